@@ -55,7 +55,7 @@ class Page:
         self.wait_for(f"location.pathname.endsWith('/{file.name}') && {LOADED}")
 
     def ask(self, expression: str) -> Any:
-        """What a JavaScript expression comes to, a promise's result included."""
+        """Return what a JavaScript expression comes to, a promise's result included."""
         told = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in told:
             raise BrowserError(f"{expression}: {told['exceptionDetails']}")
@@ -70,7 +70,7 @@ class Page:
             time.sleep(0.02)
 
     def picture(self, file: Path) -> None:
-        """What the window shows, as PNG."""
+        """Return a picture of the window, as PNG."""
         told = self.call("Page.captureScreenshot", format="png")
         file.write_bytes(base64.b64decode(told["data"]))
 
@@ -120,7 +120,7 @@ class Page:
 
 @contextmanager
 def browser(home: Path) -> Iterator[Page]:
-    """A browser with one empty page; its files go to `home`. Raises BrowserError where none is installed."""
+    """Yield a browser with one empty page; its files go to `home`. Raises BrowserError where none is installed."""
     if PROGRAM is None:
         raise BrowserError(f"none of {', '.join(NAMES)} is installed")
     to_browser, writing = os.pipe()

@@ -26,7 +26,7 @@ EVERYWHERE = "--help"
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     parts = [HEAD]
     for group, commands in groupby(COMMANDS, key=lambda command: command.group):
         parts.append(f"## {group}\n")

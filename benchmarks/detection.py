@@ -110,7 +110,7 @@ def gates(make: RigMaker, step: float, trials: int, seed: int) -> Found:
 
 
 def peers(make: RigMaker, step: float, a_side: int, size: Size, seed: int) -> dict[str, float]:
-    """The share of steps that each peer finds at its own bar."""
+    """Return the share of steps that each peer finds at its own bar."""
     chance = np.random.default_rng([seed, 3])
     still = [sides(make(chance), 0.0, a_side) for _ in range(size.peers)]
     stepped = [sides(make(chance), step, a_side) for _ in range(size.step)]
@@ -122,7 +122,7 @@ def peers(make: RigMaker, step: float, a_side: int, size: Size, seed: int) -> di
 
 
 def sides(rig: Rig, step: float, a_side: int) -> tuple[Sessions, Sessions]:
-    """Base and head in turns, so that a drift of the rig is no fault of a peer."""
+    """Return base and head in turns, so that a drift of the rig is no fault of a peer."""
     taken: tuple[Sessions, Sessions] = [], []
     for place in range(2 * a_side):
         head = place % 4 in (1, 2)
@@ -131,7 +131,7 @@ def sides(rig: Rig, step: float, a_side: int) -> tuple[Sessions, Sessions]:
 
 
 def print_errors(studies: dict[str, Study]) -> None:
-    """False alarms, and `same` where something changed."""
+    """Print false alarms, and `same` where something changed."""
     rows = [
         [name, *(share(value, one.still.trials) for value in (one.still.slower, one.still.faster)),
          f"{one.still.same:.1%}", f"{one.still.sessions:.0f}",
@@ -144,7 +144,7 @@ def print_errors(studies: dict[str, Study]) -> None:
 
 
 def print_found(studies: dict[str, Study], step: float) -> None:
-    """What is found of a step."""
+    """Print how often a step is found."""
     rows = []
     for name, one in studies.items():
         row = one.rows[step]
@@ -156,7 +156,7 @@ def print_found(studies: dict[str, Study], step: float) -> None:
 
 
 def share(value: float, trials: int) -> str:
-    """A share with its 95 % Wilson interval."""
+    """Return a share with its 95 % Wilson interval."""
     from scipy.stats import binomtest
 
     interval = binomtest(round(value * trials), trials).proportion_ci(method="wilson")
@@ -164,7 +164,7 @@ def share(value: float, trials: int) -> str:
 
 
 def plot(studies: dict[str, Study], path: Path) -> None:
-    """What is found of each step, rig by rig: the gate, the best peer, the limit."""
+    """Plot how often each step is found, rig by rig: the gate, the best peer, the limit."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -25,7 +25,7 @@ def plain(base: Sessions, head: Sessions) -> float:
 
 
 def pytest_benchmark(base: Sessions, head: Sessions) -> float:
-    """What `--benchmark-compare-fail=mean:5%` compares with its 5 %."""
+    """Return what `--benchmark-compare-fail=mean:5%` compares with its 5 %."""
     from pytest_benchmark.utils import parse_compare_fail
 
     check = parse_compare_fail("mean:5%")
@@ -33,7 +33,7 @@ def pytest_benchmark(base: Sessions, head: Sessions) -> float:
 
 
 def asv_compare(base: Sessions, head: Sessions) -> float:
-    """What `asv compare` compares with its factor: the ratio, where its own test finds a difference."""
+    """Return what `asv compare` compares with its factor: the ratio, where its own test finds a difference."""
     from asv._stats import is_different
     from asv_runner.statistics import compute_stats
 
@@ -50,7 +50,7 @@ PEERS: dict[str, Score] = {
 
 
 def limit(rig: Rig, step: float, a_side: int) -> float:
-    """The power of the best test of `a_side` sessions that may know the noise, at the same bar.
+    """Return the power of the best test of `a_side` sessions that may know the noise, at the same bar.
 
     `norm.cdf(step / sqrt(2 (s**2 + w**2 / m) / n) - z)`, with the noise of a session's mean taken from the rig itself:
     half the mean square of what a session differs by from the one before, so that a drift is no noise.

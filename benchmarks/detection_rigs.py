@@ -20,7 +20,7 @@ class Rig(Protocol):
     """A device that runs one case, session after session."""
 
     def session(self, step: float = 0.0) -> list[float]:
-        """Samples in ms of the next session, with the case made slower by `step` (a fraction)."""
+        """Return samples in ms of the next session, with the case made slower by `step` (a fraction)."""
 
 
 RigMaker = Callable[[np.random.Generator], Rig]
@@ -42,7 +42,7 @@ class Synthetic:
 
 
 def gaussian(generator: np.random.Generator, scale: float = 1.0) -> Rig:
-    """Normal noise within and between sessions."""
+    """Return normal noise within and between sessions."""
     return Synthetic(
         generator,
         lambda count: scale * WITHIN * generator.normal(size=count),
@@ -60,7 +60,7 @@ def heavy_tailed(generator: np.random.Generator) -> Rig:
 
 
 def autocorrelated(generator: np.random.Generator) -> Rig:
-    """Each sample is 0.7 of the one before and 0.7 new noise."""
+    """Return samples that are 0.7 of the one before and 0.7 new noise."""
 
     def within(count: int) -> Array:
         values = generator.normal(size=count)
@@ -100,12 +100,12 @@ def biased(generator: np.random.Generator) -> Rig:
 
 
 def mixed(generator: np.random.Generator) -> Rig:
-    """A suite: each series is `gaussian` with its own noise, from a quarter to four times as much."""
+    """Return a suite: each series is `gaussian` with its own noise, from a quarter to four times as much."""
     return gaussian(generator, float(4.0 ** generator.uniform(-1, 1)))
 
 
 def phone(generator: np.random.Generator, bias: float = 0.015) -> Rig:
-    """A phone that keeps its clocks: normal noise, sessions 1.5 % apart unless another `bias` is given."""
+    """Return a phone that keeps its clocks: normal noise, sessions 1.5 % apart unless another `bias` is given."""
     return Synthetic(
         generator,
         lambda count: WITHIN * generator.normal(size=count),

@@ -16,13 +16,13 @@ _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def words(text: str) -> int:
-    """Number of words in the prose of a page."""
+    """Return number of words in the prose of a page."""
     lines = _FENCE.sub("", text).splitlines()
     return sum(len(line.split()) for line in lines if not line.startswith("|"))
 
 
 def pages() -> dict[str, int]:
-    """Number of words of each page of prose, by its path below docs/."""
+    """Return number of words of each page of prose, by its path below docs/."""
     texts = {str(file.relative_to(DOCS)): file.read_text("utf-8") for file in sorted(DOCS.rglob("*.md"))}
     return {name: words(text) for name, text in texts.items() if name != CONTENTS and not name.startswith(PRINTED)}
 

@@ -14,7 +14,7 @@ FILE = Path(__file__).parent.parent / "docs" / "reference" / "export.schema.json
 
 
 def text() -> str:
-    """The schema as the file has it."""
+    """Return the schema as the file has it."""
     return json.dumps(schema(), indent=1) + "\n"
 
 

@@ -26,7 +26,7 @@ _NETWORK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def transcript(commands: list[str], folder: Path) -> str:
-    """What commands print in a folder, as a console shows it."""
+    """Return what commands print in a folder, as a console shows it."""
     lines, code = [], 0
     for command in commands:
         lines.append(f"$ {command}")
@@ -47,7 +47,7 @@ def transcript(commands: list[str], folder: Path) -> str:
 
 
 def written_anew(page: str, folder: Path) -> str:
-    """The page with the output of its commands, which run in a folder."""
+    """Return the page with the output of its commands, which run in a folder."""
     (folder / "mine.py").write_text(_NETWORK.findall(page)[0], encoding="utf-8")
     subprocess.run([sys.executable, "mine.py"], cwd=folder, check=True)
 

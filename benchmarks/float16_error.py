@@ -37,7 +37,7 @@ PATHS = ("opencl", "texture", "clml")
 
 
 def in_numpy(model: onnx.ModelProto, inputs: Sequence[Array], rounded: Callable[[Any], Any]) -> tuple[list[Any], float]:
-    """The outputs in float64, with `rounded` applied to each tensor, and the largest magnitude on the way."""
+    """Return the outputs in float64, with `rounded` applied to each tensor, and the largest magnitude on the way."""
     graph = version_converter.convert_version(model, 15)  # before, `onnx` takes batch norm for that of training
     for tensor in graph.graph.initializer:
         array = numpy_helper.to_array(tensor)
@@ -57,7 +57,7 @@ def in_numpy(model: onnx.ModelProto, inputs: Sequence[Array], rounded: Callable[
 
 
 def to_half(array: Any) -> Any:
-    """Rounded to float16, in float64."""
+    """Round to float16, and return float64."""
     return array.astype(np.float16).astype(np.float64)
 
 
@@ -67,7 +67,7 @@ def off(got: Sequence[Any], want: Sequence[Any]) -> float:
 
 
 def table(bench: Workbench, models: Sequence[str], paths: Sequence[str]) -> Iterable[str]:
-    """The lines, each as soon as it is known."""
+    """Yield the lines, each as soon as it is known."""
     columns = ["network", "peak", "largest value", "LLVM", "stored", "path", *(p.value for p in Precision)]
     yield f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
     for name in models:
@@ -90,7 +90,7 @@ def table(bench: Workbench, models: Sequence[str], paths: Sequence[str]) -> Iter
 
 
 def cell(record: Record) -> str:
-    """What a case came to."""
+    """Return what a case came to."""
     if record.accuracy is None:
         print(f"{record.case}: {record.message}", file=sys.stderr)
         return record.outcome.value

@@ -104,7 +104,7 @@ def _otava(rig: Sequence[list[float]], max_pvalue: float) -> list[list[int]]:
 
 
 def _asv(rig: Sequence[list[float]], threshold: float) -> list[list[int]]:
-    """What asv's pages call regressions: steps to slower alone, so that of its alarms only half are counted."""
+    """Return what asv's pages call regressions: steps to slower alone, so that of its alarms only half are counted."""
     from asv.step_detect import detect_regressions, detect_steps
 
     found = [detect_regressions(detect_steps(values), threshold)[2] or [] for values in rig]
@@ -140,7 +140,7 @@ def _resembling(share: float) -> Noise:
 
 
 def _coarse(generator: np.random.Generator) -> Array:
-    """A clock of 1 %, and noise of a third of a tick."""
+    """Return a clock of 1 %, and noise of a third of a tick."""
     exact = 1 + 0.003 * generator.normal(size=COUNT) + 0.01 * generator.uniform(-0.5, 0.5)
     return np.asarray(np.log(np.round(exact / 0.01) * 0.01))
 

@@ -40,7 +40,7 @@ def fastest(result: dict[str, list[dict[str, dict[str, float]]]]) -> dict[str, f
 
 
 def relative(fastest_s: dict[str, float]) -> dict[str, float]:
-    """Each as a multiple of the reference. Raises SystemExit if the run has none."""
+    """Return each as a multiple of the reference. Raises SystemExit if the run has none."""
     if not fastest_s.get(REFERENCE):
         raise SystemExit(f"{REFERENCE} was not measured, so nothing can be compared with it")
     return {name: seconds / fastest_s[REFERENCE] for name, seconds in fastest_s.items() if name != REFERENCE}

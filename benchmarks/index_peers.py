@@ -116,7 +116,7 @@ def _ask(question: str, file: Path, records: str) -> Answer:
 
 
 def _keys(file: Path) -> list[tuple[str, str]]:
-    """The resume keys of the newest builds, as the file's name tells them."""
+    """Return the resume keys of the newest builds, as the file's name tells them."""
     records = int(file.stem.split("-")[1])
     newest = (records // SERIES - 1) // SESSIONS
     return [(case_of(number).id, artifact_of(number, newest)) for number in range(SERIES)]

@@ -59,7 +59,7 @@ class Graph:
         return list(self.model.graph.node)
 
     def run(self, edit: Edit | None = None) -> list[Array]:
-        """The answer, with one operator replaced."""
+        """Return the answer, with one operator replaced."""
         nodes, weights = self.nodes, dict(self.weights)
         if edit:
             nodes[edit.place : edit.place + 1] = edit.nodes
@@ -88,7 +88,7 @@ Fault = Callable[[Graph, Any], "tuple[Sequence[Any], Mapping[str, Array]] | None
 
 
 def _with(node: Any, *, inputs: Sequence[str] | None = None, kind: str = "", **attributes: Any) -> Any:
-    """A copy of an operator with something changed."""
+    """Return a copy of an operator with something changed."""
     old = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     made = helper.make_node(kind or node.op_type, list(node.input if inputs is None else inputs), list(node.output))
     new = attributes if kind else {**old, **attributes}
@@ -245,7 +245,7 @@ class Trial:
 
 
 def trials(network: KnownNetwork, depths: int) -> Iterator[Trial]:
-    """Every fault at several depths of a network."""
+    """Yield every fault at several depths of a network."""
     model = network.make()
     graph = Graph(model, network.inputs(model))
     truth = graph.run()
@@ -284,7 +284,7 @@ def _row(name: str, tried: Sequence[Trial]) -> list[str]:
 
 
 def report(tried: Sequence[Trial]) -> Iterator[str]:
-    """The tables."""
+    """Yield the tables."""
     for what, key in (
         ("fault", lambda trial: trial.fault),
         ("network", lambda trial: trial.network),

@@ -40,12 +40,12 @@ class KnownNetwork:
     drawn: Inputs
 
     def inputs(self, model: onnx.ModelProto) -> dict[str, Array]:
-        """The inputs that a suite would give it."""
+        """Return the inputs that a suite would give it."""
         return seeded_inputs(input_specs(model), SEED, self.drawn)
 
 
 def known_networks(names: Iterable[str] = ()) -> list[KnownNetwork]:
-    """All of them, or those of these groups and names."""
+    """Return all of them, or those of these groups and names."""
     zoo = [KnownNetwork("zoo", one.name, partial(_zoo, one), one.inputs) for one in ZOO]
     light = [KnownNetwork("light", f"light_{name}", partial(_light, name), {}) for name in LIGHT_NAMES]
     odd = [KnownNetwork("odd", name, make, {}) for name, make in ODD.items()]
@@ -71,13 +71,13 @@ class _Odd:
         self.weights: list[Any] = []
 
     def weight(self, array: Any) -> str:
-        """A constant of the network."""
+        """Return a constant of the network."""
         name = f"w{len(self.weights)}"
         self.weights.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def normal(self, *shape: int, deviation: float = 1.0, mean: float = 0.0) -> str:
-        """A constant of normal numbers."""
+        """Return a constant of normal numbers."""
         return self.weight((mean + deviation * self.random.standard_normal(shape)).astype(np.float32))
 
     def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
@@ -87,7 +87,7 @@ class _Odd:
         return name
 
     def model(self, *ends: str) -> onnx.ModelProto:
-        """The network that ends there."""
+        """Return the network that ends there."""
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
         outputs = [helper.make_tensor_value_info(end, TensorProto.FLOAT, None) for end in ends]
         graph = helper.make_graph(self.nodes, "odd", [x], outputs, self.weights)

@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_suffix(".cc")
 
 
 def compile_program(library: Path, folder: Path) -> Path:
-    """The program that measures, linked to the sidecar."""
+    """Return the program that measures, linked to the sidecar."""
     toolchain, program = CppToolchain.find(), folder / "launch_cost"
     includes = [f"-isystem{folder}" for folder in toolchain.includes]
     folders = [flag for found in toolchain.libraries for flag in (f"-L{found}", f"-Wl,-rpath,{found}")]

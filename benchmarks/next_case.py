@@ -43,7 +43,7 @@ class Clock(Silent):
         self.mark(step)
 
     def mark(self, what: str) -> None:
-        """It happens now."""
+        """Let it happen now."""
         self.seen.append((what, time.perf_counter()))
 
 

@@ -41,7 +41,7 @@ COLUMNS = ("network", "rounding", "precision", "peak", "rms", "1 - cosine", "tol
 
 
 def on_llvm(model: onnx.ModelProto, inputs: Mapping[str, Array], precision: str) -> list[Array]:
-    """The answer of TVM's LLVM path. Raises CompileFailure."""
+    """Return the answer of TVM's LLVM path. Raises CompileFailure."""
     import tvm
     from tvm import relax
 

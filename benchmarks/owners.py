@@ -83,7 +83,7 @@ def _finding(case: str, path: str, plain: Mapping[str, Any]) -> Finding:
 
 
 def rows(found: Iterable[Finding]) -> list[Row]:
-    """The causes, those of most cases first."""
+    """Return the causes, those of most cases first."""
     cases: dict[str, list[Finding]] = {}
     for one in found:
         if one.outcome is not Outcome.OK:

@@ -47,7 +47,7 @@ WRONG = "output 0 is off by 14.5 at [0, 888]: -9.81404 instead of 4.68917 (toler
 
 
 def example() -> History:
-    """A made-up history in which one case is wrong and one is slower."""
+    """Return a made-up history in which one case is wrong and one is slower."""
     rng = random.Random(1)
     hashes = [f"{rng.getrandbits(160):040x}" for _ in range(COMMITS)]
     series = [
@@ -118,7 +118,7 @@ def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExpor
 
 
 def draw_reports(page: Page, folder: Path) -> None:
-    """A run as a fresh clone has it, a wrong case, a gate that found something, and a suite on three phones."""
+    """Draw a run as a fresh clone has it, a wrong case, a gate that found something, and a suite on three phones."""
     (kept,) = EXAMPLE.glob(f"*/{NEWEST}*.jsonl")
     page_px = 1100
     draw(page, report_of(folder / "run.html", RecordFile(kept).load().records), "report-run.png", page_px, 1120)

@@ -55,18 +55,18 @@ print(len(left), "of", len(plans), "cases are left to run")
 
 
 def case_of(series: int) -> Case:
-    """The case of a series: four of each model."""
+    """Return the case of a series: four of each model."""
     precision = Precision.FLOAT16 if series & 2 else Precision.FLOAT32
     return Case(f"model{series // 4}", ("opencl", "texture")[series & 1], precision, Tuning.UNTUNED)
 
 
 def artifact_of(series: int, build: int) -> str:
-    """A key as the store makes them."""
+    """Return a key as the store makes them."""
     return hashlib.sha256(f"{series} {build}".encode()).hexdigest()[:24]
 
 
 def lines(records: int, series: int, sessions: int) -> Iterator[str]:
-    """Records in rounds over all series, as a nightly job writes them."""
+    """Yield records in rounds over all series, as a nightly job writes them."""
     rng = random.Random(1)
     noises = [[rng.gauss(1, 0.008) for _ in range(12)] for _ in range(NOISES)]
     example = RecordFile(next(HERE.glob(EXAMPLE))).load().records[0]
@@ -81,7 +81,7 @@ def lines(records: int, series: int, sessions: int) -> Iterator[str]:
 
 
 def _shape(example: Record, series: int) -> str:
-    """The record of a series with gaps for what differs between its sessions."""
+    """Return the record of a series with gaps for what differs between its sessions."""
     case = case_of(series)
     facts = {"case": case.id, "model": case.model, "path": case.path, "precision": case.precision.value}
     phone = replace(PHONE, extensions=example.identity.extensions)

@@ -52,7 +52,7 @@ def found(records: Sequence[Record], both: bool, learned: int, step: float, tria
 
 
 def noise(sessions: Sequence[Sequence[float]]) -> float:
-    """Standard deviation between the sessions' median logarithms."""
+    """Return standard deviation between the sessions' median logarithms."""
     return float(np.std([np.median(np.log(samples)) for samples in sessions], ddof=1))
 
 

@@ -19,7 +19,7 @@ WARM_UP_BATCH = 2
 
 
 def inferences_ms(record: Record) -> float:
-    """All inferences of one record, in ms."""
+    """Return all inferences of one record, in ms."""
     batches = (record.wall_ms, record.device_ms)
     untimed = sum(samples[0] for samples in batches if samples) + sum(record.warm_up_ms[::WARM_UP_BATCH])
     return (record.first_run_ms or 0.0) + sum(record.warm_up_ms) + sum(map(sum, batches)) + untimed

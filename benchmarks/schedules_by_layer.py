@@ -28,7 +28,7 @@ Layer = tuple[tuple[int, ...], ...]
 
 
 def layer(schedule: Schedule) -> Layer | None:
-    """The convolution that a schedule is for; None if it is for something else."""
+    """Return the convolution that a schedule is for; None if it is for something else."""
     if "conv2d" not in schedule.name or len(schedule.shapes) < 3:
         return None
     data, weight, result = (_dimensions(schedule.shapes[which]) for which in (0, 1, -1))
@@ -36,13 +36,13 @@ def layer(schedule: Schedule) -> Layer | None:
 
 
 def _dimensions(shape: str) -> tuple[int, ...]:
-    """The numbers of `float32[1,4,55,55,4] texture-weight`."""
+    """Return the numbers of `float32[1,4,55,55,4] texture-weight`."""
     inside = re.search(r"\[([\d,]+)\]", shape)
     return tuple(map(int, inside[1].split(","))) if inside else ()
 
 
 def _unpack(shape: tuple[int, ...], packed: int) -> tuple[int, ...]:
-    """A shape of five, NCHW4c or OIHW4o, with the fours back where they came from."""
+    """Return a shape of five, NCHW4c or OIHW4o, with the fours back where they came from."""
     if len(shape) != 5:
         return shape
     return (*shape[:packed], shape[packed] * shape[4], *shape[packed + 1 : 4])

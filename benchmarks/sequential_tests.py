@@ -34,7 +34,7 @@ Test = Callable[[int, Array, Array, float], tuple[NDArray[np.bool_], NDArray[np.
 
 
 def spending(spent: Callable[[float, float], float]) -> Test:
-    """The two tests that spend their errors so: `spent` of the error and of the share of the sessions."""
+    """Return the two tests that spend their errors so: `spent` of the error and of the share of the sessions."""
     bounds = [solve([spent(error, (k + 1) / LOOKS) for k in range(LOOKS)], LOOKS) for error in (ALPHA, BETA)]
 
     def test(look: int, shift: Array, error: Array, df: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -45,7 +45,7 @@ def spending(spent: Callable[[float, float], float]) -> Test:
 
 
 def anytime(look: int, shift: Array, error: Array, df: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The mixture over normal effects (Rouder et al. 2009), by Ville's inequality."""
+    """Return the mixture over normal effects (Rouder et al. 2009), by Ville's inequality."""
     scale = 1 + (look + 1) * EFFECT**2
 
     def evidence(change: float) -> Array:

@@ -44,7 +44,8 @@ def run_gate(
     rules: Rules | None = None,
     day_sd: float = 0.02,
 ) -> Comparison:
-    """What a gate says of a case whose head is slower by `step`, after so many sessions of the rig were `learned`.
+    """Return what a gate says of a case whose head is slower by `step`, after so many sessions of the rig were
+    `learned`.
 
     Days of the rig lie `day_sd` apart.
     """
@@ -65,7 +66,7 @@ def run_gate(
 
 
 def sessions_of(case: Comparison) -> int:
-    """How many sessions in turns it took, head's first one among them."""
+    """Return how many sessions in turns it took, head's first one among them."""
     return sum(case.change.sessions) if case.change else 0
 
 
@@ -101,7 +102,7 @@ def _record(rig: Rig, artifact: str, step: float, started_at: str) -> Record:
 
 
 def _kernels(rig: Rig) -> list[float]:
-    """What the kernels' clock of a rig made of its last session; nothing if it has none."""
+    """Return what the kernels' clock of a rig made of its last session; nothing if it has none."""
     return list(getattr(rig, "device_ms", ()))
 
 

@@ -123,7 +123,7 @@ class VirtualFaults:
         faults.write(self.home / FAULTS_JSON, Faults(chance=chance))
 
     def injected(self) -> list[tuple[float, str]]:
-        """When (Unix time) what was injected, so far."""
+        """Return when (Unix time) what was injected, so far."""
         lines = map(json.loads, (self.home / INJECTED_JSONL).read_text().splitlines())
         return [(line["time_s"], line["what"]) for line in lines]
 
@@ -163,7 +163,7 @@ def soak(
 
 
 def untrue(record: Record, began: float, ended: float, injected: Sequence[tuple[float, str]]) -> str:
-    """What is not true of a record, given what was injected while its case ran; empty if all is."""
+    """Return what is not true of a record, given what was injected while its case ran; empty if all is."""
     struck = {what for at, what in injected if began - FREEZE_S - 0.1 <= at <= ended + 0.1}
     explained = {Outcome.OK}.union(*(EXPLAINS[what] for what in struck))
     by = ", ".join(sorted(struck)) or "nothing"
@@ -175,7 +175,7 @@ def untrue(record: Record, began: float, ended: float, injected: Sequence[tuple[
 
 
 def wait_until_settled(device: AdbDevice, before: Footprint) -> Footprint:
-    """The footprint once all has gone that goes by itself, or at the deadline. Raises `Failure`."""
+    """Return the footprint once all has gone that goes by itself, or at the deadline. Raises `Failure`."""
     after = footprint(device)
     for _ in Deadline(SETTLING_S).attempts(0.3):
         if not GOES_BY_ITSELF.intersection(grown(before, after)):
@@ -185,14 +185,14 @@ def wait_until_settled(device: AdbDevice, before: Footprint) -> Footprint:
 
 
 def grown(before: Footprint, after: Footprint) -> list[str]:
-    """What there is more of."""
+    """Return what there is more of."""
     allowed = {"host_memory_mb": GROWTH_MB}
     now = asdict(after)
     return [name for name, was in asdict(before).items() if now[name] > was + allowed.get(name, 0)]
 
 
 def running() -> list[str]:
-    """A line for each process under this one. The virtual phone's are among them."""
+    """Return a line for each process under this one. The virtual phone's are among them."""
     lines = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

@@ -21,7 +21,7 @@ BAD = (Outcome.WRONG_RESULT, Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR)
 
 
 def history(commits: int, series: int, seed: int = 1) -> History:
-    """A history of so many commits and series, ten series for each model."""
+    """Return a history of so many commits and series, ten series for each model."""
     rng = random.Random(seed)
     hashes = [f"{rng.getrandbits(160):040x}" for _ in range(commits)]
     made = [_series(number, hashes, rng) for number in range(series)]

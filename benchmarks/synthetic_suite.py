@@ -24,7 +24,7 @@ SAMPLES = 30
 def suite(
     models: int, phones: int = 1, session_count: int = 2, *, bad: bool = True, slower: float = 1.0
 ) -> list[Record]:
-    """All sessions of so many models on so many phones.
+    """Return all sessions of so many models on so many phones.
 
     Args:
         models: Each has six cases.

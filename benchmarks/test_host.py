@@ -42,7 +42,7 @@ def test_reference(benchmark: Benchmark) -> None:
 
 @pytest.fixture(scope="module")
 def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdbTransport]:
-    """The virtual phone, over the real adb."""
+    """Open the virtual phone over the real adb."""
     with virtual_phone(tmp_path_factory.mktemp("phone")) as phone:
         yield AdbTransport(phone.serial, phone.adb_server, phone.root)
 

@@ -16,7 +16,7 @@ from harness.run.tuning import TUNERS, TuningStore
 
 
 def start_ms(made: Bench, tuned: bool) -> float:
-    """Initialisation and first inference of a fresh session, in ms."""
+    """Return the initialisation and first inference of a fresh session, in ms."""
     path, loadable = made.plan.case.path, made.artifact.loadable
     with made.device.session({}, timeout_s=LONG_S) as session:
         program = session.load(loadable, timeout_s=LONG_S)

@@ -19,7 +19,7 @@ SAMPLES = 5
 
 
 def in_process(made: Bench) -> Any:
-    """The artifact's VM in this process, its inputs set."""
+    """Return the artifact's VM in this process, its inputs set."""
     import tvm
     from tvm import relax
 
@@ -37,7 +37,7 @@ def in_process(made: Bench) -> Any:
 
 
 def bare_loop(machine: Any, entry: str) -> list[float]:
-    """Samples in ms of the plainest loop one can write."""
+    """Return samples in ms of the plainest loop one can write."""
     samples = []
     for _ in range(SAMPLES):
         began = time.perf_counter()

@@ -84,13 +84,16 @@ class AdbDevice(RpcDevice):
 
     @contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
-        """A fresh server process with these toggles, connected; what the phone knows of its crash is evidence of it."""
+        """Yield a fresh server process with these toggles, connected.
+
+        What the phone knows of its crash is evidence of it.
+        """
         node, before = f"{self._system}/{RESET_COUNT}", lambda: self.keeper.reset_count
         with explain_crash(self.transport, node, before), super().session(toggles, timeout_s=timeout_s) as session:
             yield session
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
-        """What the phone says of its heat and pace, look by look."""
+        """Return what the phone says of its heat and pace, look by look."""
         return pulses(lambda: self.keeper.look()[0], limits.thermal_status)
 
     def close(self) -> None:
@@ -112,7 +115,7 @@ class AdbDevice(RpcDevice):
         )
 
     def _kernels_gpu(self) -> str:
-        """What the kernel calls the GPU, where OpenCL names no model (a QCS8550); empty if it does not say."""
+        """Return what the kernel calls the GPU, where OpenCL names no model (a QCS8550); empty if it does not say."""
         answer = self.transport.shell(["cat", f"{self._system}/{GPU_MODEL}"], timeout_s=PROPERTIES_TIMEOUT_S)
         return "" if answer.code else one_line(answer.stdout)
 
@@ -146,6 +149,6 @@ def abi_of(transport: Transport) -> str:
 
 
 def machine(transport: Transport) -> str:
-    """The processor as the kernel calls it; empty if that cannot be asked."""
+    """Return the processor as the kernel calls it; empty if that cannot be asked."""
     answer = transport.shell(["uname", "-m"], timeout_s=PROPERTIES_TIMEOUT_S)
     return "" if answer.code else answer.stdout.strip()

@@ -255,13 +255,14 @@ class Program(Protocol):
         """
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
-        """The kernels of each of `repeat` inferences on the inputs of the last `run`, in the order they were launched.
+        """Return the kernels of each of `repeat` inferences on the inputs of the last `run`, in the order they were
+        launched.
 
         Raises `RigFailure` where launches cannot be watched.
         """
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """The OpenCL programs as the device compiled them (TVM: `opencl.GetPreCompiledPrograms`)."""
+        """Return the OpenCL programs as the device compiled them (TVM: `opencl.GetPreCompiledPrograms`)."""
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
         """Take programs from `binaries` instead of compiling them; before the first run."""
@@ -288,19 +289,20 @@ class Session(Protocol):
         """Push (by hash), load and initialise a library."""
 
     def call(self, function: str, *, timeout_s: float) -> Any:
-        """What a global function of the server's process returns; None if it has no such function."""
+        """Return what a global function of the server's process returns; None if it has no such function."""
 
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
-        """How many OpenCL programs this process made: `programs_from_source`, `programs_from_binary`.
+        """Return how many OpenCL programs this process made: `programs_from_source`, `programs_from_binary`.
 
         Counted since the first library with kernels was loaded; empty where they cannot be counted.
         """
 
     def peak_memory(self, *, timeout_s: float) -> PeakMemory:
-        """What this process has had at most until now."""
+        """Return what this process has had at most until now."""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """What the OpenCL device does at best, measured now: `copy_bytes_s`, `image_bytes_s`, `float32_flop_s` and
+        """Return what the OpenCL device does at best, measured now: `copy_bytes_s`, `image_bytes_s`, `float32_flop_s`
+        and
         `float16_flop_s`, those that could be measured.
         """
 
@@ -308,7 +310,7 @@ class Session(Protocol):
         """Content of a file on the device, by its absolute path."""
 
     def log(self) -> str:
-        """The server's log so far (bounded)."""
+        """Return the server's log so far (bounded)."""
 
 
 class Permission(str, Enum):
@@ -346,7 +348,7 @@ class Device(Protocol):
         """What may bring it back when it is lost, gentlest first; the first only looks whether it answers."""
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[Session]:
-        """A fresh server process with these toggles, connected. Ends for certain when the context ends."""
+        """Return a fresh server process with these toggles, connected. Ends for certain when the context ends."""
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash; costs one round trip if it is there."""
@@ -355,7 +357,10 @@ class Device(Protocol):
         """Remove files that were pushed longer ago than that; returns how many."""
 
     def scratch(self, name: str) -> AbstractContextManager[str]:
-        """An unused path in an existing folder of the device; whatever is there when the context ends is removed."""
+        """Return an unused path in an existing folder of the device.
+
+        Whatever is there when the context ends is removed.
+        """
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a device that is cool and held at a steady pace as far as it allows, and say whether it kept it.
@@ -364,7 +369,7 @@ class Device(Protocol):
         """
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
-        """What looks at the device whenever it is called, in one round trip; it raises `DeviceFailure`."""
+        """Return what looks at the device whenever it is called, in one round trip; it raises `DeviceFailure`."""
 
 
 @dataclass(frozen=True)

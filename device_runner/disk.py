@@ -27,7 +27,7 @@ _SAID = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE
 
 
 def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHERE) -> DiskFull | None:
-    """The failure, if that is what an error, one of its causes, or a program's words mean; None if it is not.
+    """Return the failure, if that is what an error, one of its causes, or a program's words mean; None if it is not.
 
     `folders` are where was written, besides the folder of temporary files; `otherwise` is what to do but to free space.
     """
@@ -40,7 +40,7 @@ def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHE
 
 
 def _full_file(why: BaseException | str) -> str | None:
-    """The file that found no room, empty if that is not known; None if it was something else that went wrong."""
+    """Return the file that found no room, empty if that is not known; None if it was something else that went wrong."""
     if isinstance(why, str):
         return "" if _SAID.search(why) else None
     error: BaseException | None = why
@@ -54,7 +54,8 @@ def _full_file(why: BaseException | str) -> str | None:
 
 
 def nearly_full(why: str, *folders: Path) -> DiskFull | None:
-    """The failure, if a program ended without a word that explains it, and there is no room in one of its folders."""
+    """Return the failure, if a program ended without a word that explains it, and there is no room in one of its
+    folders."""
     place = min((*folders, _temporary()), key=_free_bytes)
     return _failure(place, why, ELSEWHERE) if _free_bytes(place) < NEARLY_BYTES else None
 
@@ -85,13 +86,13 @@ def _free_bytes(folder: Path) -> int:
 
 
 def _no_more_files(folder: Path) -> str:
-    """A disk may have room, and none for another name."""
+    """Say that a disk has no inodes left; empty if it has."""
     seen = _stat_of(folder)
     return " and no inode" if seen and seen.f_files and not seen.f_favail else ""
 
 
 def _stat_of(folder: Path) -> os.statvfs_result | None:
-    """The disk of a folder, or of the nearest one above it that is there."""
+    """Return the disk of a folder, or of the nearest one above it that is there."""
     for place in (folder, *folder.parents):
         with contextlib.suppress(OSError):
             return os.statvfs(place)

@@ -28,7 +28,7 @@ class Failure(Exception):
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What pickle needs to carry it to another process of ours, whatever arguments its class takes."""
+        """Return what pickle needs to carry it to another process of ours, whatever arguments its class takes."""
         return _revived, (type(self), self.__dict__)
 
 

@@ -22,7 +22,10 @@ _OTHERS = (
 
 
 def what_else(path: Path) -> str:
-    """What lies there instead of a file: `a FIFO`, say, which blocks whoever opens it. Empty for a file or nothing."""
+    """Return what lies there instead of a file: `a FIFO`, say, which blocks whoever opens it.
+
+    Empty for a file or nothing.
+    """
     try:
         mode = path.stat().st_mode
     except OSError:

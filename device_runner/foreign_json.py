@@ -10,7 +10,7 @@ MOST_VALUES = 1_000_000
 
 
 def read_json(text: str | bytes) -> Any:
-    """What a text holds. Raises ValueError if it is no JSON, holds too many values, or is nested too deep."""
+    """Return what a text holds. Raises ValueError if it is no JSON, holds too many values, or is nested too deep."""
     try:
         shown = text if isinstance(text, str) else text.decode()
         if shown.count(",") + shown.count("[") + shown.count("{") > MOST_VALUES:

@@ -42,7 +42,7 @@ def package_folder(package: str) -> Path:
 
 
 def library_folders(package: str) -> list[Path]:
-    """The folders that have shared libraries of `tvm` or `tvm_ffi`, the one that is searched first in front."""
+    """Return the folders that have shared libraries of `tvm` or `tvm_ffi`, the one that is searched first in front."""
     given = [Path(os.environ[LIBRARY_PATH])] if package == "tvm" and os.environ.get(LIBRARY_PATH) else []
     checkouts = [folder.parents[1] for folder in _folders(package)]
     places = [
@@ -60,14 +60,17 @@ def library_folders(package: str) -> list[Path]:
 
 
 def libraries(package: str, *names: str) -> list[Path]:
-    """The shared libraries of `tvm` or `tvm_ffi` with these names that exist, by file name. Raises SetupMissing."""
+    """Return the shared libraries of `tvm` or `tvm_ffi` with these names that exist, by file name.
+
+    Raises SetupMissing.
+    """
     folders = library_folders(package)
     found = (next((folder / name for folder in folders if (folder / name).exists()), None) for name in names)
     return [file for file in found if file]
 
 
 def library(package: str, *names: str) -> Path:
-    """The first of these shared libraries that there is. Raises SetupMissing if there is none."""
+    """Return the first of these shared libraries that there is. Raises SetupMissing if there is none."""
     found = libraries(package, *names)
     if not found:
         places = ", ".join(map(str, library_folders(package)))
@@ -76,7 +79,7 @@ def library(package: str, *names: str) -> Path:
 
 
 def include_folders(package: str) -> list[Path]:
-    """The folders of a package's C++ headers. Raises SetupMissing."""
+    """Return the folders of a package's C++ headers. Raises SetupMissing."""
     places = [
         place
         for folder in _folders(package)
@@ -93,7 +96,7 @@ def include_folders(package: str) -> list[Path]:
 
 @functools.cache
 def version(package: str) -> str:
-    """What to call the installed `tvm` or `tvm_ffi`: the version of a release, with a hash added of any other.
+    """Return what to call the installed `tvm` or `tvm_ffi`: the version of a release, with a hash added of any other.
 
     A release is what came from a package registry and is still as its wheel's list of files (`RECORD`) says: a file
     that is younger than the list, or of another size, is compared by content. Raises SetupMissing.
@@ -105,7 +108,8 @@ def version(package: str) -> str:
 
 
 def stated_version(package: str) -> str:
-    """The version that `tvm` or `tvm_ffi` states itself: in the file that its build wrote, else as a distribution."""
+    """Return the version that `tvm` or `tvm_ffi` states itself: in the file that its build wrote, else as a
+    distribution."""
     for file in (folder / name for folder in _folders(package) for name in ("_version.py", "libinfo.py")):
         if file.exists() and (stated := _STATED.search(file.read_text(encoding="utf-8"))):
             return stated[1]
@@ -132,7 +136,8 @@ def _distribution(package: str) -> importlib.metadata.Distribution | None:
 
 
 def _as_released(found: importlib.metadata.Distribution, package: str) -> bool:
-    """Whether the package that is imported is this distribution's, came from a registry (PEP 610) and is unchanged."""
+    """Return whether the package that is imported is this distribution's, came from a registry (PEP 610) and is
+    unchanged."""
     folders, record = _folders(package), _record_file(found)
     if record is None or found.read_text("direct_url.json") or len(folders) > 1 or os.environ.get(LIBRARY_PATH):
         return False
@@ -149,7 +154,7 @@ def _as_released(found: importlib.metadata.Distribution, package: str) -> bool:
 
 
 def _record_file(found: importlib.metadata.Distribution) -> Path | None:
-    """The list of a distribution's files, which an installer writes last (PEP 376)."""
+    """Return the list of a distribution's files, which an installer writes last (PEP 376)."""
     folder = Path(str(found.locate_file(""))) / f"{found.metadata['Name'].replace('-', '_')}-{found.version}.dist-info"
     return file if (file := folder / "RECORD").exists() else None
 

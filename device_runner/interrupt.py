@@ -37,7 +37,7 @@ def end_at(*signals: int) -> Iterator[None]:
 
 
 def interruption() -> SystemExit | None:
-    """What a signal that asked this process to end has raised, or would have; None without one."""
+    """Return what a signal that asked this process to end has raised, or would have; None without one."""
     return SystemExit(128 + _received[0]) if _received else None
 
 

@@ -142,7 +142,10 @@ def _ticket(device: str, folder: Path) -> Iterator[_Ticket]:
 
 
 def _queue(device: str, folder: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """The tickets of those who wait, in order. A process that is stopped (Ctrl-Z) is passed by, and keeps its place."""
+    """Yield the tickets of those who wait, in order.
+
+    A process that is stopped (Ctrl-Z) is passed by, and keeps its place.
+    """
     for file in sorted(folder.glob(f"{_ticket_prefix(device)}*{_TICKET_SUFFIX}")):
         taken, holder = _is_locked(file), _read(file)
         if (taken or (taken is None and holder and _lives(holder))) and not (holder and _is_stopped(holder)):
@@ -158,7 +161,7 @@ def _remove_stale_tickets(device: str, folder: Path) -> None:
 
 
 def queue_length(device: str, folder: Path) -> int:
-    """How many wait for a device at this moment."""
+    """Return how many wait for a device at this moment."""
     return len(list(_queue(device, folder)))
 
 
@@ -194,7 +197,7 @@ def _is_stopped(holder: Holder) -> bool:
 
 
 def _lives(holder: Holder) -> bool:
-    """Whether the process is still there, and no later one with its number."""
+    """Return whether the process is still there, and no later one with its number."""
     import psutil
 
     try:
@@ -230,7 +233,7 @@ def _show_lock(file: Path) -> Iterator[None]:
 
 
 def _is_locked(file: Path) -> bool | None:
-    """Whether somebody holds `file`, be it this process; None if this system cannot tell.
+    """Return whether somebody holds `file`, be it this process; None if this system cannot tell.
 
     Whoever takes a lock in order to see whether it is free keeps others from it for that moment. The kernel tells of a
     lock of an open file description without that (fcntl(2), F_OFD_GETLK), and drops it with the process that has it.
@@ -248,7 +251,7 @@ def _is_locked(file: Path) -> bool | None:
 
 
 def _query_lock(fd: int, command: int, kind: int) -> int:
-    """The kind of lock in what the kernel answers."""
+    """Return the kind of lock in what the kernel answers."""
     answer = fcntl.fcntl(fd, command, struct.pack(_FLOCK, kind, os.SEEK_SET, 0, 0, 0))
     found: int = struct.unpack(_FLOCK, answer)[0]
     return found

@@ -32,7 +32,7 @@ def die_with_parent(signum: int, parent: int | None = None) -> None:
 
 
 def dying_with_parent(argv: Sequence[str]) -> list[str]:
-    """A command line that runs `argv` so that the kernel kills it with this process."""
+    """Return a command line that runs `argv` so that the kernel kills it with this process."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *argv]
 
 

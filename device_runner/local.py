@@ -76,7 +76,7 @@ class LocalTransport:
         return RemoteProcess(_events(process), hang_up=hang_up, abandon=hang_up)
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
-        """A connection to a local port. Raises ConnectionRefusedError if nothing listens there."""
+        """Return a connection to a local port. Raises ConnectionRefusedError if nothing listens there."""
         sock = socket.create_connection(("127.0.0.1", port), timeout=max(timeout_s, 0.001))
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -112,7 +112,7 @@ class LocalDevice(RpcDevice):
         return steadily(work, self._gpu)
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
-        """What looks at the GPU's clock and heat."""
+        """Return what looks at the GPU's clock and heat."""
         return pulses(self._gpu)
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
@@ -137,7 +137,7 @@ def _events(process: subprocess.Popen[bytes]) -> Iterator[bytes | int]:
 
 
 def _code(process: subprocess.Popen[bytes]) -> int:
-    """The exit code as a shell tells it: 128 + signal after a death by signal."""
+    """Return the exit code as a shell tells it: 128 + signal after a death by signal."""
     code = process.returncode
     return 128 - code if code < 0 else code
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 def suggestion(
     word: str, known: Iterable[str], *, otherwise: str = "known are", shown: Iterable[str] | None = None
 ) -> str:
-    """A hint for a person who mistyped: the known word that is nearest, else all of them (or those `shown`).
+    """Return a hint for a person who mistyped: the known word that is nearest, else all of them (or those `shown`).
 
     `otherwise` introduces that list.
     """

@@ -18,7 +18,7 @@ ATTEMPTS = 3
 
 
 def is_foreign(connection: socket.socket) -> bool:
-    """Whether anybody but our user or root holds the other end of a connection that we accepted on 127.0.0.1.
+    """Return whether anybody but our user or root holds the other end of a connection that we accepted on 127.0.0.1.
 
     TVM's RPC and adb run whatever their client asks for, and every user of a host can connect to its loopback. A
     client is ours only while the kernel lists both ends as open: a socket whose holder is gone has no user any more.
@@ -45,6 +45,6 @@ def _is_listed(connection: socket.socket) -> bool:
 
 
 def _hexadecimal(address: tuple[str, int]) -> str:
-    """An IPv4 address and port as the table has them."""
+    """Return an IPv4 address and port as the table has them."""
     (word,) = struct.unpack("=I", socket.inet_aton(address[0]))
     return f"{word:08X}:{address[1]:04X}"

@@ -40,7 +40,7 @@ class UnknownDevice(Failure):
 
 
 def list_devices(cache: Path) -> list[DeviceEntry]:
-    """The virtual device, this host, and every phone that the user's adb server knows, in whatever state.
+    """Return the virtual device, this host, and every phone that the user's adb server knows, in whatever state.
 
     Starts an adb server only if a phone is attached to this host by USB. Raises `RigFailure` if the server does not
     answer.
@@ -84,7 +84,7 @@ def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None], 
 
 
 def is_built_in(name: str) -> bool:
-    """Whether this is a device that every host has: `virtual`, `local`, or a numbered virtual one."""
+    """Return whether this is a device that every host has: `virtual`, `local`, or a numbered virtual one."""
     numbered = re.fullmatch(rf"{VIRTUAL}-([1-9]\d?)", name)
     return name in (VIRTUAL, LOCAL) or bool(numbered and int(numbered[1]) <= MOST_VIRTUAL)
 
@@ -106,7 +106,7 @@ def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, st
 
 
 def in_use(cache: Path) -> Mapping[str, Holder]:
-    """The devices that processes of this host hold at this moment, and who holds them."""
+    """Return the devices that processes of this host hold at this moment, and who holds them."""
     return holders(_leases(cache))
 
 
@@ -117,14 +117,14 @@ def remove_files(name: str, cache: Path) -> None:
 
 
 def why_no_sandbox() -> str:
-    """Why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
+    """Return why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
     from device_runner.virtual.sandbox import why_not
 
     return why_not()
 
 
 def why_no_userland() -> str:
-    """Why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
+    """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
     from device_runner.virtual.userland import why_not
 
     return why_not()
@@ -215,12 +215,12 @@ def _require_known(name: str) -> None:
 
 
 def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
-    """What to raise if a name is none of these."""
+    """Return what to raise if a name is none of these."""
     return UnknownDevice(f"there is no device {name!r}", hint=suggestion(name, names, otherwise="there are:"))
 
 
 def _state(entry: AdbEntry) -> str:
-    """The state in adb's words; of `no permissions` the list of devices keeps only the first."""
+    """Return the state in adb's words; of `no permissions` the list of devices keeps only the first."""
     return {"device": "ready", "no": "no permissions"}.get(entry.state, entry.state)
 
 
@@ -235,7 +235,7 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
-    """Names of the numbered virtual phones that are in use; the others are not listed."""
+    """Return names of the numbered virtual phones that are in use; the others are not listed."""
     names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
     numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
     entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]

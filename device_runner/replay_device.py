@@ -55,7 +55,7 @@ def _host_identity(machine: Mapping[str, str], libc: str, name: str, **fields: A
 
 
 def peaks_in(line: Mapping[str, Any]) -> dict[str, float]:
-    """What the device does at best; empty if that could not be measured. Raises BadReport."""
+    """Return what the device does at best; empty if that could not be measured. Raises BadReport."""
     try:
         return peaks_of(text_of(line["said"]["peaks"]).encode()) if "peaks" in line["said"] else {}
     except BadAnswer as bad:
@@ -100,7 +100,7 @@ class ReplayDevice:
 
     @contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ReplaySession]:
-        """The next one. Raises RigFailure if there was none."""
+        """Yield the next one. Raises RigFailure if there was none."""
         if (report := next(self._sessions, None)) is None:
             raise RigFailure("the bundle's runner held no such session")
         yield ReplaySession(report, toggles)
@@ -119,7 +119,10 @@ class ReplayDevice:
         yield name
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """What the device said of its heat and pace around the turn. Nothing was waited for, and no knob was set."""
+        """Return what the device said of its heat and pace around the turn.
+
+        Nothing was waited for, and no knob was set.
+        """
         gpu = [host_gpu.reading_in(said, self.identity.gpu) for said in (self._turn.before, self._turn.after)]
         if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
             return work(), host_gpu.judge(gpu[0], gpu[1])

@@ -60,7 +60,7 @@ class RpcDevice(ABC):
 
     @contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
-        """A fresh server process with these toggles, connected.
+        """Yield a fresh server process with these toggles, connected.
 
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
@@ -78,7 +78,7 @@ class RpcDevice(ABC):
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
 
     def _command(self) -> Sequence[str]:
-        """What starts TVM's RPC server here."""
+        """Return what starts TVM's RPC server here."""
         return self.program
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
@@ -93,7 +93,10 @@ class RpcDevice(ABC):
 
     @contextmanager
     def scratch(self, name: str) -> Iterator[str]:
-        """An unused path in an existing folder of the device; whatever is there when the context ends is removed."""
+        """Yield an unused path in an existing folder of the device.
+
+        Whatever is there when the context ends is removed.
+        """
         folder = f"{self.transport.root}/scratch"
         path = f"{folder}/{uuid.uuid4().hex[:12]}-{name}"
         made = self.transport.shell(["mkdir", "-p", folder], timeout_s=SHELL_TIMEOUT_S)
@@ -107,4 +110,4 @@ class RpcDevice(ABC):
 
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
-        """The identity: the fields of the OpenCL device and the machine's own."""
+        """Return the identity: the fields of the OpenCL device and the machine's own."""

@@ -92,7 +92,8 @@ def _write_sums(folder: Path) -> None:
 
 
 def _damaged_file(folder: Path) -> Path | None:
-    """A file of an entry that is not what was kept; None if there is none, or if none was noted when it was made.
+    """Return a file of an entry that is not what was kept; None if there is none, or if none was noted when it was
+    made.
 
     Each is read once by a process, and again when it was changed.
     """
@@ -126,7 +127,7 @@ class Store:
         self._sums = sums
 
     def find(self, key: str) -> Path | None:
-        """The folder of a key, marked as used now; None if it is not there, as for what can be no key.
+        """Return the folder of a key, marked as used now; None if it is not there, as for what can be no key.
 
         One whose files are not what was kept is named in the log and discarded, so that it is made again.
         """
@@ -145,7 +146,7 @@ class Store:
         return folder
 
     def obtain(self, key: str, make: Callable[[Path], object], timeout_s: float) -> Path:
-        """The folder of a key, which `make` fills if it is not there; of several who ask at once, one makes it.
+        """Return the folder of a key, which `make` fills if it is not there; of several who ask at once, one makes it.
 
         Raises what `making` raises and what `make` raises.
         """

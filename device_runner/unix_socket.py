@@ -29,7 +29,7 @@ def listen_private(file: Path, backlog: int = 128) -> socket.socket:
 
 
 def connect(file: Path, timeout_s: float) -> socket.socket:
-    """A connection to it. Raises ConnectionRefusedError if nobody listens there, OSError."""
+    """Return a connection to it. Raises ConnectionRefusedError if nobody listens there, OSError."""
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.settimeout(timeout_s)
@@ -46,7 +46,7 @@ def connect(file: Path, timeout_s: float) -> socket.socket:
 
 @contextmanager
 def _short(file: Path) -> Iterator[str]:
-    """The path of a file by way of its open folder."""
+    """Yield the path of a file by way of its open folder."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{file.name}"

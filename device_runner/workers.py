@@ -93,11 +93,11 @@ class Channel:
         self._pipe.send(Line(text))
 
     def receive(self) -> Any:
-        """The next order; waits for it. Raises EOFError when there will be no more."""
+        """Return the next order; waits for it. Raises EOFError when there will be no more."""
         return self._pipe.recv()
 
     def has_order(self, within_s: float) -> bool:
-        """Whether an order has come, or will within so many seconds."""
+        """Return whether an order has come, or will within so many seconds."""
         return self._pipe.poll(within_s)
 
 
@@ -111,7 +111,7 @@ class Processes:
     """The processes of the workers, each at the other end of a pipe."""
 
     def __init__(self, access: Access, work: Work, opener: Opener | None = None) -> None:
-        """`opener` stands in for what opens real devices."""
+        """Start the pool. `opener` stands in for the function that opens real devices."""
         self._life = partial(_live, access=access, work=work, opener=opener)
         self._pipes: dict[str, Connection] = {}
         self._processes: dict[str, BaseProcess] = {}
@@ -134,7 +134,7 @@ class Processes:
             self._pipes[name].send(order)
 
     def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
-        """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Loss`."""
+        """Yield what the workers have said, after at most `timeout_s` without a word. The death of one is a `Loss`."""
         ready = wait(self._pipes.values(), timeout_s)
         for name, pipe in list(self._pipes.items()):
             if pipe in ready:
@@ -212,7 +212,7 @@ class WorkerPool:
         self._processes.end(at_once=kind is not None)  # else one in the middle of an order would first end that
 
     def shown(self, name: str) -> str:
-        """What people call a worker's device; the worker's own name until it is opened."""
+        """Return what people call a worker's device; the worker's own name until it is opened."""
         return self._shown[name]
 
     @property
@@ -233,7 +233,10 @@ class WorkerPool:
         self._processes.send(name, order)
 
     def hear(self, timeout_s: float) -> list[tuple[str, Any]]:
-        """What the workers have said, after at most `timeout_s` without a word. Lines for people are passed on."""
+        """Return what the workers have said, after at most `timeout_s` without a word.
+
+        Lines for people are passed on.
+        """
         heard = [(name, message) for name, message in self._processes.receive(timeout_s) if name in self._members]
         for name, message in heard:
             self._note(name, message)
@@ -282,7 +285,7 @@ def _ending(process: BaseProcess) -> str:
 
 
 def _live(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None) -> None:
-    """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
+    """Live as a worker. Ends when the other end of the pipe is closed or its process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free

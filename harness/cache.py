@@ -97,7 +97,7 @@ class PruneResult:
 
 
 def entries(root: Path) -> list[Entry]:
-    """All entries, kind by kind, of each kind the latest used first."""
+    """Return all entries, kind by kind, of each kind the latest used first."""
     kinds = (*KINDS, ADDED, UNKNOWN)
     found = [_entry(kind, key, paths) for kind in kinds for key, paths in _paths(root, kind.name).items()]
     order = [kind.name for kind in kinds]
@@ -146,7 +146,7 @@ def _first_hold(root: Path) -> float:
 
 
 def _paths(root: Path, kind: str) -> dict[str, list[Path]]:
-    """What belongs to each key of a kind."""
+    """Return what belongs to each key of a kind."""
     if kind == DEVICES:
         return {name: [root / name] for name in _names(root) if registry.is_built_in(name)}
     if kind == UNKNOWN.name:
@@ -176,12 +176,12 @@ def _entry(kind: Kind, key: str, paths: list[Path]) -> Entry:
 
 
 def _used_at(path: Path, *, deep: bool) -> float:
-    """The time of the last use. A device's folder keeps its own time while files in it change."""
+    """Return the time of the last use. A device's folder keeps its own time while files in it change."""
     return max(map(_touched_at, [path, *path.iterdir()] if deep else [path]))
 
 
 def _touched_at(path: Path) -> float:
-    """A folder is given the time of its use; a file is read."""
+    """Return the time of the last use: a folder's mtime, of a file the later of mtime and atime."""
     try:
         seen = path.lstat()
     except OSError:
@@ -201,7 +201,7 @@ def _size_bytes(path: Path) -> int:
 
 
 def _title(paths: list[Path]) -> str:
-    """What a person calls the entry, as its maker wrote it."""
+    """Return what a person calls the entry, as its maker wrote it."""
     for path in paths:
         with contextlib.suppress(OSError):
             return (path / "title").read_text(encoding="utf-8").strip()

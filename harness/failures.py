@@ -81,7 +81,7 @@ _REVIVED: tuple[type[Failure], ...] = (
 
 
 def revived(told: Mapping[str, str]) -> Failure:
-    """A failure that another process wrote down, as the class that it names, or whose outcome it does."""
+    """Return a failure that another process wrote down, as the class that it names, or whose outcome it does."""
     for kind in sorted(_REVIVED, key=lambda one: one.__name__ != told.get("kind")):
         if kind.outcome == told["outcome"]:
             return kind(told["message"], hint=told["hint"], evidence=told["evidence"])

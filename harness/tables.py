@@ -34,7 +34,7 @@ def table(
     alike: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> str:
-    """A table with all its columns, or as many as the terminal has room for.
+    """Return a table with all its columns, or as many as the terminal has room for.
 
     By header: `right` are aligned to the right, `prose` may be folded between words, `alike` may be said once below the
     table if they are the same in every row, and `spare` may be left out, the first first.
@@ -52,19 +52,19 @@ def table(
 
 
 def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
-    """A table for a page that GitHub draws."""
+    """Return a table for a page that GitHub draws."""
     from tabulate import tabulate
 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
 
 
 def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
-    """The same without blanks to align its columns, which would make a page more than twice as long."""
+    """Return the same without blanks to align its columns, which would make a page more than twice as long."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
 
 
 def size(count_bytes: float | None) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes for people."""
     if count_bytes is None:
         return "-"
     for unit in ("B", "kB", "MB"):
@@ -110,7 +110,7 @@ def _longest_word(text: str) -> int:
 
 
 def _note(left_out: dict[str, str]) -> str:
-    """What the terminal had no room for."""
+    """Return what the terminal had no room for."""
     same = [f"{name} {value}" for name, value in left_out.items() if value]
     gone = [name for name, value in left_out.items() if not value]
     lines = [f"in every row: {', '.join(same)}"] if same else []
@@ -132,7 +132,7 @@ class _Grid:
         return max(map(len, self.drawn().split("\n")))
 
     def common(self, header: str) -> str:
-        """The value of every row, if there are several rows and one value."""
+        """Return the value of every row, if there are several rows and one value."""
         values = {row[self.headers.index(header)] for row in self.rows}
         return values.pop() if len(self.rows) > 1 and len(values) == 1 else ""
 

@@ -87,7 +87,7 @@ class Request:
         return {case.path for case in self.cases}
 
     def plans(self, identity: Identity) -> list[Plan]:
-        """The cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
+        """Return the cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
         if self.quick and "gpu" not in identity.emulated:
             raise UsageError(
                 f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
@@ -97,15 +97,18 @@ class Request:
         return [plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases]
 
     def oracles(self) -> list[Job]:
-        """What is asked of the oracle: the same on every device, so it can be asked before there is one."""
+        """Return what is asked of the oracle: the same on every device, so it can be asked before there is one."""
         return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:
-        """The name of the one device that is meant by a name or labels. Raises `AmbiguousDevice`, `UnknownDevice`."""
+        """Return the name of the one device that is meant by a name or labels.
+
+        Raises `AmbiguousDevice`, `UnknownDevice`.
+        """
         return select.select_one(words, self.cache, progress.say)
 
     def builder(self, progress: Progress) -> Builder:
-        """What builds for the plans; a context manager."""
+        """Return what builds for the plans; a context manager."""
 
         def watch(job: Job, state: str, seconds: float) -> None:
             progress.build(job.title, state, seconds)
@@ -187,7 +190,8 @@ def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[
 
 
 def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
-    """What TVM makes of each case of the request, for a device that is only asked for its limits, or for none."""
+    """Return what TVM makes of each case of the request, for a device that is only asked for its limits, or for
+    none."""
     with open_to_build(request, words, progress) as drawn:
         results = drawn.builder.build(plan.compile for plan in drawn.plans)
     found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
@@ -195,13 +199,13 @@ def build_only(request: Request, words: str, progress: Progress) -> list[Compile
 
 
 def no_device() -> Identity:
-    """What is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
+    """Return what is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
     return Identity(NO_DEVICE, NO_DEVICE)
 
 
 @contextlib.contextmanager
 def _builder(request: Request, name: str, progress: Progress) -> Iterator[Builder]:
-    """What builds for the request. On a new machine it asks the oracle while the runtimes are compiled.
+    """Yield what builds for the request. On a new machine it asks the oracle while the runtimes are compiled.
 
     Once they are there nothing is built before the device is ours: somebody may be measuring on this host's cores.
     """

@@ -26,7 +26,7 @@ class Oracle(Measured):
     track_cosine_distance.unit = "1 - cosine"  # type: ignore[attr-defined]
 
     def track_top1_mismatch(self, case: str, quirks: str) -> float:
-        """1 if the largest element of some output is another than the oracle's."""
+        """Return 1 if the largest element of some output is another than the oracle's."""
         return float(not self._known().top1)
 
     track_top1_mismatch.unit = "mismatch"  # type: ignore[attr-defined]

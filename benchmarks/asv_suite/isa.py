@@ -47,7 +47,7 @@ class _Kernels:
     track_instructions.unit = "instructions"  # type: ignore[attr-defined]
 
     def track_raw_instructions(self, model: str, path: str, precision: str, gpu: str) -> float:
-        """The same with each loop's body counted once."""
+        """Return the same with each loop's body counted once."""
         return known(self._code.per_inference("instructions"), self.record)
 
     track_raw_instructions.unit = "instructions"  # type: ignore[attr-defined]
@@ -59,13 +59,13 @@ class _Kernels:
     track_share_of_a_wave.unit = "1 / waves"  # type: ignore[attr-defined]
 
     def track_spilling_kernels(self, model: str, path: str, precision: str, gpu: str) -> float:
-        """Kernels that keep values in memory because registers do not suffice."""
+        """Return kernels that keep values in memory because registers do not suffice."""
         return float(len(self._code.spilling))
 
     track_spilling_kernels.unit = "kernels"  # type: ignore[attr-defined]
 
     def track_refused_kernels(self, model: str, path: str, precision: str, gpu: str) -> float:
-        """Kernels that the compiler makes no code of."""
+        """Return kernels that the compiler makes no code of."""
         return float(len(self._code.refused))
 
     track_refused_kernels.unit = "kernels"  # type: ignore[attr-defined]

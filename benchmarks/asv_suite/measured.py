@@ -37,7 +37,7 @@ class Measured:
 
 
 def known(value: float | None, record: Record) -> float:
-    """A number of the record. Ends as `failed` with the case's one line if it is not there."""
+    """Return a number of the record. Ends as `failed` with the case's one line if it is not there."""
     if value is None:
         fail(f"{record.outcome.value}: {record.message or 'the record has no such number'}")
     return value

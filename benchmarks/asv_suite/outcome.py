@@ -11,7 +11,7 @@ class Outcome(Measured):
     """Of every case, whatever happened to it."""
 
     def track_outcome(self, case: str, quirks: str) -> float:
-        """0 is right; docs/how-to/history.md lists the others."""
+        """Return 0 is right; docs/how-to/history.md lists the others."""
         return float(CODES[self.record.outcome])
 
     track_outcome.unit = "outcome (0 is right)"  # type: ignore[attr-defined]

@@ -16,13 +16,13 @@ class Startup(Measured):
             raise NotImplementedError("emulated: its time means nothing")
 
     def track_init(self, case: str, quirks: str) -> float:
-        """Loading and initialising the library."""
+        """Load and initialise the library."""
         return known(self.record.init_ms, self.record) / 1e3
 
     track_init.unit = "seconds"  # type: ignore[attr-defined]
 
     def track_first_run(self, case: str, quirks: str) -> float:
-        """The first inference, with the device's compilation of the kernels."""
+        """Return the first inference, with the device's compilation of the kernels."""
         return known(self.record.first_run_ms, self.record) / 1e3
 
     track_first_run.unit = "seconds"  # type: ignore[attr-defined]

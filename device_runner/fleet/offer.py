@@ -51,7 +51,7 @@ class Grant:
 
 
 def offer_of(value: Any) -> Offer | None:
-    """What another host wrote; None if it is nothing of ours."""
+    """Return what another host wrote; None if it is nothing of ours."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -61,13 +61,13 @@ def offer_of(value: Any) -> Offer | None:
 
 
 def grant_of(value: Any) -> Grant:
-    """What another host wrote. Raises ValueError."""
+    """Return what another host wrote. Raises ValueError."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Grant).validate_python(value)
 
 
 def entry_of(offer: Offer) -> DeviceEntry:
-    """The entry that `adreno-bench devices` lists."""
+    """Return the entry that `adreno-bench devices` lists."""
     detail = {"used by": offer.used_by} if offer.used_by else {}
     return DeviceEntry(offer.name, offer.identity.kind, "busy" if offer.used_by else "ready", detail)

@@ -35,7 +35,7 @@ Tell = Callable[[str, str], None]
 
 
 def offers(tracker: Address, *, timeout_s: float = ANSWER_TIMEOUT_S) -> list[Offer]:
-    """What all hosts offer through a tracker, sorted by name. Raises `RigFailure` if there is no tracker."""
+    """Return what all hosts offer through a tracker, sorted by name. Raises `RigFailure` if there is no tracker."""
     with connected(tracker, timeout_s) as connection:
         answer = connection.ask(Code.SUMMARY, timeout_s=timeout_s)
         try:
@@ -97,7 +97,7 @@ class RemoteTransport(AdbTransport):
         return sock
 
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
-        """The host knows which one it gave us."""
+        """Return our device's name; the host knows which one it gave us."""
 
 
 class RemoteDevice(AdbDevice):
@@ -139,7 +139,8 @@ def _grant(control: socket.socket, address: Address) -> Grant:
 
 
 def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> tuple[Sequence[str], str]:
-    """The command that starts TVM's RPC server there, and the hash of the runtime that a phone was brought for that."""
+    """Return the command that starts TVM's RPC server there, and the hash of the runtime that a phone was brought
+    for that."""
     from device_runner.runtimes.phone import RuntimeStore, install
 
     if grant.offer.identity.kind != "virtual":

@@ -46,7 +46,7 @@ class AmbiguousDevice(Failure):
 
 
 def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> list[str]:
-    """Names of all devices that are meant, each once, in the order of asking.
+    """Return names of all devices that are meant, each once, in the order of asking.
 
     Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
@@ -60,7 +60,7 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
 def worker_names(
     wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
 ) -> list[str]:
-    """Names for the workers of all devices that are meant (`device_runner.workers`).
+    """Return names for the workers of all devices that are meant (`device_runner.workers`).
 
     At a tracker such a name holds the key that is asked for: which of its devices it gives out is not known before.
     Raises as `select` does.
@@ -73,12 +73,12 @@ def worker_names(
 
 
 def tracker_key(member: str) -> str:
-    """The key in the name of a worker at a tracker."""
+    """Return the key in the name of a worker at a tracker."""
     return member.rpartition(" #")[0]
 
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
-    """The one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
+    """Return the one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
     names = _resolve([wanted], cache, say)
     if len(names) > 1:
         message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
@@ -87,7 +87,7 @@ def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
 
 
 def select_offers(wanted: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
-    """The free devices of other hosts that are meant. Raises `UnknownDevice` if one of `wanted` matches none.
+    """Return the free devices of other hosts that are meant. Raises `UnknownDevice` if one of `wanted` matches none.
 
     A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
     """
@@ -122,7 +122,7 @@ def parse_labels(text: str) -> dict[str, str] | None:
 
 
 def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether every wanted label is there with a value that matches as a shell glob; case does not matter."""
+    """Return whether every wanted label is there with a value that matches as a shell glob; case does not matter."""
     return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
 
 

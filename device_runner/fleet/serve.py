@@ -105,7 +105,7 @@ class _Lending:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Raises `DeviceLost` if the free device does not answer, OSError or ValueError if the tracker does not."""
+        """Raise `DeviceLost` if the free device does not answer, OSError or ValueError if the tracker does not."""
         self._look()
         tracker = Connection(self._lender.tracker, LOOK_TIMEOUT_S)
         try:
@@ -206,7 +206,7 @@ class _Lending:
         handshake.welcome(connection, self._offer.key)
 
     def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
-        """The service's stream, after the client was told OKAY; None if it was told FAIL."""
+        """Return the service's stream, after the client was told OKAY; None if it was told FAIL."""
         try:
             if not service.startswith(SERVICES):
                 raise Refused(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
@@ -243,7 +243,7 @@ class _Lending:
 
 
 def _request(connection: socket.socket) -> str:
-    """What a client of adb asks for: four hex digits, then a text."""
+    """Return what a client of adb asks for: four hex digits, then a text."""
     deadline = Deadline(handshake.DEADLINE_S)
     size = int(receive(connection, 4, deadline), 16)
     return receive(connection, size, deadline).decode()

@@ -45,7 +45,7 @@ def retry(transport: Transport) -> Rung:
 
 
 def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None], usb: str = "") -> list[Rung]:
-    """All that can be done for a device behind an adb server; `usb` is the path of the USB device that it is."""
+    """Return all that can be done for a device behind an adb server; `usb` is the path of the USB device that it is."""
     power = [Rung("USB power", USB_POWER_S, partial(cycle_power, adb, usb), needs=Permission.USB_POWER)]
     return [
         Rung("retry", LOOK_S, partial(find_once, adb)),

@@ -23,7 +23,8 @@ PATH = re.compile(r"(\d+-\d+(?:\.\d+)*)")
 
 
 def hub_and_port(path: str) -> tuple[str, str]:
-    """The hub that a device hangs on, as `uhubctl` calls it, and the port: of `1-2.3` hub `1-2`, of `1-2` hub `1`.
+    """Return the hub that a device hangs on, as `uhubctl` calls it, and the port: of `1-2.3` hub `1-2`, of `1-2` hub
+    `1`.
 
     Raises ValueError for what is no path of a USB device.
     """

@@ -25,7 +25,7 @@ class Unwelcome(Exception):
 
 
 def read_name(connection: socket.socket) -> tuple[str, list[str]]:
-    """What a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
+    """Return what a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
     deadline = Deadline(DEADLINE_S)
     if _word(connection, deadline) != MAGIC:
         raise Unwelcome("not a TVM RPC client")
@@ -52,7 +52,7 @@ def refuse(connection: socket.socket) -> None:
 
 
 def call(connection: socket.socket, match_key: str, deadline: Deadline) -> None:
-    """The client's side: name a key. Raises Unwelcome if it is not the right one, TimeoutError at the deadline."""
+    """Act as the client: name a key. Raises Unwelcome if it is not the right one, TimeoutError at the deadline."""
     name = f"{_CLIENT}{match_key}".encode()
     deadline.bound(connection)
     connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(name)) + name)

@@ -147,7 +147,7 @@ def _free_port(transport: Transport, deadline: Deadline) -> int:
 
 
 def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
-    """A stream to the server as soon as it listens, None if it ended before or missed its port."""
+    """Return a stream to the server as soon as it listens, None if it ended before or missed its port."""
     for _ in deadline.attempts(POLL_S):
         if server.process.ended or _missed_its_port(server):
             return None
@@ -160,7 +160,7 @@ def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> sock
 
 
 def _missed_its_port(server: Server) -> bool:
-    """Whether somebody else took the port meanwhile: TVM's server says so, and listens where nobody finds it."""
+    """Return whether somebody else took the port meanwhile: TVM's server says so, and listens where nobody finds it."""
     return re.search(r"Bind to \S*:-1\b", server.process.output()) is not None
 
 

@@ -74,7 +74,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, code: Code, *arguments: Any, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
-        """What the tracker answers."""
+        """Return what the tracker answers."""
         deadline = Deadline(timeout_s)
         send_json(self._socket, [code, *arguments], deadline)
         return receive_json(self._socket, deadline)
@@ -94,7 +94,7 @@ class Connection:
 
 @contextmanager
 def connected(address: Address, timeout_s: float = ANSWER_TIMEOUT_S) -> Iterator[Connection]:
-    """A connection for as long as the context. Raises `RigFailure` in one line if there is no tracker."""
+    """Yield a connection for as long as the context. Raises `RigFailure` in one line if there is no tracker."""
     where = f"the TVM RPC tracker at {address[0]}:{address[1]}"
     try:
         connection = Connection(address, timeout_s)
@@ -113,7 +113,7 @@ def connected(address: Address, timeout_s: float = ANSWER_TIMEOUT_S) -> Iterator
 
 
 def request(address: Address, key: str, timeout_s: float) -> tuple[Address, str]:
-    """The next free server of a key, waited for: where it is, and what to name there.
+    """Return the next free server of a key, waited for: where it is, and what to name there.
 
     Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if there is no tracker.
     """

@@ -44,7 +44,7 @@ class CCode:
     executable: bool = False
 
     def file(self, cache: Path, abi: str = "") -> Path:
-        """The one for devices of an ABI, by default this host's, built at the first call.
+        """Return the one for devices of an ABI, by default this host's, built at the first call.
 
         Raises SetupMissing if there is no compiler for that processor, DiskFull, RigFailure if it does not compile.
         """

@@ -86,7 +86,7 @@ class Linker:
 
     @contextmanager
     def _stubs(self, objects: Sequence[str | Path], triple: str) -> Iterator[list[Path]]:
-        """A stub of each library of the device that defines what the objects expect. Raises `RigFailure`."""
+        """Yield a stub of each library of the device that defines what the objects expect. Raises `RigFailure`."""
         with TemporaryDirectory() as folder:
             found = sorted(_providers(objects, triple).items())
             yield [self._stub(Path(folder) / soname, symbols) for soname, symbols in found]
@@ -113,7 +113,7 @@ class Linker:
 
 
 def linker(triple: str) -> Linker:
-    """The linker for a triple: the NDK's if `ANDROID_NDK_HOME` is set, else ziglang's. Raises `SetupMissing`."""
+    """Return the linker for a triple: the NDK's if `ANDROID_NDK_HOME` is set, else ziglang's. Raises `SetupMissing`."""
     if ndk := os.environ.get(NDK_VARIABLE):
         return _of_ndk(Path(ndk), triple)
     try:
@@ -139,7 +139,7 @@ def check_library(library: Path, triple: str) -> Elf:
 
 
 def _check(linked: Path, triple: str) -> Elf:
-    """What a library and a program have in common."""
+    """Return what a library and a program have in common."""
     try:
         elf = read_elf(linked)
     except BadElf as error:
@@ -174,7 +174,7 @@ def _providers(objects: Sequence[str | Path], triple: str) -> Mapping[str, set[s
 
 
 def _provider(symbol: str, triple: str) -> str:
-    """The library that defines a symbol on the device; empty if none is known."""
+    """Return the library that defines a symbol on the device; empty if none is known."""
     if symbol.startswith("TVMFFI"):
         return FFI
     kind = next((kind for kind, symbols in (("c", _C), ("m", _M), ("dl", _DL)) if symbol in symbols), "")

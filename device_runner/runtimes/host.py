@@ -20,5 +20,5 @@ def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None
 
 
 def are_compiled(cache: Path) -> bool:
-    """Whether `libraries` has nothing to compile. Raises SetupMissing without a C++ compiler."""
+    """Return whether `libraries` has nothing to compile. Raises SetupMissing without a C++ compiler."""
     return (not opencl.needed() or opencl.is_built(cache)) and (not clml.needed() or clml.is_built(cache))

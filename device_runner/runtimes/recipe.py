@@ -46,7 +46,7 @@ class CppToolchain:
 
     @classmethod
     def find(cls) -> CppToolchain:
-        """The TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
+        """Return the TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
             raise SetupMissing("there is no C++ compiler to build the device's runtime with", hint=APT_HINT)
@@ -84,7 +84,8 @@ class Sidecar:
     """Whether `load` has brought it into this process."""
 
     def library(self, cache: Path, *, extra_flags: Sequence[str] = (), toolchain: CppToolchain | None = None) -> Path:
-        """The library for a TVM, that of this interpreter by default. The first call builds it, later calls look it up.
+        """Return the library for a TVM, that of this interpreter by default. The first call builds it, later calls look
+        it up.
 
         Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
         files, DiskFull, and RigFailure if it does not compile.
@@ -100,11 +101,11 @@ class Sidecar:
         return store.obtain(self._key(chosen, extra_flags), compile_and_link, LOCK_DEADLINE_S) / self.name
 
     def is_built(self, cache: Path) -> bool:
-        """Whether `library` only has to look it up. Raises SetupMissing without a C++ compiler."""
+        """Return whether `library` only has to look it up. Raises SetupMissing without a C++ compiler."""
         return Store(cache, self.folder).find(self._key(CppToolchain.find(), ())) is not None
 
     def needed(self) -> bool:
-        """Whether the installed TVM lacks what it brings, be it loaded here or not.
+        """Return whether the installed TVM lacks what it brings, be it loaded here or not.
 
         Loads TVM's runtime libraries, and tvm-ffi, which keeps the registry; never the package `tvm`.
         """
@@ -122,7 +123,7 @@ class Sidecar:
         return True
 
     def _registered(self) -> bool:
-        """Whether this process has what it brings, once all of TVM's own is loaded."""
+        """Return whether this process has what it brings, once all of TVM's own is loaded."""
         import tvm_ffi
 
         for library in installed_tvm.libraries("tvm", *installed_tvm.RUNTIME):
@@ -164,7 +165,7 @@ def open_library(library: Path) -> None:
 
 
 def one_source(file: Path, sources: Iterable[Path]) -> Path:
-    """A file that includes all others, so that they are compiled as one."""
+    """Return a file that includes all others, so that they are compiled as one."""
     file.write_text("".join(f'#include "{source}"\n' for source in sorted(sources)))
     return file
 

@@ -51,7 +51,7 @@ _UNSUPPORTED = re.compile(
 
 
 def failure_of(text: str, doing: str) -> PathFailure:
-    """The failure that an error text tells of; `doing` names the operation."""
+    """Return the failure that an error text tells of; `doing` names the operation."""
     message = f"{doing} failed: {_ADDRESS.sub('', one_line(text))}"
     if _KERNEL_BUILD.search(text):
         first = _first_error(text)
@@ -62,7 +62,8 @@ def failure_of(text: str, doing: str) -> PathFailure:
 
 
 def _first_error(text: str) -> str:
-    """The first error that the device's OpenCL compiler names, as `error: LINE:COLUMN: what`; empty if it names none.
+    """Return the first error that the device's OpenCL compiler names, as `error: LINE:COLUMN: what`; empty if it names
+    none.
 
     The file is left out: it is a temporary one of the device, and another in every run.
     """
@@ -72,7 +73,7 @@ def _first_error(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The message proper: the first line that is not TVM's wrapping, without its source position."""
+    """Return the message proper: the first line that is not TVM's wrapping, without its source position."""
     for raw in text.splitlines():
         line = raw
         while match := _WRAPPING.match(line):
@@ -83,7 +84,7 @@ def one_line(text: str) -> str:
 
 
 def how_ended(code: int) -> str:
-    """How a process ended, from its exit code as shells tell it: 128 + signal after a death by signal."""
+    """Return how a process ended, from its exit code as shells tell it: 128 + signal after a death by signal."""
     try:
         return f"died of {signal.Signals(code - 128).name}"
     except ValueError:

@@ -48,7 +48,7 @@ class Machine(Protocol):
     probe: Probe
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
-        """A fresh server process."""
+        """Return a fresh server process."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Process(Protocol):
         """Push a library."""
 
     def calling(self, doing: str, timeout_s: float) -> AbstractContextManager[None]:
-        """A group of remote calls."""
+        """Return a group of remote calls."""
 
 
 class SessionProbe:
@@ -64,7 +64,7 @@ class SessionProbe:
             self._counted_places = int(self._ask("count_programs", deadline) or 0)
 
     def describe(self, deadline: Deadline) -> Answer | None:
-        """What the process's OpenCL says of itself."""
+        """Return what the process's OpenCL says of itself."""
         told = self._ask("describe", deadline)
         try:
             return None if told is None else answer_of(bytes(told))
@@ -78,7 +78,7 @@ class SessionProbe:
         return {} if told is None else {str(name): int(count) for name, count in read_json(bytes(told)).items()}
 
     def peak_memory(self, deadline: Deadline) -> PeakMemory:
-        """What the process has had at most until now."""
+        """Return what the process has had at most until now."""
         told = self._ask("memory", deadline)
         try:
             return PeakMemory() if told is None else memory_of(bytes(told))
@@ -97,7 +97,10 @@ class SessionProbe:
             )
 
     def inferences(self, repeat: int, deadline: Deadline) -> list[list[Launch]]:
-        """The launches since `watch_kernels`, as so many inferences. Raises `RigFailure` if they are not alike."""
+        """Return the launches since `watch_kernels`, as so many inferences.
+
+        Raises `RigFailure` if they are not alike.
+        """
         try:
             seen, dropped = launches_of(bytes(self._ask("launches", deadline) or b""))
         except BadAnswer as bad:
@@ -124,7 +127,7 @@ class SessionProbe:
             raise RigFailure(f"what the probe timed makes no sense: {bad}") from bad
 
     def program_binaries(self, module: Any, deadline: Deadline) -> bytes:
-        """A module's OpenCL programs as the device compiled them; `RigFailure` without the probe.
+        """Return a module's OpenCL programs as the device compiled them; `RigFailure` without the probe.
 
         TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives. Raises
         what compiling them raises.
@@ -136,7 +139,8 @@ class SessionProbe:
             return bytes(self._module["program_binaries"](module))
 
     def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
-        """What the device with this name and driver does at best, in bytes and operations per second; measured now.
+        """Return what the device with this name and driver does at best, in bytes and operations per second; measured
+        now.
 
         Empty without the probe; what the device cannot do is left out.
         """

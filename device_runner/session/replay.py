@@ -36,7 +36,7 @@ class BadReport(ValueError):
 
 
 def text_of(value: Any) -> str:
-    """A text of the runner, which writes each byte as one character."""
+    """Return a text of the runner, which writes each byte as one character."""
     return str(value).encode("latin-1", errors="replace").decode(errors="replace")
 
 
@@ -82,11 +82,11 @@ class ProcessReport:
         return self.text("log")
 
     def text(self, name: str) -> str:
-        """A text of the report, empty if it has none of this name."""
+        """Return a text of the report, empty if it has none of this name."""
         return text_of(self.said.get(name, ""))
 
     def failure(self, timeout_s: float) -> Failure | None:
-        """How the process failed, and whose fault it is; None if it came to its end."""
+        """Return how the process failed, and whose fault it is; None if it came to its end."""
         doing, evidence = self.text("doing") or "starting", self.log
         if "broken" in self.said:
             return RigFailure(f"the bundle's runner gave up while {doing}: {self.text('broken')}", evidence=evidence)
@@ -110,7 +110,7 @@ class ReplaySession:
     _loaded: int = 0
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> ReplayProgram:
-        """The program that was loaded there. Raises the process's failure if it was not."""
+        """Return the program that was loaded there. Raises the process's failure if it was not."""
         self._loaded += 1
         if self._loaded > 1:
             if not self.report.reference_ms:
@@ -122,16 +122,16 @@ class ReplaySession:
         return program
 
     def call(self, function: str, *, timeout_s: float) -> Any:
-        """What our model of CLML said of itself; None of any other function, which was not called."""
+        """Return what our model of CLML said of itself; None of any other function, which was not called."""
         return (self.report.text("clml_info") or None) if function == CLML_INFO else None
 
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
-        """The probe's counts."""
+        """Return the probe's counts."""
         counts = self.report.text("programs")
         return {str(name): int(count) for name, count in read_json(counts).items()} if counts else {}
 
     def peak_memory(self, *, timeout_s: float) -> PeakMemory:
-        """What the runner read after the first inference."""
+        """Return what the runner read after the first inference."""
         try:
             return memory_of(self.report.text("memory").encode())
         except BadAnswer:
@@ -146,7 +146,7 @@ class ReplaySession:
         raise RigFailure(f"{path} was not brought along")
 
     def log(self) -> str:
-        """The newest of what the process printed."""
+        """Return the newest of what the process printed."""
         return self.report.log
 
 
@@ -172,7 +172,7 @@ class ReplayProgram:
         return float(self.report.said["init_ms"])
 
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
-        """The outputs of the next run, and the first run's ms; of the reference kernel neither was kept."""
+        """Return the outputs of the next run, and the first run's ms; of the reference kernel neither was kept."""
         if (outputs := next(self._runs, None)) is None:
             self.fail()
         return outputs, float(self.report.said["first_run_ms"])
@@ -191,13 +191,13 @@ class ReplayProgram:
         raise RigFailure("the session is over")
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """The next samples of the reference kernel; of a case `times` has them."""
+        """Return the next samples of the reference kernel; of a case `times` has them."""
         if len(samples := [ms for _, ms in zip(range(repeat), self._device_ms, strict=False)]) < repeat:
             raise RigFailure("the session is over")
         return samples
 
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
-        """The batches that were timed there. Raises RigFailure if they were others, or none."""
+        """Return the batches that were timed there. Raises RigFailure if they were others, or none."""
         if "batches" not in self.report.said:
             raise self.report.failure(self._timeout_s) or RigFailure("no batches were timed")
         if int(self.report.said["batch"]) != size:
@@ -205,7 +205,7 @@ class ReplayProgram:
         return batches_of(self.report.text("batches").encode(), repeat)
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
-        """The launches of one inference."""
+        """Return the launches of one inference."""
         if not (answer := self.report.text("launches")):
             raise self.report.failure(self._timeout_s) or RigFailure("launches were not watched")
         launches, dropped = launches_of(answer.encode())
@@ -218,11 +218,11 @@ class ReplayProgram:
         raise self.report.failure(self._timeout_s) or RigFailure("the session is over")
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
-        """The runner did so."""
+        """Do nothing: the runner did so."""
 
 
 def _times_in(said: Mapping[str, Any]) -> Times | None:
-    """The samples of a case, if it was timed. Raises BadReport."""
+    """Return the samples of a case, if it was timed. Raises BadReport."""
     if "inferences" not in said:
         return None
     if not (wall_ms := _times(said, "wall_ms")):

@@ -81,7 +81,7 @@ def open_session(
 
 
 def _import_tvm() -> None:
-    """Raises SetupMissing for a TVM that cannot be imported, which one that somebody works on may be any time."""
+    """Raise SetupMissing for a TVM that cannot be imported, which one that somebody works on may be any time."""
     try:
         importlib.import_module("tvm.rpc")
     except Exception as error:
@@ -150,7 +150,7 @@ class RpcSession:
         return pushed
 
     def log(self) -> str:
-        """The newest part of the server's log."""
+        """Return the newest part of the server's log."""
         return self._server.process.output()
 
     def download(self, path: str, *, timeout_s: float) -> bytes:
@@ -164,7 +164,7 @@ class RpcSession:
             return bytes(self.remote.download(path))
 
     def call(self, function: str, *, timeout_s: float) -> Any:
-        """What a global function of the server's process returns; None if there is no such function."""
+        """Return what a global function of the server's process returns; None if there is no such function."""
         with self.calling(function, timeout_s):
             try:
                 found = self.remote.get_function(function)
@@ -173,15 +173,15 @@ class RpcSession:
             return found()
 
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
-        """How many OpenCL programs this process made, and from what; empty if it was not counted."""
+        """Return how many OpenCL programs this process made, and from what; empty if it was not counted."""
         return self.probe.program_counts(Deadline(timeout_s))
 
     def peak_memory(self, *, timeout_s: float) -> PeakMemory:
-        """What this process has had at most until now, as the probe reads it."""
+        """Return what this process has had at most until now, as the probe reads it."""
         return self.probe.peak_memory(Deadline(timeout_s))
 
     def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
-        """Name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.
+        """Return name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.
 
         Empty of one that cannot be decoded. Raises what opening OpenCL raises: `PathFailure`, for a start.
         """
@@ -190,7 +190,7 @@ class RpcSession:
             return (_decoded(device, "device_name"), self._driver_version(device)) if device.exist else None
 
     def _driver_version(self, device: Any) -> str:
-        """The driver's version as TVM says it; empty where it cannot.
+        """Return the driver's version as TVM says it; empty where it cannot.
 
         TVM's runtime reads it into 127 bytes, and OpenCL refuses to shorten a longer one (apache/tvm 0.27
         opencl_device_api.cc). Those of Adreno 630, 650 and 730 are longer; the probe tells them whole.
@@ -203,7 +203,7 @@ class RpcSession:
             return ""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """What the OpenCL device does at best, in bytes and operations per second, measured now by the probe."""
+        """Return what the OpenCL device does at best, in bytes and operations per second, measured now by the probe."""
         deadline = Deadline(timeout_s)
         names = self.opencl_names(timeout_s=deadline.remaining_s)
         try:
@@ -235,7 +235,7 @@ class RpcSession:
         return self._failure
 
     def _breakdown(self, error: Exception, doing: str, timeout_s: float) -> Failure:
-        """Why the connection is gone."""
+        """Return why the connection is gone."""
         expired = self._relay.expired
         try:
             boot = self._boot(patient=not expired)
@@ -263,7 +263,7 @@ class RpcSession:
             return boot_of(self._transport, timeout_s=SLOW_PROBE_TIMEOUT_S)
 
     def _ending(self) -> str:
-        """How the process on the device ended. What tells it may arrive after the connection broke."""
+        """Return how the process on the device ended. What tells it may arrive after the connection broke."""
         for _ in Deadline(SLOW_PROBE_TIMEOUT_S).attempts(0.02):
             if (code := self._server.process.code) is not None:
                 return how_ended(code)
@@ -311,15 +311,15 @@ class RpcProgram:
         return outputs, elapsed_ms
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Samples of `host_entry`, by the device's own clock, on the inputs of the last `run`."""
+        """Return samples of `host_entry`, by the device's own clock, on the inputs of the last `run`."""
         return self._samples(self._host, self._loadable.host_entry, repeat, timeout_s)
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Samples of `entry` by the device's timer, on the inputs of the last `run`."""
+        """Return samples of `entry` by the device's timer, on the inputs of the last `run`."""
         return self._samples(self._device, self._loadable.entry, repeat, timeout_s)
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
-        """The kernels of each of `repeat` inferences, seen by the probe while the device's timer runs.
+        """Return the kernels of each of `repeat` inferences, seen by the probe while the device's timer runs.
 
         Raises `RigFailure` without the probe, or if what it saw are not `repeat` inferences that are all alike.
         """
@@ -334,7 +334,7 @@ class RpcProgram:
         return self._session.probe.batches(machine, entry, size, repeat, Deadline(timeout_s))
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """The OpenCL programs as the device compiled them; `RigFailure` without the probe."""
+        """Return the OpenCL programs as the device compiled them; `RigFailure` without the probe."""
         return self._session.probe.program_binaries(self._library, Deadline(timeout_s))
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
@@ -358,7 +358,7 @@ def _close_what_tvm_left(port: int) -> None:
 
 
 def _decoded(device: Any, attribute: str) -> str:
-    """A device's attribute; TVM's binding refuses a driver's text that is not UTF-8."""
+    """Return a device's attribute; TVM's binding refuses a driver's text that is not UTF-8."""
     try:
         return str(getattr(device, attribute) or "")
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ IDLE_POLL_S, IDLE_WAIT_S = 0.5, 5.0
 
 
 def too_hot(reading: Reading, limits: ThermalLimits) -> str:
-    """What is over its limit, in one line; empty if nothing is, or nothing can be read."""
+    """Return what is over its limit, in one line; empty if nothing is, or nothing can be read."""
     over = [
         f"{name} {value:g} > {limit:g}"
         for name, value, limit in (
@@ -29,7 +29,7 @@ def too_hot(reading: Reading, limits: ThermalLimits) -> str:
 
 
 def too_busy(reading: Reading, limits: ThermalLimits) -> str:
-    """What the GPU still does, in one line; empty if it is idle, or if it does not tell."""
+    """Return what the GPU still does, in one line; empty if it is idle, or if it does not tell."""
     busy = reading.gpu_busy_percent
     return f"GPU {busy} % busy > {limits.gpu_busy_percent}" if (busy or 0) > limits.gpu_busy_percent else ""
 

@@ -34,7 +34,7 @@ class Binding:
 
 
 def bound_to_big_cores(transport: Transport, system: str = "") -> Binding:
-    """How a command is bound on this phone, found by trying; `system` is where `/sys` begins.
+    """Return how a command is bound on this phone, found by trying; `system` is where `/sys` begins.
 
     Raises `DeviceFailure` or `RigFailure` if it does not answer.
     """
@@ -53,12 +53,12 @@ def bound_to_big_cores(transport: Transport, system: str = "") -> Binding:
 
 
 def clocks_khz(printed: str) -> Mapping[int, int]:
-    """The fastest clock of each core that tells it, by the core's number."""
+    """Return the fastest clock of each core that tells it, by the core's number."""
     found = re.findall(r"^(\d{1,4}) (\d{1,12})$", printed, re.MULTILINE | re.ASCII)
     return {int(core): int(clock) for core, clock in found if int(core) < MOST_CORES and int(clock)}
 
 
 def big_cores(clocks: Mapping[int, int]) -> list[int]:
-    """All but the slowest; none if all are equally fast."""
+    """Return all but the slowest; none if all are equally fast."""
     slowest = min(clocks.values(), default=0)
     return sorted(core for core, clock in clocks.items() if clock > slowest)

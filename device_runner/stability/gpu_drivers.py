@@ -100,7 +100,7 @@ class Nvml:
 
 
 def nvidia_source(gpu: str) -> Source | str:
-    """The GPU that OpenCL calls so, or why nothing can be read of it."""
+    """Return the GPU that OpenCL calls so, or why nothing can be read of it."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -115,7 +115,7 @@ def nvidia_source(gpu: str) -> Source | str:
 
 
 def nvidia_report(printed: str, gpu: str) -> GpuReading | str:
-    """The reading of a GPU in what the runner of bundles printed, or why there is none."""
+    """Return the reading of a GPU in what the runner of bundles printed, or why there is none."""
     blocks = [block.splitlines() for block in f"\n{printed}".split("\ngpu ")[1:]]
     found = [lines[1:] for lines in blocks if lines[0].strip() == gpu]
     if len(found) != 1:
@@ -170,7 +170,7 @@ class Card:
 
 
 def card_source(vendor: str, cards: Path = CARDS) -> Source | str:
-    """This host's one card of a vendor, or why nothing can be read of it."""
+    """Return this host's one card of a vendor, or why nothing can be read from it."""
     found = [
         Card(folder) for folder in sorted(cards.glob("card[0-9]*")) if dict(Card(folder)._texts()).get(VENDOR) == vendor
     ]
@@ -188,7 +188,7 @@ done
 
 
 def card_report(printed: str, vendor: str) -> GpuReading | str:
-    """The reading of the one card of a vendor in what `CARDS_SCRIPT` printed, or why there is none."""
+    """Return the reading of the one card of a vendor in what `CARDS_SCRIPT` printed, or why there is none."""
     cards: dict[str, dict[str, str]] = {}
     for line in printed.splitlines():
         path, _, value = line.partition(" ")

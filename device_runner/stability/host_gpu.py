@@ -14,7 +14,10 @@ _INTEL = re.compile(r"Intel.*(Graphics|Arc|Iris)|^(Arc|Iris)\b")
 
 
 def source(gpu: str) -> Source | str:
-    """What tells of this OpenCL device, or why nothing does; an empty text for what is no GPU of these makers."""
+    """Return what tells of this OpenCL device, or why nothing does.
+
+    An empty text for what is no GPU of these makers.
+    """
     if "NVIDIA" in gpu:
         return gpu_drivers.nvidia_source(gpu)
     vendor = _vendor(gpu)
@@ -22,7 +25,7 @@ def source(gpu: str) -> Source | str:
 
 
 def reading_in(said: Mapping[str, str], gpu: str) -> GpuReading | str:
-    """The same of what a bundle's look printed, by source: a reading, or why there is none."""
+    """Return the same of what a bundle's look printed, by source: a reading, or why there is none."""
     if "NVIDIA" in gpu:
         return gpu_drivers.nvidia_report(said.get("gpus", ""), gpu)
     vendor = _vendor(gpu)
@@ -60,7 +63,7 @@ def _slowed(*readings: GpuReading) -> list[str]:
 
 
 def pulses(source: Source | str) -> Callable[[], Pulse]:
-    """What looks at the GPU whenever it is called."""
+    """Return what looks at the GPU whenever it is called."""
 
     def pulse() -> Pulse:
         now = source.read() if not isinstance(source, str) else GpuReading()

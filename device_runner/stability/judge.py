@@ -55,12 +55,12 @@ def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
 
 
 def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:
-    """Whether heat slowed the phone down in either reading: the signs of it, each in a line."""
+    """Return whether heat slowed the phone down in either reading: the signs of it, each in a line."""
     return [*_limited(before, after), *_cooling(before, after), *_status(before, after, tolerated_status)]
 
 
 def shows_heat(reading: Reading) -> bool:
-    """Whether a reading would show that heat slows the phone down."""
+    """Return whether a reading would show that heat slows the phone down."""
     signs = (reading.thermal_pwrlevel, reading.max_clock_mhz, reading.gpu_cooling, reading.thermal_status)
     return any(sign is not None for sign in signs)
 
@@ -72,13 +72,16 @@ def busy_clock_mhz(before: Reading, after: Reading) -> float | None:
 
 
 def _spent_at_clocks(before: Reading, after: Reading) -> list[tuple[int, int]]:
-    """How long the GPU was busy at each of its clocks in MHz between the readings; empty if that is unknown."""
+    """Return how long the GPU was busy at each of its clocks in MHz between the readings; empty if that is unknown."""
     clocks, spent = after.clocks_mhz, _spent(before, after)
     return list(zip(clocks, spent, strict=True)) if clocks and spent and len(clocks) == len(spent) else []
 
 
 def _spent(before: Reading, after: Reading) -> list[int] | None:
-    """How long the GPU was busy at each level between the readings, as its driver counts; None if that is unknown."""
+    """Return how long the GPU was busy at each level between the readings, as its driver counts.
+
+    None if that is unknown.
+    """
     if not before.clock_stats or not after.clock_stats or len(before.clock_stats) != len(after.clock_stats):
         return None
     spent = [new - old for old, new in zip(before.clock_stats, after.clock_stats, strict=True)]
@@ -92,7 +95,7 @@ def _reset(before: Reading, after: Reading) -> list[str]:
 
 
 def _limited(before: Reading, after: Reading) -> list[str]:
-    """Whether heat limited the clock, according to either of the driver's two nodes."""
+    """Return whether heat limited the clock, according to either of the driver's two nodes."""
     level = max(before.thermal_pwrlevel or 0, after.thermal_pwrlevel or 0)
     slowest = min((r.max_clock_mhz for r in (before, after) if r.max_clock_mhz), default=None)
     top = after.top_clock_mhz or before.top_clock_mhz
@@ -121,7 +124,7 @@ def _battery(before: Reading) -> list[str]:
 
 
 def pulses(look: Callable[[], Reading], tolerated_status: int = 0) -> Callable[[], Pulse]:
-    """What looks at the phone whenever it is called."""
+    """Return what looks at the phone whenever it is called."""
     before: list[Reading] = []
 
     def pulse() -> Pulse:

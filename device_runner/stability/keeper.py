@@ -51,12 +51,12 @@ class Keeper:
         return self._report
 
     def look(self) -> tuple[Reading, list[str]]:
-        """What the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
+        """Return what the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
         said = self.sources.read()
         return self._remember(reading(said)), self.sources.notes(said)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Implements `Device.steadily`."""
+        """Implement `Device.steadily`."""
         before, waited = wait_until_cool(self._look_and_hold, limits)
         result = work()
         after, notes = self.look()
@@ -94,5 +94,5 @@ class Keeper:
 
 
 def _holds_clock(held: knobs.Report) -> bool:
-    """Whether root holds the GPU at one clock."""
+    """Return whether root holds the GPU at one clock."""
     return any(knob.name in held and not knobs.complains(held[knob.name]) for knob in knobs.RANGES)

@@ -106,7 +106,7 @@ def reading(said: Mapping[str, str]) -> Reading:
 
 
 def whole(text: str) -> int | None:
-    """The one whole number that a text is."""
+    """Return the one whole number that a text is."""
     return int(text) if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) else None
 
 
@@ -118,7 +118,7 @@ def numbers(text: str) -> tuple[int, ...] | None:
 
 
 def celsius(text: str) -> float | None:
-    """A temperature in whatever unit the node has: thousandths, tenths, or whole degrees."""
+    """Return a temperature in whatever unit the node has: thousandths, tenths, or whole degrees."""
     number = whole(text)
     if number is None:
         return None
@@ -127,7 +127,7 @@ def celsius(text: str) -> float | None:
 
 
 def megahertz(text: str) -> int | None:
-    """A clock in whatever unit the node has: Hz, kHz or MHz.
+    """Return a clock in whatever unit the node has: Hz, kHz or MHz.
 
     Cut off, not rounded, as `max_clock_mhz` of the driver is (kgsl_pwrctrl.c): 652800000 Hz is 652 in either node.
     """
@@ -139,12 +139,13 @@ def megahertz(text: str) -> int | None:
 
 
 def status_is_faked(thermal: str) -> bool:
-    """Whether somebody told Android what to say (`cmd thermalservice override-status`), so that it means nothing."""
+    """Return whether somebody told Android what to say (`cmd thermalservice override-status`), so that it means
+    nothing."""
     return "IsStatusOverride: true" in thermal
 
 
 def battery_is_faked(battery: str) -> bool:
-    """Whether somebody told Android what to say (`dumpsys battery set`)."""
+    """Return whether somebody told Android what to say (`dumpsys battery set`)."""
     return "UPDATES STOPPED" in battery
 
 
@@ -154,7 +155,7 @@ def _thermal_status(thermal: str) -> int | None:
 
 
 def _temperatures(thermal: str) -> dict[int, float]:
-    """The hottest of each kind, of now and not of the cache. What reads exactly 0 is not fitted."""
+    """Return the hottest of each kind, of now and not of the cache. What reads exactly 0 is not fitted."""
     hottest: dict[int, float] = {}
     for kind, value, number, _ in _ITEM.findall(thermal.partition(_CURRENT)[2]):
         degrees = _plausible(_real(value))
@@ -173,7 +174,7 @@ def _gpu_cooling(thermal: str) -> int | None:
 
 
 def _battery(text: str) -> dict[str, str]:
-    """The lines `key: value`, the first of each key; battery services of some makers add pages of their own."""
+    """Return the lines `key: value`, the first of each key; battery services of some makers add pages of their own."""
     pairs = re.findall(r"^ {2}([a-z]+): (\S+)\s*$", text, re.MULTILINE)
     return dict(reversed(pairs))
 
@@ -184,7 +185,7 @@ def _plugged(text: str) -> bool | None:
 
 
 def _charge_uah(text: str) -> int | None:
-    """What is left; a gauge that has no counter says 0 or less."""
+    """Return what is left; a gauge that has no counter says 0 or less."""
     found = re.search(r"^ {2}Charge counter: (\S+)\s*$", text, re.MULTILINE)
     return (_natural(found[1]) or None) if found else None
 

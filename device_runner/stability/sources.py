@@ -75,7 +75,7 @@ zones=$4{_BOOT}{_NODES}{_ZONES}{_DUMPS}"""
 
 
 def texts_in(printed: str) -> dict[str, str]:
-    """What each source said, by its name, in what such a script printed."""
+    """Return what each source said, by its name, in what such a script printed."""
     return {name: section.text.strip() for name, section in sections(printed).items()}
 
 
@@ -89,7 +89,7 @@ class Sources:
         """The nodes, dumps and zones that said something at the first look."""
 
     def read(self) -> dict[str, str]:
-        """What each source says now, by its name. Raises `DeviceFailure` if the phone does not answer."""
+        """Return what each source says now, by its name. Raises `DeviceFailure` if the phone does not answer."""
         asked = self._known or (" ".join(GPU_NODES), " ".join(DUMPS))
         command = ["sh", "-c", LOOK_SCRIPT, "read its heat and pace", self._system, *asked]
         said = texts_in(self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout)
@@ -100,7 +100,7 @@ class Sources:
         return said
 
     def notes(self, said: dict[str, str]) -> list[str]:
-        """What a person should know of these answers."""
+        """Return what a person should know of these answers."""
         faked = "the thermal status is faked: `cmd thermalservice reset`"
         charge = "the battery's state is faked: `dumpsys battery reset`"
         notes = [faked] if status_is_faked(said.get("thermalservice", "")) else []

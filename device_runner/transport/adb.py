@@ -55,7 +55,10 @@ class Adb:
     """Where the server listens: a port of 127.0.0.1, or a Unix socket."""
 
     def open(self, service: str, deadline: Deadline) -> socket.socket:
-        """A stream to a service of the device (`sync:`, `tcp:9090`). Raises `Refused` if the device declines it."""
+        """Return a stream to a service of the device (`sync:`, `tcp:9090`).
+
+        Raises `Refused` if the device declines it.
+        """
         sock = self._connect(deadline)
         try:
             self._choose_device(sock, deadline)
@@ -105,7 +108,7 @@ class Adb:
         return RemoteProcess(_events(sock), hang_up=hang_up, abandon=abandon)
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
-        """A stream to a TCP port of the device. Raises ConnectionRefusedError if nothing listens there."""
+        """Return a stream to a TCP port of the device. Raises ConnectionRefusedError if nothing listens there."""
         deadline = Deadline(timeout_s)
         with self.blame(f"a connection to its port {port}", deadline):
             try:
@@ -120,7 +123,7 @@ class Adb:
         return sock
 
     def ask_server(self, request: str, *, timeout_s: float) -> str:
-        """What the server answers to a request of its own (`host:…`). Raises `DeviceLost` if it refuses."""
+        """Return what the server answers to a request of its own (`host:…`). Raises `DeviceLost` if it refuses."""
         deadline = Deadline(timeout_s)
         with self.blame(request, deadline), self._connect(deadline) as sock:
             self._request(sock, request, deadline)
@@ -214,7 +217,7 @@ class Adb:
 
 
 def _title(command: Sequence[str]) -> str:
-    """What messages call a command; `sh -c SCRIPT NAME ARGUMENTS` goes by its name."""
+    """Return what messages call a command; `sh -c SCRIPT NAME ARGUMENTS` goes by its name."""
     is_script = len(command) > 3 and list(command[:2]) == ["sh", "-c"]
     return quoted(*(command[3:] if is_script else command))[:TITLE_LIMIT]
 

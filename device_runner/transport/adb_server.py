@@ -37,7 +37,7 @@ def default_port() -> int:
 
 
 def known_devices() -> list[AdbEntry]:
-    """What the adb server knows; it is started first only if a phone hangs on this host's USB.
+    """Return what the adb server knows; it is started first only if a phone hangs on this host's USB.
 
     Raises `LinkFailure` if a server is there and does not answer.
     """
@@ -58,7 +58,7 @@ def _entry(serial: str, state: str, *tags: str) -> AdbEntry:
 
 
 def usb_path(serial: str) -> str:
-    """The path of the USB device (`1-2.3`) that a phone on this host is; empty if it is reached otherwise."""
+    """Return the path of the USB device (`1-2.3`) that a phone on this host is; empty if it is reached otherwise."""
     return next((entry.tags.get("usb", "") for entry in known_devices() if entry.serial == serial), "")
 
 

@@ -51,11 +51,11 @@ class RemoteProcess:
         return self._ended.is_set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it ended within the time."""
+        """Return whether it ended within the time."""
         return self._ended.wait(timeout_s)
 
     def output(self) -> str:
-        """The newest output, both streams in order of arrival, at most `OUTPUT_LIMIT_BYTES`."""
+        """Return the newest output, both streams in order of arrival, at most `OUTPUT_LIMIT_BYTES`."""
         with self._lock:
             return b"".join(self._pieces).decode(errors="replace")
 
@@ -108,7 +108,10 @@ class Transport(Protocol):
         """Start a command that goes on; it is hung up on when this process dies. `timeout_s` bounds the start only."""
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
-        """A stream to a TCP port of the machine's loopback. Raises ConnectionRefusedError if nothing listens there."""
+        """Return a stream to a TCP port of the machine's loopback.
+
+        Raises ConnectionRefusedError if nothing listens there.
+        """
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the machine under its hash."""
@@ -119,7 +122,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_of(transport: Transport, *, timeout_s: float) -> str:
-    """The id of this boot, empty if the machine does not tell. Raises `Failure` if it does not answer."""
+    """Return the id of this boot, empty if the machine does not tell. Raises `Failure` if it does not answer."""
     return transport.shell(["cat", BOOT_ID], timeout_s=timeout_s).stdout.strip()
 
 

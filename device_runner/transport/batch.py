@@ -76,6 +76,6 @@ def run_batch(
 
 
 def sections(output: str) -> dict[str, BatchAnswer]:
-    """What such a script printed, by the name of the command."""
+    """Return what such a script printed, by the name of the command."""
     found = _SECTION.findall(output.replace("\r\n", "\n"))
     return {name: BatchAnswer(text[:TEXT_LIMIT], int(code)) for name, text, code in found}

@@ -14,7 +14,7 @@ __all__ = ["EMULATED", "Chance", "Faults", "Heat", "Kernels", "Mishap", "SlowKer
 
 
 def __getattr__(name: str) -> Any:
-    """What starts a phone is loaded when it is asked for: the phone's own programs come through here, too."""
+    """Return what starts a phone is loaded when it is asked for: the phone's own programs come through here, too."""
     if name not in __all__:
         raise AttributeError(f"{__name__} has no {name}")
     from device_runner.virtual import handle

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def listening_socket() -> socket.socket:
-    """A socket on a free port of the loopback, never one that adb scans."""
+    """Return a socket on a free port of the loopback, never one that adb scans."""
     while True:
         listener = socket.create_server((LOOPBACK, 0))
         if listener.getsockname()[1] not in EMULATOR_PORTS:

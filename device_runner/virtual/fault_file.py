@@ -62,7 +62,7 @@ class FaultFile:
             self._passing.remove(added)
 
     def strikes(self, mishap: Mishap) -> bool:
-        """Whether the mishap still befalls a session. Counts it."""
+        """Return whether the mishap still befalls a session. Counts it."""
         self._struck[mishap] += 1
         return self._struck[mishap] <= mishap.times
 
@@ -111,7 +111,10 @@ class Dice:
         self._seen: Counter[str] = Counter()
 
     def draw(self, operation: str, chance: Chance) -> Stroke | None:
-        """What strikes the next operation of this kind; None if nothing does. Another chance begins from the start."""
+        """Return what strikes the next operation of this kind; None if nothing does.
+
+        Another chance begins from the start.
+        """
         if chance != self._chance:
             self._chance = chance
             self._seen.clear()

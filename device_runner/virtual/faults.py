@@ -34,7 +34,7 @@ class _Numbers:
     may_be_negative: ClassVar = ("clock_jump_s", "seed")
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what cannot be."""
+        """Raise ValueError for an impossible value."""
         for name, value in vars(self).items():
             if isinstance(value, (int, float)) and value < 0 and name not in self.may_be_negative:
                 raise ValueError(f"{name} should not be negative")
@@ -91,7 +91,7 @@ class Mishap(_Numbers):
     """How many sessions it befalls before it is over; counted anew when the file of faults is written."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no mishap."""
+        """Raise ValueError for an unknown mishap."""
         super().__post_init__()
         if self.what not in MISHAPS:
             raise ValueError(f"there is no mishap {self.what!r}; known are {', '.join(MISHAPS)}")
@@ -114,7 +114,7 @@ class Heat(_Numbers):
     """Cooler than that, it gets them back."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what cannot be."""
+        """Raise ValueError for an impossible value."""
         super().__post_init__()
         if not self.time_constant_s:
             raise ValueError("time_constant_s should not be 0")
@@ -185,7 +185,7 @@ class Faults(_Numbers):
     """What strikes operations by chance."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what there is not."""
+        """Raise ValueError for an unknown name."""
         super().__post_init__()
         for name, known in (("shell_answers", SHELL_ANSWERS), ("broken_runtime", BROKEN_RUNTIMES)):
             if getattr(self, name) not in ("", *known):
@@ -211,7 +211,7 @@ def write(path: Path, faults: Faults) -> None:
 
 
 def read(path: Path) -> Faults:
-    """The faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
+    """Return the faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
     try:
         return dataclass_of(Faults, json.loads(path.read_text()))
     except FileNotFoundError:
@@ -223,7 +223,10 @@ def read(path: Path) -> Faults:
 
 
 def from_environment() -> Faults:
-    """The faults of the file that `FAULTS_VARIABLE` names; a healthy phone if it names none. Raises BadFaults."""
+    """Return the faults of the file that `FAULTS_VARIABLE` names; a healthy phone if it names none.
+
+    Raises BadFaults.
+    """
     name = os.environ.get(FAULTS_VARIABLE)
     if name and not Path(name).exists():
         raise BadFaults(f"{FAULTS_VARIABLE} names {name}, which does not exist", hint="unset it for a healthy phone")
@@ -234,7 +237,7 @@ T = TypeVar("T")
 
 
 def dataclass_of(kind: type[T], values: object, name: str = "") -> T:
-    """A `kind` of these values. Raises ValueError that names the value which is not as it should be."""
+    """Return a `kind` of these values. Raises ValueError that names the value which is not as it should be."""
     if not isinstance(values, Mapping):
         raise _wrong(name or "it", "an object")
     hints = get_type_hints(kind)

@@ -80,7 +80,7 @@ class VirtualPhone:
         return (*EMULATED, *shell, *simulated, *hastened)
 
     def state(self) -> PhoneState:
-        """The phone's state now."""
+        """Return the phone's state now."""
         return phone.load(self.home)
 
     def update(self, **changes: Any) -> PhoneState:
@@ -88,7 +88,7 @@ class VirtualPhone:
         return phone.edit(self.home, lambda state: state.changed(changes))
 
     def injected(self) -> list[dict[str, Any]]:
-        """The mishaps that really happened since the phone was started, in order, with `time_s` (Unix)."""
+        """Return the mishaps that really happened since the phone was started, in order, with `time_s` (Unix)."""
         return [json.loads(line) for line in (self.home / INJECTED_JSONL).read_text().splitlines()]
 
     def fault(self, **changes: Any) -> Faults:
@@ -117,7 +117,7 @@ def virtual_phone(
     sandboxed: bool | None = None,
     adb_by_tcp: bool = False,
 ) -> Iterator[VirtualPhone]:
-    """A virtual phone with its folder at `home`, connected to an adb server of its own.
+    """Yield a virtual phone with its folder at `home`, connected to an adb server of its own.
 
     `opencl_runtime` is the library with TVM's OpenCL device API, `opencl_layer` what limits the driver to an Adreno's
     abilities, `clml_runtime` the model of its CLML runtime,

@@ -48,7 +48,7 @@ class Body:
     at_level_s: float = 0.0
 
     def after(self, seconds: float, load: float, heat: Heat, levels_mhz: tuple[int, ...]) -> Body:
-        """What it is after so long, in its own time, at a load from 0 to 1."""
+        """Return what it is after so long, in its own time, at a load from 0 to 1."""
         body = self
         for _ in range(math.ceil(seconds / STEP_S)):
             body = body._step(seconds / math.ceil(seconds / STEP_S), load, heat, levels_mhz)
@@ -74,12 +74,12 @@ class Body:
 
 
 def body_of(state: PhoneState) -> Body:
-    """A phone that has rested, as warm as its state says."""
+    """Return a phone that has rested, as warm as its state says."""
     return Body(state.temperatures_mc.get(GPU_ZONE, 0) / 1000, state.battery.temperature_dc / 10)
 
 
 def warmed(state: PhoneState, body: Body, busy_us: tuple[int, ...], load: float) -> PhoneState:
-    """What the phone shows: its state, and on top of it what the heat does; what is worse counts."""
+    """Return what the phone shows: its state, and on top of it what the heat does; what is worse counts."""
     idle = len(state.gpu.levels_mhz) - 1
     gpu = replace(
         state.gpu,

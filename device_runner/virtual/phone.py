@@ -206,7 +206,7 @@ def reboot(home: Path) -> None:
 
 
 def load(home: Path) -> PhoneState:
-    """The state of the phone in this folder. Raises RigFailure if the file is not one of ours."""
+    """Return the state of the phone in this folder. Raises RigFailure if the file is not one of ours."""
     path = home / STATE_JSON
     try:
         return _state(json.loads(path.read_text()))
@@ -222,7 +222,7 @@ def save(home: Path, state: PhoneState) -> None:
 
 
 def read_properties(root: Path) -> dict[str, str]:
-    """The properties that a phone was built with."""
+    """Return the properties that a phone was built with."""
     pairs = (line.partition("=") for line in (root / BUILD_PROP).read_text().splitlines())
     return {key: value for key, _, value in pairs}
 
@@ -266,7 +266,7 @@ def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
 
 
 def _shell_variables(state: PhoneState) -> str:
-    """What the programs of the phone read with `.`."""
+    """Return what the programs of the phone read with `.`."""
     its = state.restrictions
     values = {"rooted": int(state.rooted), "settings_denied": int(its.settings)}
     values |= {"su_dialog_s": its.su_dialog_s}

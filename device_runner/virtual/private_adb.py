@@ -23,7 +23,7 @@ RETRY_S = 0.02
 
 
 def adb_binary() -> Path:
-    """The adb that adbutils bundles, else the one in PATH. Raises SetupMissing without either."""
+    """Return the adb that adbutils bundles, else the one in PATH. Raises SetupMissing without either."""
     spec = importlib.util.find_spec("adbutils")  # importing it would cost 0.1 s
     bundled = Path(spec.origin).parent / "binaries" / "adb" if spec and spec.origin else None
     if bundled and os.access(bundled, os.X_OK):
@@ -58,7 +58,7 @@ class PrivateServer:
         self._process.wait(KILL_DEADLINE_S)
 
     def _start(self) -> None:
-        """The server is handed a socket that already listens, so that a port cannot be lost."""
+        """Start the server with a socket that already listens, so that a port cannot be lost."""
         env = {"HOME": str(self._home), "PATH": os.defpath, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}
         env["ADB_REJECT_KILL_SERVER"] = "1"  # a client of another version would replace it
         with self._listen() as listener:

@@ -27,7 +27,7 @@ _GPU_NODES = ("dri", "kfd", "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-to
 
 
 def why_not() -> str:
-    """Why no sandbox can be had here, found by trying; empty if it can."""
+    """Return why no sandbox can be had here, found by trying; empty if it can."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
     try:

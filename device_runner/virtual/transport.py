@@ -134,11 +134,11 @@ class Stream:
             self._arrived.set()
 
     def on_okay(self) -> None:
-        """The host took the last WRTE, or accepted a stream that we opened."""
+        """Note that the host took the last WRTE, or accepted a stream that we opened."""
         self._credit.set()
 
     def on_close(self) -> None:
-        """The host ended the stream. What it sent before stays readable."""
+        """Note that the host ended the stream. What it sent before stays readable."""
         self.closed.set()
         self._arrived.set()
         self._credit.set()

@@ -38,7 +38,7 @@ exit 0
 
 
 def why_not() -> str:
-    """Why this host's own shell and tools stand in for a phone's; empty if they need not."""
+    """Return why this host's own shell and tools stand in for a phone's; empty if they need not."""
     missing = [name for name in (SHELL, TOOLBOX) if shutil.which(name) is None]
     return f"no {' and no '.join(missing)}" if missing else ""
 
@@ -64,7 +64,7 @@ def install(folder: Path, release: str) -> None:
 
 
 def is_stock(folder: Path) -> bool:
-    """Whether this `/system/bin` has a phone's shell and tools."""
+    """Return whether this `/system/bin` has a phone's shell and tools."""
     return (folder / "toybox").exists()
 
 

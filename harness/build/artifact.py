@@ -113,14 +113,15 @@ Built = Mapping[str, Artifact | Answers | Failure]
 
 
 def pieces(source: str) -> dict[str, str]:
-    """What the device compiles for each kernel, by the kernel's name: lines count as in the device's build log."""
+    """Return what the device compiles for each kernel, by the kernel's name: lines count as in the device's build
+    log."""
     found = list(_BEGINNING.finditer(source))
     ends = [*(match.start() for match in found[1:]), len(source)]
     return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
 
 
 def kernel_files(root: Path, artifact: str) -> list[Path] | None:
-    """The kernels of an artifact below a cache root, one file each, written when first asked for.
+    """Return the kernels of an artifact below a cache root, one file each, written when first asked for.
 
     None if the artifact is not in the store, or was never as far as to have kernels.
     """
@@ -133,7 +134,7 @@ def kernel_files(root: Path, artifact: str) -> list[Path] | None:
 
 
 def _says(file: Path, text: str) -> bool:
-    """Whether the file is there as this version writes it."""
+    """Return whether the file is there as this version writes it."""
     return file.exists() and file.read_text(encoding="utf-8") == text
 
 
@@ -146,13 +147,13 @@ def load_arrays(file: Path) -> list[Array]:
 
 
 def load_rounding(answers: Path, factor: float) -> list[float]:
-    """What rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
+    """Return what rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
     file = answers / ROUNDING
     return [factor * float(each) for each in load_arrays(file)[0]] if factor and file.exists() else []
 
 
 def load_values(folder: Path) -> dict[str, Array]:
-    """Every tensor inside a network, by its name, as `save_values` keeps them."""
+    """Return every tensor inside a network, by its name, as `save_values` keeps them."""
     names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
     return dict(zip(names, load_arrays(folder / VALUES), strict=True))
 

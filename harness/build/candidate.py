@@ -100,7 +100,7 @@ class _Seen(Exception):
 
 
 def _calls(mod: Any) -> dict[str, int]:
-    """How often `main` calls each function that takes tensors alone and makes one."""
+    """Return how often `main` calls each function that takes tensors alone and makes one."""
     import tvm
 
     calls: dict[str, int] = {}
@@ -179,7 +179,10 @@ def build_candidate(
 
 
 def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadLimits) -> tuple[Any, Any]:
-    """The function with its schedule, and the trace of that; None for TVM's own, which the path's passes give it."""
+    """Return the function with its schedule, and the trace of that.
+
+    None for TVM's own, which the path's passes give it.
+    """
     if seed is None:
         return function, None
     space = space_of(function, target, limits)
@@ -206,7 +209,7 @@ def _tensors(function: Any) -> list[tuple[tuple[int, ...], str, str]]:
 
 
 def _in_buffers(function: Any) -> Any:
-    """The function with all its tensors in plain memory, as LLVM has them."""
+    """Return the function with all its tensors in plain memory, as LLVM has them."""
     text = without_attributes(function, ("global_symbol", "target", "scoped")).script(show_meta=True)
     for _, _, scope in _tensors(function):
         text = text.replace(f', scope="{scope}"', "")
@@ -214,7 +217,10 @@ def _in_buffers(function: Any) -> Any:
 
 
 def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
-    """The virtual devices of a function's tensors by scope, plain memory first; none where it is all that there is."""
+    """Return the virtual devices of a function's tensors by scope, plain memory first.
+
+    None where it is all that there is.
+    """
     names = dict.fromkeys(["global", *(scope for _, _, scope in _tensors(function))])
     if len(names) == 1:
         return {}
@@ -222,7 +228,8 @@ def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
 
 
 def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
-    """A module whose `main` calls the function on tensors in plain memory, with copies to and from its images."""
+    """Return a module whose `main` calls the function on tensors in plain memory, with copies to and from its
+    images."""
     from tvm import relax
 
     builder = relax.BlockBuilder()
@@ -257,7 +264,7 @@ def _type(shape: tuple[int, ...], dtype: str, scope: str, scopes: Mapping[str, A
 
 
 def _copy(shape: tuple[int, ...], dtype: str) -> Any:
-    """A function that copies a tensor; the path's own schedules take it, into an image by whole texels.
+    """Return a function that copies a tensor; the path's own schedules take it, into an image by whole texels.
 
     Its condition always holds: without one, TVM would see a mere reshape, and leave the tensor where it is.
     """
@@ -273,5 +280,5 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
-    """What `find_tasks` wrote."""
+    """Yield what `find_tasks` wrote."""
     yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))

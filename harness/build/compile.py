@@ -101,7 +101,7 @@ def import_request(
 
 
 def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
-    """What gives the network's tasks the schedules that the request names; nothing if it names none."""
+    """Return what gives the network's tasks the schedules that the request names; nothing if it names none."""
     if not request.schedules:
         return []
     found = read_as(Path(request.schedules), request.schedules_sha256)
@@ -138,7 +138,7 @@ def import_model(
 
 
 def _node_of(error: Exception) -> str:
-    """The node that the importer was at, which only the local variables of its loop know."""
+    """Return the node that the importer was at, which only the local variables of its loop know."""
     for frame, _line in traceback.walk_tb(error.__traceback__):
         node: Any = frame.f_locals.get("node")
         if hasattr(node, "op_type"):
@@ -170,7 +170,7 @@ def export(executable: Any, library: Path, host_triple: str | None) -> None:
 
 
 def _exporter(triple: str) -> Callable[..., None]:
-    """What `Executable.export_library` takes as `fcompile`. Raises `SetupMissing`."""
+    """Return what `Executable.export_library` takes as `fcompile`. Raises `SetupMissing`."""
     chosen = linker(triple)
 
     def link(out: str, objects: Sequence[str], options: object = None, **_: object) -> None:
@@ -209,7 +209,7 @@ def stepping(name: str) -> Iterator[None]:
 
 
 def asked_by_us(error: Exception) -> str:
-    """Where our own code asked for a name that is not there, as `compiler/passes.py, tir_pipeline`; else empty.
+    """Return where our own code asked for a name that is not there, as `compiler/passes.py, tir_pipeline`; else empty.
 
     TVM's interfaces move between its commits. That is no defect of a path, and TVM is not to be blamed for it.
     """

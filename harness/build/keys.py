@@ -28,7 +28,7 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
-    """The job that makes an artifact."""
+    """Return the job that makes an artifact."""
     places = {"model_file": model_sha256, "schedules": ""}  # the hash of the second is a field of its own
     facts = {**dataclasses.asdict(request), **places}
     key = key_of({**facts, **versions(), "pipeline": pipeline_version()})
@@ -44,7 +44,7 @@ def oracle_job(
     inputs: Path | Inputs,
     labelled: Path | None = None,
 ) -> Job:
-    """The job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
+    """Return the job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
 
     The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
     the content of its `inputs` or how some are drawn, and the content of `labelled`.
@@ -66,53 +66,56 @@ def oracle_job(
 
 
 def values_job(oracle: Job) -> Job:
-    """The job that computes every tensor inside an oracle's network, as it is compiled."""
+    """Return the job that computes every tensor inside an oracle's network, as it is compiled."""
     return Job("values", key_of({"values": oracle.key}), f"values of {oracle.title}", oracle.payload)
 
 
 def llvm_values_job(oracle: Job) -> Job:
-    """The job that computes the same tensors by LLVM behind TVM's importer."""
+    """Return the job that computes the same tensors by LLVM behind TVM's importer."""
     key = key_of({"llvm values": oracle.key, **versions()})
     return Job("llvm-values", key, f"LLVM's values of {oracle.title}", oracle.payload)
 
 
 def range_job(oracle: Job, title: str) -> Job:
-    """The job that measures how large the numbers of an oracle's network become."""
+    """Return the job that measures how large the numbers of an oracle's network become."""
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)
 
 
 def tasks_job(compiled: Job) -> Job:
-    """The job that finds the tasks of the network that another job compiles."""
+    """Return the job that finds the tasks of the network that another job compiles."""
     return Job("tasks", key_of({"tasks": compiled.key}), f"tasks of {compiled.title}", compiled.payload)
 
 
 def task_answer_job(tasks: Job, functions: Path, name: str) -> Job:
-    """The job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
+    """Return the job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
     payload = {"functions": str(functions), "name": name}
     return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
 
 
 def candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
-    """The job that builds one task with the schedule of a seed within a device's limits; TVM's own if it is None."""
+    """Return the job that builds one task with the schedule of a seed within a device's limits.
+
+    TVM's own if it is None.
+    """
     chosen = {"name": name, "seed": seed, "limits": dataclasses.asdict(limits)}
     key = key_of({"candidate": tasks.key, **chosen})
     return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
 
 
 def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
-    """A model's inputs as JSON takes them."""
+    """Return a model's inputs as JSON takes them."""
     return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}
 
 
 def reference_job(request: CompileRequest) -> Job:
-    """The job that makes the reference kernel for the device of a request (`harness.build.reference_kernel`)."""
+    """Return the job that makes the reference kernel for the device of a request (`harness.build.reference_kernel`)."""
     facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
     key = key_of({"reference": True, **facts, **versions()})
     return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
 
 
 def probe_job(quirk: str) -> Job:
-    """The job that asks the installed TVM whether it has a known defect."""
+    """Return the job that asks the installed TVM whether it has a known defect."""
     key = key_of({"probe": quirk, **versions(), "sources": probe_sources()})
     return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
 
@@ -142,7 +145,7 @@ def digest(root: Path, files: Iterable[Path]) -> str:
 
 
 def sources(root: Path = ROOT) -> list[Path]:
-    """Every file of ours that takes part in a compilation.
+    """Return every file of ours that takes part in a compilation.
 
     That is each module that the worker imports, at its top or inside a function, and what lies beside an imported
     package in a folder `src`: the C++ sources of a library that the worker loads.
@@ -153,7 +156,7 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 
 def imported(root: Path, modules: Iterable[str]) -> set[Path]:
-    """The files of ours that these modules import, at their top or inside a function, and their own."""
+    """Return the files of ours that these modules import, at their top or inside a function, and their own."""
     found: set[Path] = set()
     waiting, seen = list(modules), set(modules)
     while waiting:
@@ -167,7 +170,7 @@ def imported(root: Path, modules: Iterable[str]) -> set[Path]:
 
 
 def _files(root: Path, module: str) -> Iterator[Path]:
-    """The files that importing a module runs: its packages' and its own. None for a name inside a module."""
+    """Yield the files that importing a module runs: its packages' and its own. None for a name inside a module."""
     parts = module.split(".")
     for count in range(1, len(parts) + 1):
         place = root.joinpath(*parts[:count])
@@ -176,7 +179,7 @@ def _files(root: Path, module: str) -> Iterator[Path]:
 
 
 def _imports(file: Path) -> Iterator[str]:
-    """What a module of ours imports from our packages, but for what is only of use to a type checker.
+    """Yield what a module of ours imports from our packages, but for what is only of use to a type checker.
 
     Looks at statements only. Every command that may build waits for this, and expressions are nine tenths of a tree.
     """

@@ -48,7 +48,7 @@ class Question:
     """A file of labelled data, if not empty."""
 
     def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
-        """What the case is run on, in the order in which a library takes it."""
+        """Return what the case is run on, in the order in which a library takes it."""
         return inputs_of(self.given, specs, self.seed)
 
     def other_inputs(self, specs: Sequence[InputSpec], inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -159,14 +159,14 @@ def _write(
 
 
 def _choose_again(array: Array, seed: int) -> Array:
-    """An array of as many numbers of the same ones."""
+    """Return an array of as many numbers of the same ones."""
     import numpy as np
 
     return np.random.default_rng(seed).choice(array.ravel(), array.shape) if array.size else array
 
 
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
-    """The answers; none if the network refuses such inputs, which is no fault of it."""
+    """Return the answers; none if the network refuses such inputs, which is no fault of it."""
     try:
         return ask()
     except Exception:  # errors of every kind

@@ -104,7 +104,7 @@ def plan_case(
 
 
 def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
-    """What finds out the truth about a model, on this machine's own CPU: for every device, precision and path.
+    """Return what finds out the truth about a model, on this machine's own CPU: for every device, precision and path.
 
     Raises UsageError if the model cannot be used.
     """
@@ -117,7 +117,7 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
 
 
 def witness_request(file: Path) -> CompileRequest:
-    """A request of a model for LLVM on this machine, which is the second witness."""
+    """Return a request of a model for LLVM on this machine, which is the second witness."""
     return CompileRequest(
         model_file=str(file),
         path="cpu",
@@ -131,7 +131,8 @@ def witness_request(file: Path) -> CompileRequest:
 
 
 def device_request(identity: Identity) -> CompileRequest:
-    """A request with all that the device decides; the model, the path and what belongs to them are for others to set.
+    """Return a request with all that the device decides; the model, the path and what belongs to them are for others to
+    set.
 
     Raises `Unsupported` for a processor that no artifact can be made for.
     """
@@ -165,7 +166,7 @@ def host_triple(identity: Identity) -> str | None:
 
 
 def linker_version(triple: str | None) -> str:
-    """What stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
+    """Return what stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
     try:
         return linker(triple).version if triple else ""
     except SetupMissing:  # building says so
@@ -180,7 +181,7 @@ def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) ->
 
 
 def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:
-    """The request with the suite's schedules. Raises UsageError if they are for another kind of device."""
+    """Return the request with the suite's schedules. Raises UsageError if they are for another kind of device."""
     file = _schedules(suite)
     found = read(file)
     require_limits(file, found, identity)
@@ -188,7 +189,7 @@ def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -
 
 
 def _without_schedules(suite: Suite, case: Case) -> str:
-    """Why a case with schedules has none for its path; empty if it has some, or needs none."""
+    """Return why a case with schedules has none for its path; empty if it has some, or needs none."""
     if not case.tuning.scheduled or read(_schedules(suite)).of(case.path):
         return ""
     return f"{_schedules(suite).name} has no schedule for the path {case.path}; `adreno-bench tune` looks for some"
@@ -225,7 +226,7 @@ def _file(suite: Suite, name: str, cache: Path) -> Path:
 
 
 def _digest(source: ModelSource, file: Path, cache: Path) -> str:
-    """A model with other inputs or labels is another one: what was settled with the old ones is open again."""
+    """Return the model's key: other inputs or labels make another model, whose cases are open again."""
     own, inputs, facts = _digest_of(file), source.input_values(cache / MODELS), {}
     if inputs:
         facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)

@@ -117,7 +117,7 @@ class Builder:
         return result
 
     def find(self, job: Job) -> Artifact | Answers | Failure | None:
-        """What a job came to before; None if it was never made. Raises RigFailure if that is damaged."""
+        """Return what a job came to before; None if it was never made. Raises RigFailure if that is damaged."""
         folder = self._stores[job.kind].find(job.key)
         return _read(job, folder, reused=True) if folder else None
 
@@ -199,7 +199,7 @@ def _unchecked(made: Artifact | Answers | Failure, why: str) -> Artifact | Answe
 
 
 def load_artifact(root: Path, key: str) -> Artifact | None:
-    """An artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
+    """Return an artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)
     found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
     return found if isinstance(found, Artifact) else None
@@ -211,7 +211,7 @@ def _last_step(file: Path) -> str:
 
 
 def _tail(log: Path) -> str:
-    """The end of what a worker printed; empty if it was ended before it was forked."""
+    """Return the end of what a worker printed; empty if it was ended before it was forked."""
     if not log.exists():
         return ""
     with log.open("rb") as file:
@@ -245,7 +245,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
 
 
 def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failure:
-    """What an entry says. A damaged one is nobody's result: raises RigFailure."""
+    """Return what an entry says. A damaged one is nobody's result: raises RigFailure."""
     try:
         if (folder / FAILURE).exists():
             return revived(json.loads((folder / FAILURE).read_text(encoding="utf-8")))

@@ -47,7 +47,7 @@ class Starter:
         self._command = command
 
     def start(self, job_file: Path, log: Path) -> WorkerProcess:
-        """A worker at a job; what it prints goes to the log."""
+        """Return a worker at a job; what it prints goes to the log."""
         with log.open("wb") as output:
             return WorkerProcess(_start([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
 
@@ -64,7 +64,7 @@ class ForkStarter(Starter):
         self._lock = threading.Lock()
 
     def start(self, job_file: Path, log: Path) -> WorkerProcess:
-        """A fork of an idle process, or of a new one."""
+        """Return a fork of an idle process, or of a new one."""
         with self._lock:
             server = self._idle.pop() if self._idle else self._server()
         try:

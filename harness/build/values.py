@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
-    """The inputs of a file, or those that are drawn, some of them as is said."""
+    """Return the inputs of a file, or those that are drawn, some of them as is said."""
     from harness.cases.model import Distribution
     from harness.models.input_files import load_inputs
     from harness.models.spec import seeded_inputs
@@ -35,7 +35,7 @@ def first_not_finite(outputs: Sequence[Array]) -> int | None:
 
 
 def is_finite(array: Array) -> bool:
-    """Whether every element is a number. Integers always are."""
+    """Return whether every element is a number. Integers always are."""
     import numpy as np
 
     return bool(np.isfinite(array.astype(np.float64)).all()) if array.dtype.kind not in "biu" else True
@@ -95,7 +95,7 @@ def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path)
 
 
 def largest(values: Mapping[str, Array]) -> dict[str, Any]:
-    """The largest finite magnitude, `{"largest": number, "at": name}`.
+    """Return the largest finite magnitude, `{"largest": number, "at": name}`.
 
     What is infinite already, a mask on purpose say, stays so in any format.
     """

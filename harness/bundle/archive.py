@@ -63,7 +63,7 @@ def write_archive(folder: Path, out: Path) -> None:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """The files of a bundle, the manifest first, so that a reader of it need not read the rest."""
+    """Return the files of a bundle, the manifest first, so that a reader of it need not read the rest."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return sorted(found, key=lambda path: path != folder / MANIFEST)
 
@@ -92,7 +92,8 @@ def _packing(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 def find_files(
     source: Path, wanted: Mapping[str, int], scratch: Path, ignored: Collection[str] = ()
 ) -> dict[str, Path]:
-    """The wanted files of a folder, or of an archive of one, by their names in it; those of an archive in `scratch`.
+    """Return the wanted files of a folder, or of an archive of one, by their names in it; those of an archive in
+    `scratch`.
 
     `wanted` says how many bytes each may have at most; `ignored` are folders whose files do not count. Raises
     UsageError for a file that is neither, that is there twice, or that leads elsewhere.
@@ -136,7 +137,7 @@ def unpack(source: Path, folder: Path) -> None:
 
 
 def first_member(source: Path, name: str) -> bytes:
-    """A file of an archive, by its name in the folder that was packed. Raises UsageError if it has none."""
+    """Return a file of an archive, by its name in the folder that was packed. Raises UsageError if it has none."""
     for member, content in _members(source):
         if member.parts[1:] == (name,) and content:
             return content.read(LARGEST_MANIFEST_BYTES)
@@ -150,7 +151,7 @@ class _Content:
         self._source, self._member, self._stream = source, member, stream
 
     def read(self, most_bytes: int) -> bytes:
-        """All of it. Raises UsageError if that is more."""
+        """Return all of it. Raises UsageError if that is more."""
         _require_size(self._member.name, self._member.size, most_bytes)
         with _blaming(self._source):
             return self._stream.read()
@@ -171,7 +172,7 @@ def _require_size(name: str, size: int, most_bytes: int) -> None:
 
 
 def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
-    """The members of an archive that are no folders, with what is in them; None for what is no plain file.
+    """Yield the members of an archive that are no folders, with what is in them; None for what is no plain file.
 
     Raises UsageError for what cannot be read or leads out of the archive, and for more than an archive of ours has.
     """
@@ -240,7 +241,7 @@ class _Header(tarfile.TarInfo):
     """What describes a member; no larger than it may be, and of no file with holes."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        """Called by `tarfile` for each header, before it reads what belongs to it."""
+        """Check a header, for `tarfile`, before it reads what belongs to it."""
         if not 0 <= self.size <= (math.inf if self.isfile() else MOST_HEADER_BYTES):
             self._refuse()
         proceed: Any = super()

@@ -44,7 +44,7 @@ def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
 
 
 def _is_schedules(file: Path) -> bool:
-    """Whether its first line is that of a file of schedules."""
+    """Return whether its first line is that of a file of schedules."""
     with file.open("rb") as lines:
         try:
             first = json.loads(lines.readline())

@@ -108,16 +108,16 @@ class Manifest:
     schema: int = SCHEMA
 
     def text(self) -> bytes:
-        """The file's content; its hash is the bundle's id."""
+        """Return the file's content; its hash is the bundle's id."""
         return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
 
     def packed(self, turn: Turn) -> PackedCase:
-        """The case of a turn."""
+        """Return the case of a turn."""
         return next(one for one in self.builds[turn.build].cases if one.case == turn.case)
 
 
 def id_of(text: bytes) -> str:
-    """The id of the bundle with this manifest."""
+    """Return the id of the bundle with this manifest."""
     return hashlib.sha256(text).hexdigest()
 
 
@@ -163,7 +163,7 @@ def _library(told: Mapping[str, Any]) -> PackedLibrary:
 
 
 def _inside(path: str) -> str:
-    """A path that stays below the bundle's folder. Raises ValueError for one that does not."""
+    """Return a path that stays below the bundle's folder. Raises ValueError for one that does not."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
         raise ValueError(f"the path {path!r} leaves the bundle")
@@ -181,7 +181,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
 
 
 def plan_of(packed: PackedCase) -> Plan:
-    """The plan of a packed case: its jobs are done, and only their keys matter."""
+    """Return the plan of a packed case: its jobs are done, and only their keys matter."""
     witness = Job("witness", packed.witness, packed.case, {}) if packed.witness else None
     return Plan(
         case=Case.parse(packed.case),
@@ -199,7 +199,7 @@ def plan_of(packed: PackedCase) -> Plan:
 
 
 def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
-    """What the plan's jobs came to, with files below a bundle's folder."""
+    """Return what the plan's jobs came to, with files below a bundle's folder."""
     libraries = filter(None, (packed.artifact, packed.reference))
     answers = {packed.answers: packed.unchecked, packed.witness: "", packed.range: ""}
     return {

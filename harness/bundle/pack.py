@@ -75,7 +75,7 @@ class Kind:
 
 
 def _least(kind: str, abi: str) -> Identity:
-    """A device of which nothing is known but its processor: images are as small as OpenCL allows."""
+    """Return a device of which nothing is known but its processor: images are as small as OpenCL allows."""
     return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
 
 
@@ -158,7 +158,8 @@ def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Tur
 
 
 def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
-    """Base and head of each case in turns, as `harness.judge` would ask for them; a block of each case at a time.
+    """Return base and head of each case in turns, as `harness.judge` would ask for them; a block of each case at a
+    time.
 
     The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
     """
@@ -169,7 +170,7 @@ def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
 
 
 def _runs(packed: PackedCase) -> bool:
-    """Whether there is anything to run."""
+    """Return whether there is anything to run."""
     return not packed.artifact.failure and not packed.refused
 
 
@@ -261,14 +262,14 @@ def runtime_of(kind: Kind, cache: Path) -> Runtime:
 
 
 def _in_order(folder: Path) -> list[Path]:
-    """The libraries of a runtime in a folder, each after those that it needs."""
+    """Return the libraries of a runtime in a folder, each after those that it needs."""
     found = {file.name: file for file in sorted(folder.iterdir()) if file.name != PROGRAM}
     needs = {name: [need for need in read_elf(file).needed if need in found] for name, file in found.items()}
     return [found[name] for name in TopologicalSorter(needs).static_order()]
 
 
 def _loader() -> Path | None:
-    """This host's OpenCL loader."""
+    """Return this host's OpenCL loader."""
     try:
         ctypes.CDLL("libOpenCL.so.1")
     except OSError:
@@ -278,7 +279,10 @@ def _loader() -> Path | None:
 
 
 def _other(source: Path, kind: Kind, folder: Path) -> Build:
-    """The build of another bundle, its files laid out as the base. Raises UsageError for one that cannot be that."""
+    """Return the build of another bundle, its files laid out as the base.
+
+    Raises UsageError for one that cannot be that.
+    """
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch:
         there = source
         if not source.is_dir():

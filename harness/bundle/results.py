@@ -136,7 +136,7 @@ def _require_known(text: bytes, cache: Path, bundle: Path | None) -> None:
 
 
 def read_manifest(bundle: Path) -> bytes:
-    """The manifest of a bundle, be it a folder, an archive, or the manifest itself. Raises UsageError."""
+    """Return the manifest of a bundle, be it a folder, an archive, or the manifest itself. Raises UsageError."""
     try:
         if bundle.is_dir():
             return (bundle / MANIFEST).read_bytes()
@@ -146,7 +146,7 @@ def read_manifest(bundle: Path) -> bytes:
 
 
 def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:
-    """A folder with what answers are judged by. Raises UsageError if it is nowhere."""
+    """Return a folder with what answers are judged by. Raises UsageError if it is nowhere."""
     folder = cache / KEPT / id_of(text)[:24]
     if bundle and bundle.is_dir():
         folder = bundle
@@ -165,12 +165,12 @@ class Broken(ValueError):
 
 
 def link_of(text: bytes, before: str) -> str:
-    """What binds a line's text to all before it, which is the line's first word."""
+    """Return what binds a line's text to all before it, which is the line's first word."""
     return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()
 
 
 def lines_of(content: IO[bytes], begin: str) -> Iterator[dict[str, Any]]:
-    """What the lines hold, one after the other. A last line that was cut short is left out. Raises Broken."""
+    """Yield what the lines hold, one after the other. A last line that was cut short is left out. Raises Broken."""
     before = begin
     for number, line in enumerate(iter(lambda: content.readline(LONGEST_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n"):
@@ -228,7 +228,7 @@ class _Reader:
         _require_one_run([record for _, record in self.taken])
 
     def _take_device(self, line: Mapping[str, Any]) -> None:
-        """Raises Broken if it is another device than before the run was taken up again."""
+        """Raise Broken if it is another device than before the run was taken up again."""
         device = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
         if self.device and (self.device[0], self.device[1].key) != (device[0], device[1].key):
             raise Broken("the run was resumed on another device")
@@ -293,13 +293,13 @@ def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> 
 
 
 def _times_of(program: Program, budget: Budget) -> Timing:
-    """The samples that the runner took, in place of `harness.probes.latency.measure`."""
+    """Return the samples that the runner took, in place of `harness.probes.latency.measure`."""
     assert isinstance(program, ReplayProgram)
     return Timing(**vars(program.times))
 
 
 def _moment(at: str) -> str:
-    """A moment in UTC as records have it, of nanoseconds. Raises ValueError."""
+    """Return a moment in UTC as records have it, of nanoseconds. Raises ValueError."""
     seconds, _, fraction = at.partition(".")
     return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00").isoformat(timespec="microseconds")
 

@@ -132,7 +132,7 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
 
 
 def _tuning(packed: PackedCase) -> Iterator[str]:
-    """Path where a tuned case keeps its tuning cache."""
+    """Yield path where a tuned case keeps its tuning cache."""
     case = Case.parse(packed.case)
     if case.tuning.cached:
         kind = "tuning_cache" if case.path == "clml" else "binaries"
@@ -140,7 +140,7 @@ def _tuning(packed: PackedCase) -> Iterator[str]:
 
 
 def _reference(packed: PackedLibrary | None) -> Iterator[str]:
-    """The reference kernel, and where its binaries and the number of its turns are kept."""
+    """Yield the reference kernel, and where its binaries and the number of its turns are kept."""
     if packed is None or CRC not in packed.compiled["facts"]:
         return
     yield f"reference {packed.library}"
@@ -151,7 +151,7 @@ def _reference(packed: PackedLibrary | None) -> Iterator[str]:
 
 
 def protocol_of(budget: Budget) -> Iterator[str]:
-    """The lines that tell the runner how to time a case."""
+    """Yield the lines that tell the runner how to time a case."""
     numbers = {field.name: getattr(budget, field.name) for field in fields(budget) if field.name != "sustain_s"}
     yield from (f"{name} {value:.17g}" for name, value in {**numbers, **RULES}.items())
 

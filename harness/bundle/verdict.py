@@ -16,7 +16,10 @@ from harness.run.record import Record
 
 
 def verdicts_of(results: Results, rules: Rules) -> Result:
-    """What became of each case from base to head. Nothing is run: `judge` takes the sessions in which they were run."""
+    """Return what became of each case from base to head.
+
+    Nothing is run: `judge` takes the sessions in which they were run.
+    """
     first: dict[Turn, Record] = {}
     later: dict[str, list[tuple[Turn, Record]]] = {}
     for turn, record in results.taken:
@@ -41,7 +44,7 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
 
 
 def _replayed(kept: Iterator[tuple[Turn, Record]]) -> Measure:
-    """What gives the sessions that were run, in their order, which is the one that they are asked for in."""
+    """Return what gives the sessions that were run, in their order, which is the one that they are asked for in."""
 
     def measure(arm: Arm) -> Record:
         turn, record = next(kept)

@@ -84,7 +84,7 @@ class Case:
             raise ValueError(f"{text!r} is not a case id; one reads mobilenet_v1-texture-float32-untuned") from None
 
     def matches(self, pattern: str) -> bool:
-        """Whether the id matches a shell glob."""
+        """Return whether the id matches a shell glob."""
         return fnmatch.fnmatchcase(self.id, pattern)
 
 

@@ -105,7 +105,7 @@ class OnnxModel(BaseModel):
 
 
 def model_name(model: str | OnnxModel) -> str:
-    """The name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
+    """Return the name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
     if isinstance(model, str) and not model.endswith(SUFFIXES):
         return model
     text = model if isinstance(model, str) else (model.name or str(model.onnx))
@@ -113,7 +113,7 @@ def model_name(model: str | OnnxModel) -> str:
 
 
 def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
-    """The model with its paths below a folder."""
+    """Return the model with its paths below a folder."""
     if isinstance(model, OnnxModel):
         inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
         labelled = folder / model.labelled if model.labelled else None
@@ -124,7 +124,7 @@ def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
 def models_given(
     models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str], *, trust: bool = False
 ) -> list[str | OnnxModel]:
-    """The models of a command line: `--model`, with `--shape`, `--input` and `--trust` for each that is a file.
+    """Return the models of a command line: `--model`, with `--shape`, `--input` and `--trust` for each that is a file.
 
     Raises UsageError for what cannot be read.
     """
@@ -139,7 +139,7 @@ def models_given(
 
 
 def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
-    """The words of a command line that `models_given` would read as these models."""
+    """Return the words of a command line that `models_given` would read as these models."""
     words: list[str] = []
     for model in models:
         words += ["--model", model if isinstance(model, str) else str(model.onnx)]
@@ -166,7 +166,7 @@ def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
 
 
 def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:
-    """A file, or `tokens=integers(0,9)`, as often as there are inputs."""
+    """Return a file, or `tokens=integers(0,9)`, as often as there are inputs."""
     files = [text for text in texts if "(" not in text]
     if len(files) == 1 == len(texts):
         return Path(files[0])

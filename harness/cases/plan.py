@@ -83,12 +83,12 @@ class Plan:
 
 
 def no_half(identity: Identity) -> str:
-    """Why a device cannot compute in half precision; empty if it can, or does not say."""
+    """Return why a device cannot compute in half precision; empty if it can, or does not say."""
     if identity.fp16 is not False:
         return ""
     return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
 
 
 def unsupported(case: Case, identity: Identity) -> str:
-    """Why a device cannot run a case, as far as its identity alone says so; empty if it may."""
+    """Return why a device cannot run a case, as far as its identity alone says so; empty if it may."""
     return no_half(identity) if case.precision is not Precision.FLOAT32 else ""

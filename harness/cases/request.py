@@ -61,7 +61,7 @@ class RunOptions:
     """What stands in place of the suite's models."""
 
     def read_suite(self) -> Suite:
-        """The suite, with these models in place of its own. Raises UsageError."""
+        """Return the suite, with these models in place of its own. Raises UsageError."""
         from harness.cases.suite import suite_of
 
         return suite_of(self.suite, self.models)

@@ -75,7 +75,7 @@ class Steady(DeviceLimits):
     """Settings of devices, by serial."""
 
     def thermal_limits(self, serial: str) -> ThermalLimits:
-        """The limits of one device."""
+        """Return the limits of one device."""
         own = self.devices.get(serial, DeviceLimits()).model_dump(exclude_none=True)
         return ThermalLimits(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
 
@@ -163,7 +163,7 @@ class Suite(_Section):
         return 2 * self.limits.build_s + 10 * self.limits.run_s
 
     def justified(self, case: Case) -> Tolerance | None:
-        """The tolerance that was written for this case, with its reason."""
+        """Return the tolerance that was written for this case, with its reason."""
         return next((tolerance for tolerance in reversed(self.tolerances) if case.matches(tolerance.case)), None)
 
     def relative_tolerance(self, case: Case) -> float:
@@ -173,13 +173,16 @@ class Suite(_Section):
         return self.tolerance.get(case.precision, RELATIVE_TOLERANCE[case.precision.value])
 
     def rounding_factor(self, case: Case) -> float:
-        """What the rounding of a case's network is multiplied with, to be allowed; 0 where the suite says what is."""
+        """Return what the rounding of a case's network is multiplied with, to be allowed.
+
+        0 where the suite says what is.
+        """
         told = self.justified(case) or case.precision in self.tolerance
         return 0.0 if told else ROUNDING_FACTOR[case.precision.value]
 
 
 def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
-    """The suite's cases that match any of the globs, or else those that it could have.
+    """Return the suite's cases that match any of the globs, or else those that it could have.
 
     So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
     matches nothing.
@@ -197,7 +200,8 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
 
 
 def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
-    """The suite of a file, with other models in place of its own if there are any; then there need be no such file.
+    """Return the suite of a file, with other models in place of its own if there are any; then there need be no such
+    file.
 
     Raises UsageError.
     """

@@ -89,7 +89,7 @@ PRESETS = {
 def suite_text(
     models: Sequence[str | OnnxModel], paths: Sequence[str], precisions: Sequence[str] = ("float32",)
 ) -> str:
-    """A suite file of these models, paths and precisions, as TOML with a comment on each key."""
+    """Return a suite file of these models, paths and precisions, as TOML with a comment on each key."""
     text = _TEXT.replace("[MODELS]", _models_text(models)).replace("[PATHS]", json.dumps(list(paths)))
     if list(precisions) == ["float32"]:
         return text
@@ -117,5 +117,5 @@ def _model_text(model: str | OnnxModel) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of TOML, which a string of JSON is."""
+    """Return a string of TOML, which a string of JSON is."""
     return json.dumps(text)

@@ -93,7 +93,7 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """The program itself; what it does is in its commands."""
+    """Run the program; its commands do the work."""
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ def bisect(
 
 
 def _limited(paths: Sequence[str], bad: str) -> str:
-    """What an answer is worth if only some commits were looked at."""
+    """Return what an answer is worth if only some commits were looked at."""
     return (
         f"only commits that touch {', '.join(paths)} were looked at. A change elsewhere shows at the first of them "
         f"after it: `--good {bad}^ --bad {bad}` tells whether it was this one"
@@ -97,7 +97,7 @@ def _limited(paths: Sequence[str], bad: str) -> str:
 
 
 def _the_case(what: CaseOptions) -> str:
-    """The one case that is meant. Raises UsageError for none, and for several."""
+    """Return the one case that is meant. Raises UsageError for none, and for several."""
     if not what.case:
         raise UsageError("bisect takes one case", hint="name it with --case; `adreno-bench list` shows them")
     found = what.ids
@@ -120,7 +120,7 @@ def _reason(text: str) -> Reason | None:
 
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
-    """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
+    """Return every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
     from harness.revisions.bisect.bisection import shorten
 
     found = answer.found

@@ -128,7 +128,7 @@ def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
 
 
 def _sentence(one: CalibrationResult, rules: Rules) -> str:
-    """What a person wants to know of a case."""
+    """Return what a person wants to know of a case."""
     if one.profile is None:
         return f"inconclusive: {'; '.join(one.reasons)}"
     known = one.profile.estimate

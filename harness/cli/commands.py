@@ -50,7 +50,8 @@ class Deferred(TyperCommand):
     """Stands for a command until that is called. Its callback takes no arguments and imports the command."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the command itself, which is what runs, shows its help or completes a word from now on."""
+        """Return the context of the command itself, which is what runs, shows its help or completes a word from now
+        on."""
         assert self.callback
         return self.callback().make_context(info_name, args, parent, **extra)
 
@@ -67,7 +68,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*?(?:extra == ['\"](?P<extra>\w+)[
 
 
 def how_to_install(module: str) -> str:
-    """The command that brings a module of somebody else's.
+    """Return the command that brings a module of somebody else's.
 
     The distribution is taken to be called as the module is; where it is not, the whole of what is needed is installed.
     """

@@ -169,7 +169,7 @@ def _of_revisions(
 
 
 def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
-    """Why nothing could be compared."""
+    """Return why nothing could be compared."""
     from harness.judge.sides import of_one_model
 
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
@@ -180,7 +180,7 @@ def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
 
 
 def _emulated(result: Result) -> str:
-    """What a person should not take for a phone."""
+    """Return what a person should not take for a phone."""
     shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     emulated = dict.fromkeys(part for side in shown for part in side.emulated)
     return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""

@@ -58,7 +58,7 @@ def recorded_cases(given: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def devices(_given: dict[str, Any]) -> Iterable[str]:
-    """The devices that every host has, and those that were opened on this one before."""
+    """Return the devices that every host has, and those that were opened on this one before."""
     from device_runner.store import cache_root
 
     folder = cache_root() / "identities"
@@ -79,7 +79,7 @@ def models(_given: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def paths(_given: dict[str, Any]) -> Iterable[str]:
-    """The paths that a suite may name."""
+    """Return the paths that a suite may name."""
     from harness.paths import PATHS
 
     return sorted(set(PATHS) - {"cpu"})

@@ -90,7 +90,7 @@ def _restore(name: str | None, as_json: bool) -> None:
 
 
 def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
-    """What lists the devices of this host, or those at a tracker."""
+    """Return what lists the devices of this host, or those at a tracker."""
     if not tracker:
         return partial(list_devices, cache_root())
     address = address_of(tracker)
@@ -137,7 +137,7 @@ def watch_devices(
 
 
 def row_of(entry: DeviceEntry, now: datetime) -> Row:
-    """What is shown of one device."""
+    """Return what is shown of one device."""
     owner = entry.owner
     if not owner:
         return entry.name, entry.state, entry.detail.get("used by", ""), "", "", "", ""

@@ -108,7 +108,7 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
 
 
 def _remark(result: Result) -> str:
-    """What was not compared, and why."""
+    """Return what was not compared, and why."""
     from harness.judge.gate import OTHER_IDENTITY
     from harness.judge.sides import of_one_model
 

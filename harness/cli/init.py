@@ -86,7 +86,7 @@ def _already_exists(file: Path) -> UsageError:
 
 
 def _search(folder: Path) -> ModelSearch:
-    """The networks below a folder. ONNX is loaded only if there are any."""
+    """Return the networks below a folder. ONNX is loaded only if there are any."""
     from harness.models.search import find_models
 
     return find_models(folder, cache_root())

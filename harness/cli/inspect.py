@@ -63,7 +63,7 @@ def inspect(
 
 
 def _rows(summary: Summary) -> list[dict[str, Any]]:
-    """A row for each kind of operator, the most costly first."""
+    """Return a row for each kind of operator, the most costly first."""
     from harness.models.summary import total_macs
     from harness.ops.operator_table import OperatorTable
     from harness.paths.predict import destination_of
@@ -87,7 +87,7 @@ def _rows(summary: Summary) -> list[dict[str, Any]]:
 
 
 def _cases(results: OperatorTable, kind: str, nodes: Sequence[Node]) -> dict[str, Counter[Verdict]]:
-    """What the node tests of an operator came to on each path, in the number formats of these nodes."""
+    """Return what the node tests of an operator came to on each path, in the number formats of these nodes."""
     return {path: results.cases(kind, [node.dtype for node in nodes], path) for path in PATHS}
 
 
@@ -117,7 +117,7 @@ def _text(summary: Summary, changes: Sequence[str], lacking: Nodes, host: Nodes)
 
 
 def _double(summary: Summary) -> list[str]:
-    """A warning that a network with float64 runs on no phone."""
+    """Return a warning that a network with float64 runs on no phone."""
     if not summary.double:
         return []
     kinds = ", ".join(f"{kind} ({count})" for kind, count in summary.double.items())
@@ -157,7 +157,8 @@ def _cell(path: str, taken: Counter[str], cases: Mapping[Verdict, int]) -> str:
 
 
 def _failed_cases(row: dict[str, Any]) -> Iterator[str]:
-    """What `adreno-bench ops` found of an operator, if not all is right: paths with the same result in one line."""
+    """Yield what `adreno-bench ops` found of an operator, if not all is right: paths with the same result in one
+    line."""
     from harness.ops.cells import Verdict
     from harness.ops.operator_table import wrong_cases
 

@@ -58,7 +58,7 @@ class Side:
 def plain(
     toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str], profiles: Sequence[Profile] = ()
 ) -> dict[str, Any]:
-    """All of it, for programs."""
+    """Return all of it, for programs."""
     told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
     told["cases"] = [side.head.to_json() for side in sides]
     told["not_built"] = list(not_built)
@@ -105,7 +105,7 @@ def show_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], remarks: S
 
 
 def plain_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same for programs."""
     verdicts = [
         {
             "case": one.case,
@@ -125,7 +125,7 @@ def _closing(toolchain: Toolchain) -> str:
 
 
 def assembly(sides: Sequence[Side], name: str) -> str:
-    """The machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
+    """Return the machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
     found = []
     for side in sides:
         now = _code(side.head, name)
@@ -180,7 +180,7 @@ def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
 
 
 def _not_compared(side: Side) -> str:
-    """Why a side with a base is not compared with it; empty if it is, or if it has none."""
+    """Return why a side with a base is not compared with it; empty if it is, or if it has none."""
     return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
 
 
@@ -270,7 +270,7 @@ class Question:
 
 
 def sides_of(toolchain: Toolchain, asked: Question) -> tuple[list[Side], list[str]]:
-    """The cases on each GPU, each with what it is compared with; and why the others were not built."""
+    """Return the cases on each GPU, each with what it is compared with; and why the others were not built."""
     with Screen() as screen:
         if asked.release:
             made = _of_revision(asked.release, asked.what.ids, asked, screen)
@@ -316,7 +316,7 @@ def check(against: str) -> None:
 
 
 def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
-    """What each case is compared with, by case. Raises UsageError if there is nothing."""
+    """Return what each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
         found = _of_records(Path(against), cases)
     elif "-" in against:
@@ -330,7 +330,7 @@ def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Scree
 
 
 def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
-    """What the newest records say: their numbers, and the artifact for what has none."""
+    """Return what the newest records say: their numbers, and the artifact for what has none."""
     with open_index(file) as index:
         records = index.every(lambda case: case in cases)
     codes: dict[str, dict[tuple[str, str], MachineCode]] = {}
@@ -345,7 +345,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
 
 
 def _describe_outcome(record: Record) -> str:
-    """What a device came to with a case: PoCL, say, on a host without a GPU."""
+    """Return what a device came to with a case: PoCL, say, on a host without a GPU."""
     by = record.identity.driver or record.identity.gpu
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 
@@ -369,7 +369,7 @@ def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) 
 
 
 def _of_revision(word: str, cases: Sequence[str], asked: Question, screen: Screen) -> list[CompiledCase]:
-    """What another release, or a commit, makes of the cases, in an environment of its own."""
+    """Return what another release, or a commit, makes of the cases, in an environment of its own."""
     from harness.revisions.toolchain import Toolchain
 
     cache, options = cache_root(), asked.what.on_each_revision(asked.device)

@@ -131,7 +131,7 @@ class _Asked:
 
 
 def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
-    """The cells of each release, each in its own environment, but for what is installed here."""
+    """Return the cells of each release, each in its own environment, but for what is installed here."""
     from harness.ops.cells import cells_of
 
     cells = []
@@ -145,7 +145,7 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
 
 
 def _run(asked: _Asked) -> list[dict[str, Any]]:
-    """Every cell, as plain values."""
+    """Return every cell, as plain values."""
     from harness.ops.run import operators
 
     require_working_pair(versions())
@@ -159,7 +159,7 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """What `--json` printed. Raises UsageError for anything else."""
+    """Return what `--json` printed. Raises UsageError for anything else."""
 
     from harness.ops.page import Coverage
 

@@ -148,17 +148,17 @@ class SuiteOptions:
         ]
 
     def covers(self, case: str) -> bool:
-        """Whether a case, by its id, is of the models and globs that are given; without any every one is."""
+        """Return whether a case, by its id, is of the models and globs that are given; without any every one is."""
         return matches_models(case, self.model) and matches_globs(case, self.case)
 
     def read_suite(self) -> Suite:
-        """The suite, with the given models in place of its own. Raises UsageError."""
+        """Return the suite, with the given models in place of its own. Raises UsageError."""
         from harness.cases.suite import suite_of
 
         return suite_of(self.suite, self.models)
 
     def request(self, **how: Any) -> Request:
-        """All of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
+        """Return all of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.workbench import Request
 
         return Request.read(self.suite, self.case, self.quirks, models=self.models, **how)
@@ -195,15 +195,15 @@ class CaseOptions(SuiteOptions):
         return [case.id for case in choose(suite.model_copy(update={"schedules": schedules}), self.case)]
 
     def on_each_revision(self, device: str) -> RunOptions:
-        """What every revision of a compiler is to build and run on a device."""
+        """Return what every revision of a compiler is to build and run on a device."""
         return RunOptions(self.suite, device, self.quirks, self.schedules, tuple(self.models))
 
     def request(self, **how: Any) -> Request:
-        """All of it, read and checked. Raises UsageError, SetupMissing."""
+        """Return all of it, read and checked. Raises UsageError, SetupMissing."""
         return self.require_effect(super().request(schedules=self.schedules, **how))
 
     def require_effect(self, request: Request) -> Request:
-        """The request itself. Raises UsageError for an option that changes none of its cases."""
+        """Return the request itself. Raises UsageError for an option that changes none of its cases."""
         if self.schedules and not any(case.tuning.scheduled for case in request.cases):
             raise UsageError(
                 f"--schedules {self.schedules} has no effect: no chosen case is built with schedules",
@@ -289,12 +289,12 @@ class ConfirmOptions(RuleOptions):
 
 
 def matches_globs(case: str, globs: Sequence[str] | None) -> bool:
-    """Whether a case id matches any of the globs; without globs every one does."""
+    """Return whether a case id matches any of the globs; without globs every one does."""
     return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
 
 
 def matches_models(case: str, models: Sequence[str] | None) -> bool:
-    """Whether a case id is of one of the models that `--model` names; without models every one is."""
+    """Return whether a case id is of one of the models that `--model` names; without models every one is."""
     from harness.cases.case import Case
     from harness.cases.model import model_name
 
@@ -314,7 +314,7 @@ Result = TypeVar("Result")
 
 
 def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
-    """A command whose parameters may be groups of options, such as `CaseOptions`, as typer takes it.
+    """Return a command whose parameters may be groups of options, such as `CaseOptions`, as typer takes it.
 
     Each option of a group becomes a parameter of its own, where the group stands.
     """

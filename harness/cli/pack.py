@@ -82,7 +82,7 @@ def pack(
 
 
 def _summary(packed: Packed) -> str:
-    """What was packed, and what to do with it."""
+    """Return what was packed, and what to do with it."""
     turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
     lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]

@@ -65,7 +65,7 @@ def profile(
 
 
 def _the_one(cases: Sequence[Case], option: str) -> Case:
-    """The case that is meant. Raises UsageError if several are."""
+    """Return the case that is meant. Raises UsageError if several are."""
     if len(cases) > 1:
         raise UsageError(f"{len(cases)} cases match, and a profile is of one", hint=f"try {option} '{cases[0].id}'")
     return cases[0]

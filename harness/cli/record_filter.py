@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_index(file: Path) -> RecordIndex:
-    """The records of a file, by question. Lines that are not records are named on standard error."""
+    """Return the records of a file, by question. Lines that are not records are named on standard error."""
 
     from harness.run.record_index import RecordIndex
 
@@ -30,7 +30,7 @@ def open_index(file: Path) -> RecordIndex:
 
 
 def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:
-    """All records of the latest build of each series that is asked for.
+    """Yield all records of the latest build of each series that is asked for.
 
     Raises UsageError if there is no such file, or if it has nothing of a device that is named.
     """
@@ -43,14 +43,14 @@ def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = No
 
 
 def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
-    """What a file says of each series that is asked for. Raises as `read_builds` does."""
+    """Return what a file says of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
 
     return {side.key: side for side in map(side_of, read_builds(file, globs, device))}
 
 
 def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
-    """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
+    """Return what a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
     from harness.judge import baseline
 
     sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
@@ -61,7 +61,7 @@ def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Sid
 
 
 def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]:
-    """The series of a file's records that ran without a pause, which are compared with nothing."""
+    """Return the series of a file's records that ran without a pause, which are compared with nothing."""
     from harness.judge.sides import SeriesKey
 
     with open_index(file) as index:
@@ -70,7 +70,7 @@ def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]
 
 
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:
-    """The name of the one device that is meant: that of the records in `file`, unless `--device` names another.
+    """Return the name of the one device that is meant: that of the records in `file`, unless `--device` names another.
 
     Raises UsageError if the records are of several and none is named, or if they are of another than the one that is
     named, and the file was given too. Raises AmbiguousDevice, UnknownDevice.

@@ -88,7 +88,7 @@ def _write_page(
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:
-    """The records of each series of these models, the oldest first, whichever files they are in."""
+    """Return the records of each series of these models, the oldest first, whichever files they are in."""
     found: dict[tuple[str, str, bool], list[Record]] = {}
     for build in builds:
         for one in build:
@@ -100,7 +100,7 @@ def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | N
 def _compare(
     base: Path, builds: Sequence[Sequence[Record]], globs: Sequence[str] | None, rule: RuleOptions
 ) -> ComparisonExport:
-    """The records against what is known of their cases at base."""
+    """Return the records against what is known of their cases at base."""
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle
     from harness.judge.path_ranking import path_flips, path_means

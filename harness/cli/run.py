@@ -156,7 +156,7 @@ class _Work:
     screen: Screen
 
     def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
-        """The plans that are still to be run, and the kept records that settle the others."""
+        """Return the plans that are still to be run, and the kept records that settle the others."""
         from harness.run.runner import missing, settled_by
 
         settled = settled_by(plans, origin, self.kept) if self.kept else []
@@ -217,7 +217,7 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
-    """What a person should know about the numbers above."""
+    """Return what a person should know about the numbers above."""
     built = len({record.artifact for record in done if record.reused is False})
     reused = len({record.artifact for record in done if record.reused})
     sent = [record.sent_bytes for record in done if record.sent_bytes]
@@ -256,13 +256,13 @@ def _workarounds(done: Sequence[Record]) -> list[str]:
 
 
 def _recovered(record: Record) -> str:
-    """What was done for a device that was lost while this case ran."""
+    """Return what was done for a device that was lost while this case ran."""
     steps = ", ".join(step.rung for step in record.recovery)
     return f"the device was lost ({record.recovery[0].because}); tried: {steps}"
 
 
 def _tuned(record: Record) -> str:
-    """What a tuned run's own evidence says."""
+    """Return what a tuned run's own evidence says."""
     if not Tuning(record.tuning).cached or not record.proofs:
         return ""
     if "clml_hits" in record.proofs:
@@ -273,7 +273,7 @@ def _tuned(record: Record) -> str:
 
 
 def _exit_code(results: _Results, findings_are_fine: bool) -> ExitCode:
-    """What the run is worth to a shell: right answers that prove nothing are worth nothing."""
+    """Return what the run is worth to a shell: right answers that prove nothing are worth nothing."""
     proving = (record for record in results.all if not (record.outcome is Outcome.OK and record.vacuous))
     outcomes = [record.outcome for record in proving] + [Outcome.DEVICE_LOST] * len(results.lost)
     if findings_are_fine and outcomes:

@@ -142,7 +142,10 @@ def show(
 def _choose_records(
     index: RecordIndex, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
 ) -> list[Record]:
-    """The latest record of each series; every session of its latest build with `builds`, or simply every record."""
+    """Return the latest record of each series.
+
+    Every session of its latest build with `builds`, or simply every record.
+    """
     if builds:
         return [record for build in index.newest_builds(asked_for) for record in build]
     if every:
@@ -251,6 +254,6 @@ def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool)
 
 
 def _with_figures(record: Record) -> dict[str, object]:
-    """The record's line, with the figures beside what they are made of."""
+    """Return the record's line, with the figures beside what they are made of."""
     figures = record.sustained and record.sustained.figures
     return {**json.loads(record.line()), "figures": figures._asdict() if figures else None}

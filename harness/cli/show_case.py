@@ -44,7 +44,7 @@ def _plain(record: Record) -> dict[str, object]:
 
 
 def kernels_text(record: Record) -> str:
-    """A few lines: the outcome, the beginning of the build log if the device refused a kernel, and the files."""
+    """Return a few lines: the outcome, the beginning of the build log if the device refused a kernel, and the files."""
     lines = [f"{record.case}: {record.outcome.value}"]
     if record.outcome is Outcome.KERNEL_BUILD_ERROR:
         log = record.evidence.splitlines()
@@ -82,7 +82,7 @@ def show_divergence(
 
 
 def _meant(records: Sequence[Record]) -> Record:
-    """The latest record with a finding. Raises UsageError if there is none, or if they are of several cases."""
+    """Return the latest record with a finding. Raises UsageError if there is none, or if they are of several cases."""
     cases = dict.fromkeys(record.case for record in records)
     if len(cases) > 1:
         raise UsageError(f"--diverge looks at one case, and {len(cases)} match", hint=f"name one: {next(iter(cases))}")

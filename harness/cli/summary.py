@@ -45,7 +45,8 @@ def case_summary(record: Record) -> str:
 
 
 def histogram(samples: Sequence[float]) -> str:
-    """How samples lie between the least and the largest, in characters: each is a bin, full where most samples are."""
+    """Return how samples lie between the least and the largest, in characters: each is a bin, full where most
+    samples are."""
     low, high = min(samples), max(samples)
     counts = [0] * BINS
     for sample in samples:

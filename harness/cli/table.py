@@ -51,7 +51,7 @@ CLML_DEVICE_MS = (
 
 
 def json_array(records: Sequence[Record]) -> str:
-    """Records as a JSON array, one to a line, each with the remarks on it."""
+    """Return records as a JSON array, one to a line, each with the remarks on it."""
 
     def line(record: Record) -> str:
         told = json.dumps([remark._asdict() for remark in remarks(record)])
@@ -61,7 +61,7 @@ def json_array(records: Sequence[Record]) -> str:
 
 
 def results_table(records: Sequence[Record]) -> str:
-    """The final table of a run, followed by a line for whatever is not plainly `ok`.
+    """Return the final table of a run, followed by a line for whatever is not plainly `ok`.
 
     Cases that a device does not support have no row: one line counts them and says why.
     """
@@ -101,7 +101,7 @@ def by_default(records: Sequence[Record]) -> dict[int, str]:
 
 
 def milliseconds(value_ms: float) -> str:
-    """A latency, without its unit, to four digits."""
+    """Return a latency, without its unit, to four digits."""
     return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
 
 
@@ -127,7 +127,8 @@ def _top_one(record: Record) -> str:
 
 
 def _location(samples_ms: Sequence[float]) -> str:
-    """The number that verdicts are made of, so that a run and a comparison never show two for the same samples."""
+    """Return the number that verdicts are made of, so that a run and a comparison never show two for the same
+    samples."""
     from harness.judge.stats.session import location_ms
 
     found = location_ms(samples_ms)
@@ -135,12 +136,15 @@ def _location(samples_ms: Sequence[float]) -> str:
 
 
 def _is_of_another_kind(record: Record) -> bool:
-    """Whether the number of the device's clock is of another kind than those above and below it."""
+    """Return whether the number of the device's clock is of another kind than those above and below it."""
     return bool(record.device_ms) and device_clock(record.path) != KERNELS
 
 
 def complaints(records: Sequence[Record]) -> list[str]:
-    """The lines below a table: why cases are not `ok`, and remarks on those that are. Each reason is one line."""
+    """Return the lines below a table: why cases are not `ok`, and remarks on those that are.
+
+    Each reason is one line.
+    """
     alike: dict[tuple[str, str], list[str]] = {}
     for r in records:
         if r.outcome not in (Outcome.OK, Outcome.UNSUPPORTED):
@@ -156,7 +160,7 @@ def complaints(records: Sequence[Record]) -> list[str]:
 
 
 def _unsupported(records: Sequence[Record]) -> list[str]:
-    """A line for each reason for which a device does not support cases."""
+    """Return a line for each reason for which a device does not support cases."""
     alike: dict[tuple[str, str], list[str]] = {}
     for record in records:
         if record.outcome is Outcome.UNSUPPORTED:
@@ -187,7 +191,7 @@ SUSTAINED_SPARE = ("device", "battery used", "mJ each", "hottest", "outcome", "l
 
 
 def sustained_table(records: Sequence[Record]) -> str:
-    """A row for each sustained run, and a line for whatever is not plainly `ok`."""
+    """Return a row for each sustained run, and a line for whatever is not plainly `ok`."""
     rows = [(r.case, r.device, r.outcome.value, *_figures(r, r.sustained)) for r in records if r.sustained]
     text = table(rows, SUSTAINED_COLUMNS, right=SUSTAINED_COLUMNS[3:], spare=SUSTAINED_SPARE)
     return "\n".join([text, *_explained(records), *complaints(records)])
@@ -211,7 +215,7 @@ def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
 
 
 def format_energy(energy: Energy | None) -> str:
-    """The energy of one inference and its resolution, in mJ; `-` if it is not known."""
+    """Return the energy of one inference and its resolution, in mJ; `-` if it is not known."""
     return "-" if energy is None else f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g}"
 
 

@@ -72,7 +72,10 @@ def tune(
 
 
 def _tunable(request: Request) -> Request:
-    """The request for the cases that have kernels of TVM's, each once and untuned. Raises UsageError if none has."""
+    """Return the request for the cases that have kernels of TVM's, each once and untuned.
+
+    Raises UsageError if none has.
+    """
 
     from harness.cases.suite import SCHEDULED_PATHS
 

@@ -24,7 +24,7 @@ SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
-    """What a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
+    """Return what a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
     counts = Counter(one.verdict for one in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 
@@ -53,7 +53,7 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
 def summary(
     fitness: Fitness, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = (), *, markdown: bool = False
 ) -> str:
-    """Whether the run was fit, geometric means of the paths, and paths that changed places."""
+    """Return whether the run was fit, geometric means of the paths, and paths that changed places."""
     lines = [f"unfit: {reason}" for reason in fitness.reasons if fitness.fit is False]
     lines += [f"{mean.path} on {mean.identity}: {_overall(mean.overall)}" for mean in means]
     lines += [
@@ -64,13 +64,13 @@ def summary(
 
 
 def undecided(result: Result, *, markdown: bool = False) -> str:
-    """The last line: what looks changed and could not be decided; empty if nothing does."""
+    """Return the last line: what looks changed and could not be decided; empty if nothing does."""
     named = [f"{one.key} looks {one.suspicion.value}{_by(one)}" for one in result.undecided if one.suspicion]
     return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
 
 
 def needed(result: Result) -> str:
-    """What it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
+    """Return what it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
     open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
     if not open_still or not result.needed_minutes:
         return ""

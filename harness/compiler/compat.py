@@ -21,7 +21,10 @@ def tensor_type(shape: Any, dtype: str, vdevice: Any = None) -> Any:
 
 
 def virtual_device(target: Any, scope: str) -> Any:
-    """A place for tensors: memory of this scope on the first device of a target. The class moved to Relax in 0.27."""
+    """Return a place for tensors: memory of this scope on the first device of a target.
+
+    The class moved to Relax in 0.27.
+    """
     import tvm
     from tvm import relax
 
@@ -35,12 +38,12 @@ def type_of(expression: Any) -> Any:
 
 
 def dtype_of(tensor: Any) -> str:
-    """Number format of a tensor's type. Since 0.27 it is wrapped in a type of its own."""
+    """Return number format of a tensor's type. Since 0.27 it is wrapped in a type of its own."""
     return str(getattr(tensor.dtype, "dtype", tensor.dtype))
 
 
 def is_constant(expression: Any) -> bool:
-    """Whether a Relax expression is a constant tensor. The class was renamed in 0.27."""
+    """Return whether a Relax expression is a constant tensor. The class was renamed in 0.27."""
     import tvm
     from tvm import relax
 
@@ -58,12 +61,12 @@ def tuple_fields(kind: Any) -> Any:
 
 
 def is_tensor(kind: Any) -> bool:
-    """Whether this is the type of a tensor, and not of a tuple, a shape or a number."""
+    """Return whether this is the type of a tensor, and not of a tuple, a shape or a number."""
     return hasattr(kind, "dtype") and hasattr(kind, "shape")
 
 
 def name_of(variable: Any) -> str:
-    """Name of a Relax variable."""
+    """Return name of a Relax variable."""
     return str(variable.name if hasattr(variable, "name") else variable.name_hint)
 
 
@@ -85,7 +88,7 @@ def structural_hash(function: Any) -> int:
 
 
 def structurally_equal(one: Any, other: Any) -> bool:
-    """Whether two functions do the same, whatever their variables are called. It moved to `tvm_ffi` in 0.27."""
+    """Return whether two functions do the same, whatever their variables are called. It moved to `tvm_ffi` in 0.27."""
     import tvm
 
     if hasattr(tvm.ir, "structural_equal"):
@@ -96,14 +99,14 @@ def structurally_equal(one: Any, other: Any) -> bool:
 
 
 def copy_function(function: Any) -> Any:
-    """A TIR function that shares no loop and no variable with the one that it is a copy of."""
+    """Return a TIR function that shares no loop and no variable with the one that it is a copy of."""
     from tvm import s_tir
 
     return s_tir.renew_defs(function)
 
 
 def without_attributes(function: Any, names: Sequence[str]) -> Any:
-    """A copy of the function without these attributes."""
+    """Return a copy of the function without these attributes."""
     for name in names:
         if function.attrs and name in function.attrs:
             function = function.without_attr(name)
@@ -135,12 +138,12 @@ def estimate_flops(function: Any) -> int | None:
 
 
 def writes_texture(function: Any) -> bool:
-    """Whether a lowered operator's result, which is its last parameter, lives in an image."""
+    """Return whether a lowered operator's result, which is its last parameter, lives in an image."""
     return "texture" in memory_scope(function, function.params[-1])
 
 
 def tir_function(source: str) -> Any:
-    """The TIR function that a text in TVM's script defines, in which `T` is the dialect's name."""
+    """Return the TIR function that a text in TVM's script defines, in which `T` is the dialect's name."""
     from tvm import script
     from tvm.script import tirx
 
@@ -148,7 +151,10 @@ def tir_function(source: str) -> Any:
 
 
 def call_packed(name: str, *args: Any, result: Any) -> Any:
-    """A Relax call of a runtime function, as it stands after lowering. `result` is the type of what it returns."""
+    """Return a Relax call of a runtime function, as it stands after lowering.
+
+    `result` is the type of what it returns.
+    """
     from tvm import relax
 
     return relax.Call(relax.ExternFunc(name), [relax.utils.convert_to_expr(a) for a in args], None, [result])
@@ -160,7 +166,7 @@ def opencl_source(executable: Any) -> str:
 
 
 def clml_symbols(executable: Any) -> list[str]:
-    """Names of the CLML parts in a built executable."""
+    """Return names of the CLML parts in a built executable."""
     return [str(module["get_symbol"]()) for module in _modules(executable) if module.kind == "clml"]
 
 
@@ -173,20 +179,21 @@ def _modules(executable: Any) -> Iterator[Any]:
 
 
 def root_operator(pattern: Any) -> str:
-    """The operator that a pattern of a pattern table ends in, empty if it ends in no operator."""
+    """Return the operator that a pattern of a pattern table ends in, empty if it ends in no operator."""
     inner = getattr(pattern, "pattern", pattern)  # what a pattern of attributes looks at
     return str(inner.op.expr.name) if hasattr(inner, "op") else ""
 
 
 def with_function(mod: Any, name: str, function: Any) -> Any:
-    """A copy of the module with another function of this name."""
+    """Return a copy of the module with another function of this name."""
     changed = mod.clone()
     changed.update_func(mod.get_global_var(name), function)
     return changed
 
 
 def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
-    """A copy of the module in whose `main` each expression of a pattern is replaced by `replace(expression, matched)`.
+    """Return a copy of the module in whose `main` each expression of a pattern is replaced by `replace(expression,
+    matched)`.
 
     It is left as it is where `replace` returns the expression itself.
     """

@@ -125,14 +125,14 @@ def host_operators() -> frozenset[str]:
 
 
 def _relax_source(*place: str) -> str:
-    """A source file of the installed TVM, read without loading TVM; empty if it is not there."""
+    """Return a source file of the installed TVM, read without loading TVM; empty if it is not there."""
     spec = importlib.util.find_spec("tvm")
     files = (Path(folder, "relax", *place) for folder in (spec.submodule_search_locations or () if spec else ()))
     return next((file.read_text(encoding="utf-8") for file in files if file.is_file()), "")
 
 
 def _keys(source: str) -> frozenset[str]:
-    """The keys of the dictionary that the table's function returns; it ends where the next definition begins."""
+    """Return the keys of the dictionary that the table's function returns; it ends where the next definition begins."""
     _, found, rest = source.partition(f"\ndef {IMPORTER_TABLE}(")
     if not found:
         return frozenset()

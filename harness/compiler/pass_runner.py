@@ -29,7 +29,7 @@ class StepFailed(Exception):
 
 
 def run_passes(passes: Passes, mod: Any) -> Any:
-    """The module after these passes, as TVM's `Sequential` would run them. Raises StepFailed."""
+    """Return the module after these passes, as TVM's `Sequential` would run them. Raises StepFailed."""
     from tvm import transform
 
     for one in passes:
@@ -39,7 +39,7 @@ def run_passes(passes: Passes, mod: Any) -> Any:
 
 
 def run_step(name: str, step: Callable[[Any], Any], mod: Any) -> Any:
-    """What a step makes of a module. Raises StepFailed, with the name of this step or of one inside it."""
+    """Return what a step makes of a module. Raises StepFailed, with the name of this step or of one inside it."""
     LOG.info(name)
     try:
         return step(mod)
@@ -65,7 +65,8 @@ LIMIT_S = 60.0
 
 
 def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) -> str:
-    """The kernel (`fused_concat_12`) or operator (`relax.stack of (2, 1, 8, 8, 8)`) that makes a step fail as it did.
+    """Return the kernel (`fused_concat_12`) or operator (`relax.stack of (2, 1, 8, 8, 8)`) that makes a step fail as it
+    did.
 
     Empty if it fails on the whole module only, or the search takes too long.
     """
@@ -87,13 +88,13 @@ def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) ->
 
 
 def _same(one: Exception, other: Exception) -> bool:
-    """The same error, whatever names and numbers its text has."""
+    """Return the same error, whatever names and numbers its text has."""
     first = [str(error).strip().splitlines()[:1] for error in (one, other)]
     return type(one) is type(other) and first[0] == first[1]
 
 
 def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
-    """The first function of TIR that fails for itself."""
+    """Return the first function of TIR that fails for itself."""
     import tvm
     from tvm import tirx
 
@@ -111,7 +112,7 @@ def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
 
 
 def _operator(fails: Callable[[Any], bool], mod: Any) -> str:
-    """The operator with which the shortest beginning of `main` that fails ends."""
+    """Return the operator with which the shortest beginning of `main` that fails ends."""
     bindings = [binding for block in mod["main"].body.blocks for binding in block.bindings]
     low, high = 0, len(bindings)
     if not fails(_beginning(mod, high)):
@@ -123,7 +124,7 @@ def _operator(fails: Callable[[Any], bool], mod: Any) -> str:
 
 
 def _beginning(mod: Any, length: int) -> Any:
-    """The module with the first bindings of `main` alone; the last of them is what it returns."""
+    """Return the module with the first bindings of `main` alone; the last of them is what it returns."""
     from tvm import relax
 
     main = mod["main"]
@@ -147,7 +148,7 @@ def _beginning(mod: Any, length: int) -> Any:
 
 
 def _describe(binding: Any) -> str:
-    """An operator, or the kernel that is called, and the shape of its result."""
+    """Return an operator, or the kernel that is called, and the shape of its result."""
     op = getattr(binding.value, "op", None)
     called = getattr(op, "name", None) or type(binding.value).__name__
     if called == "relax.call_tir":

@@ -16,7 +16,8 @@ Passes = list[Any]
 
 
 def adreno_relax_passes(target: Any) -> Passes:
-    """The release's own ordered Relax passes for Adreno, from a fresh import to what the VM's code generator takes."""
+    """Return the release's own ordered Relax passes for Adreno, from a fresh import to what the VM's code generator
+    takes."""
     from tvm.relax.backend import adreno
 
     with target:
@@ -28,7 +29,7 @@ def adreno_relax_passes(target: Any) -> Passes:
 
 
 def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
-    """The release's own ordered passes that offload to CLML, with this pattern table instead of the release's.
+    """Return the release's own ordered passes that offload to CLML, with this pattern table instead of the release's.
 
     The list is local to a pass of TVM's, which is run once on an empty module to record it.
     """
@@ -46,7 +47,7 @@ def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
 
 
 def adreno_tir_passes() -> Passes:
-    """The release's own ordered TIR passes for Adreno.
+    """Return the release's own ordered TIR passes for Adreno.
 
     The list is local to TVM's pipeline function, so the pipeline is run once on an empty module while the `Sequential`
     that it ends in only records its passes.
@@ -63,7 +64,7 @@ def adreno_tir_passes() -> Passes:
 
 @contextmanager
 def _recorded_sequential() -> Iterator[Passes]:
-    """The passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
+    """Yield the passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
     import tvm
 
     recorded: Passes = []
@@ -84,7 +85,7 @@ def _recorded_sequential() -> Iterator[Passes]:
 
 @contextmanager
 def tir_pipeline(run: Callable[[Any], Any]) -> Iterator[str]:
-    """A name under which `relax.build` finds what runs TIR passes, with the finalising passes of all targets."""
+    """Yield a name under which `relax.build` finds what runs TIR passes, with the finalising passes of all targets."""
     from tvm.s_tir import pipeline
     from tvm.tirx import compilation_pipeline
 
@@ -98,36 +99,36 @@ def tir_pipeline(run: Callable[[Any], Any]) -> Iterator[str]:
 
 
 def replace_last(passes: Passes, name: str, new: Any) -> Passes:
-    """`passes` with `new` instead of the last pass of that name."""
+    """Return `passes` with `new` instead of the last pass of that name."""
     index = _last(passes, name)
     return [*passes[:index], new, *passes[index + 1 :]]
 
 
 def insert_before(passes: Passes, name: str, new: Any) -> Passes:
-    """`passes` with `new` before the last pass of that name."""
+    """Return `passes` with `new` before the last pass of that name."""
     index = _last(passes, name)
     return [*passes[:index], new, *passes[index:]]
 
 
 def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
-    """`passes` with `new` before the first pass of that name; as they are if there is none."""
+    """Return `passes` with `new` before the first pass of that name; as they are if there is none."""
     index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
     return passes if index is None else [*passes[:index], new, *passes[index:]]
 
 
 def passes_from_first(passes: Passes, name: str) -> Passes:
-    """The first pass of that name and those after it. Raises `RigFailure` if there is none."""
+    """Return the first pass of that name and those after it. Raises `RigFailure` if there is none."""
     index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
     return passes[_last(passes, name) if index is None else index :]
 
 
 def passes_before(passes: Passes, name: str) -> Passes:
-    """The passes before the last pass of that name."""
+    """Return the passes before the last pass of that name."""
     return passes[: _last(passes, name)]
 
 
 def _last(passes: Passes, name: str) -> int:
-    """Names are compared without their name space, which moved between releases."""
+    """Return names are compared without their name space, which moved between releases."""
     names = list(map(_bare_name, passes))
     if name not in names:
         raise RigFailure(

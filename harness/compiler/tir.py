@@ -14,14 +14,14 @@ from harness.compiler.passes import Passes, insert_before_first
 
 
 def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
-    """A TIR pass that rewrites the body of every function."""
+    """Return a TIR pass that rewrites the body of every function."""
     from tvm import tirx
 
     return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: func.with_body(rewrite(func.body)), 0, name=name)
 
 
 def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
-    """The statement with each of its inner statements rewritten. TVM offers no statement visitor to Python."""
+    """Return the statement with each of its inner statements rewritten. TVM offers no statement visitor to Python."""
     from tvm import tirx
 
     if isinstance(statement, tirx.SeqStmt):
@@ -36,7 +36,7 @@ def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
 
 
 def walk(statement: Any) -> Iterator[Any]:
-    """The statement and all that it consists of, from the outermost in."""
+    """Yield the statement and all that it consists of, from the outermost in."""
     yield statement
     parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "body")]
     for inner in [*getattr(statement, "seq", ()), *parts]:
@@ -45,7 +45,7 @@ def walk(statement: Any) -> Iterator[Any]:
 
 
 def with_body(statement: Any, body: Any) -> Any:
-    """A loop or an attribute with another body."""
+    """Return a loop or an attribute with another body."""
     from tvm import tirx
 
     s = statement
@@ -59,12 +59,12 @@ def with_body(statement: Any, body: Any) -> Any:
 
 
 def is_block(statement: Any) -> bool:
-    """Whether this is the realisation of a schedulable block."""
+    """Return whether this is the realisation of a schedulable block."""
     return isinstance(statement, _blocks().SBlockRealize)
 
 
 def with_block(realize: Any, body: Any, buffers: Any) -> Any:
-    """The realisation of a block with another body and other allocated buffers."""
+    """Return the realisation of a block with another body and other allocated buffers."""
     b = realize.block
     block = _blocks().SBlock(
         b.iter_vars, b.reads, b.writes, b.name_hint, body, b.init, buffers, b.match_buffers, b.annotations
@@ -73,12 +73,12 @@ def with_block(realize: Any, body: Any, buffers: Any) -> Any:
 
 
 def new_block(body: Any, buffers: Any) -> Any:
-    """A block that does nothing but allocate buffers around a statement."""
+    """Return a block that does nothing but allocate buffers around a statement."""
     return _blocks().SBlockRealize([], True, _blocks().SBlock([], [], [], "", body, None, buffers))
 
 
 def _blocks() -> Any:
-    """The module that holds schedulable blocks: `tirx` until 0.26, `s_tir` since."""
+    """Return the module that holds schedulable blocks: `tirx` until 0.26, `s_tir` since."""
     from tvm import s_tir, tirx
 
     return s_tir if hasattr(s_tir, "SBlockRealize") else tirx
@@ -119,7 +119,7 @@ def _note(mod: Any, _context: Any) -> Any:
 
 
 def work_of(lowered: Any) -> list[Work]:
-    """All operators of a module that went through `with_work`, in the order of the module.
+    """Return all operators of a module that went through `with_work`, in the order of the module.
 
     Those are left out whose tensors have sizes that are computed on the way.
     """

@@ -87,7 +87,7 @@ def _around(
 
 
 def _grows(network: Network, number: int, depth: int) -> bool:
-    """Whether looking so far back finds more than half as far."""
+    """Return whether looking so far back finds more than half as far."""
     return network.around(number, depth).operators != network.around(number, depth // 2).operators
 
 

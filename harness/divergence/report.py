@@ -36,7 +36,7 @@ class CompiledKernel:
 
 
 def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[CompiledKernel]:
-    """The kernels of a piece, each with those of the whole network that are like it."""
+    """Return the kernels of a piece, each with those of the whole network that are like it."""
     there = {kernel.code: kernel.name for _, kernel in _kernels(whole, cache)}
 
     def compared(file: Path, kernel: Kernel) -> CompiledKernel:
@@ -47,7 +47,7 @@ def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[Compiled
 
 
 def begin_alike(name: str, others: Iterable[str]) -> tuple[str, ...]:
-    """The kernels whose names begin with the operators of another's. TVM numbers equal names: `add`, `add1`."""
+    """Return the kernels whose names begin with the operators of another's. TVM numbers equal names: `add`, `add1`."""
     operators, place = _operators(name)
     named = ((other, *_operators(other)) for other in others)
     return tuple(other for other, begin, number in named if number == place and begin.startswith(operators))
@@ -84,11 +84,11 @@ class Report:
     """Kernels of that network."""
 
     def text(self) -> str:
-        """The report as text."""
+        """Return the report as text."""
         return "\n".join(self._lines())
 
     def plain(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         return {
             "case": self.whole.case,
             "outcome": self.whole.outcome.value,
@@ -159,7 +159,7 @@ class Report:
         yield f"{first} reads {reads}."
 
     def _around_lines(self) -> Iterator[str]:
-        """Whether it is off by itself. A cut that hides the defect is said."""
+        """Yield whether it is off by itself. A cut that hides the defect is said."""
         alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.finding.outcome.value
         if smallest is alone:
             yield f"Alone, on the oracle's inputs, it is {outcome}, too."

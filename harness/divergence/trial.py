@@ -75,7 +75,7 @@ class Trials:
         return cls(bench, plan, network, values, folder, progress)
 
     def whole(self) -> Record:
-        """The network as it is, run again."""
+        """Return the network as it is, run again."""
         return self._run(self.plan)
 
     def run(self, piece: Piece, name: str) -> Trial:
@@ -84,7 +84,7 @@ class Trials:
         return Trial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
 
     def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
-        """The oracle's values of a piece's inputs."""
+        """Return the oracle's values of a piece's inputs."""
         self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
         return {tensor: self.values[tensor] for tensor in piece.inputs}
 
@@ -106,7 +106,7 @@ class Trials:
         return record
 
     def answers(self, model: bytes, values: Mapping[str, Array], name: str) -> list[Array]:
-        """The oracle's answers to a network on these inputs. Raises the failure if it has none."""
+        """Return the oracle's answers to a network on these inputs. Raises the failure if it has none."""
         job = plan_oracle(self._suite(model, values, name), name, self.bench.request.cache)
         return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
 
@@ -118,7 +118,7 @@ class Trials:
         return record
 
     def _suite(self, network: bytes, values: Mapping[str, Array], name: str) -> Suite:
-        """The suite with a network, written into files, as its only model."""
+        """Return the suite with a network, written into files, as its only model."""
         model = write_whole(self.folder / name / MODEL, network)
         inputs = write_whole(self.folder / name / VALUES, npz(values))
         only = OnnxModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
@@ -135,7 +135,7 @@ class Trials:
 
 @contextlib.contextmanager
 def scratch(cache: Path) -> Iterator[Path]:
-    """A folder for pieces that are tried; below the cache, where it is found and pruned if we are killed."""
+    """Yield a folder for pieces that are tried; below the cache, where it is found and pruned if we are killed."""
     (cache / PIECES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache / PIECES, prefix=".") as name:
         store.keep(Path(name))
@@ -163,7 +163,7 @@ def _answers(bench: Workbench, job: Job) -> Answers:
 
 
 def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
-    """Every tensor inside the network, from one run of the judge; nothing if none can compute it."""
+    """Return every tensor inside the network, from one run of the judge; nothing if none can compute it."""
     job = values_job(oracle)
     found = bench.builder.build([job])[job.key]
     if not isinstance(found, Answers):
@@ -172,7 +172,7 @@ def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
 
 
 def npz(values: Mapping[str, Array]) -> bytes:
-    """The same bytes for the same arrays."""
+    """Return the same bytes for the same arrays."""
     import numpy as np
 
     file = io.BytesIO()

@@ -30,7 +30,7 @@ class Finding:
 
 
 def guarded(what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings of one check, and one more if it fails: a check that breaks must not hide the others."""
+    """Yield the findings of one check, and one more if it fails: a check that breaks must not hide the others."""
     try:
         yield from findings
     except Failure as failure:

@@ -35,7 +35,7 @@ PAGE_LIMIT = 20_000
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without these words, and without what looks like an account, an address or a serial number."""
+    """Return the text without these words, and without what looks like an account, an address or a serial number."""
     for secret in sorted({word for word in secrets if len(word) >= SHORTEST_SECRET}, key=len, reverse=True):
         text = re.sub(re.escape(secret), "<removed>", text, flags=re.IGNORECASE)
     for name, pattern in PATTERNS.items():
@@ -69,7 +69,7 @@ def _versions() -> str:
 
 
 def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[str]]:
-    """What the device prints, and its serial numbers."""
+    """Return what the device prints, and its serial numbers."""
     from device_runner.adb_device import AdbDevice, properties
     from device_runner.registry import open_device
     from device_runner.stability.sources import BOOT
@@ -86,7 +86,7 @@ def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[s
 
 
 def _host_names() -> list[str]:
-    """What paths and messages may give away about whoever runs this."""
+    """Return what paths and messages may give away about whoever runs this."""
     names = [platform.node(), str(Path.home())]
     with suppress(OSError, KeyError, ImportError):  # a user id without a name
         names.append(getpass.getuser())

@@ -47,7 +47,7 @@ _FIXES = {
 
 
 def examine_device(name: str, cache: Path) -> Iterator[Finding]:
-    """All findings on one device, as they are made. Raises `UnknownDevice` if there is none of this name."""
+    """Yield all findings on one device, as they are made. Raises `UnknownDevice` if there is none of this name."""
     from device_runner.adb_device import AdbDevice
     from device_runner.registry import list_devices, open_device
 
@@ -69,7 +69,7 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
 
 
 def examine_phone(device: AdbDevice) -> Generator[Finding, None, bool]:
-    """What a phone's checks find, in order; whether it answered them within `CHECKS_S`."""
+    """Yield what a phone's checks find, in order; whether it answered them within `CHECKS_S`."""
     deadline = Deadline(CHECKS_S)
     for place, (what, check) in enumerate(PHONE_CHECKS.items()):
         if not deadline.remaining_s:
@@ -123,7 +123,10 @@ def _executes(device: AdbDevice) -> Iterator[Finding]:
 
 
 def examine_linker(device: AdbDevice) -> Iterator[Finding]:
-    """Whether artifacts can be made for its processor. Raises `SetupMissing`, whose hint is the command that helps."""
+    """Yield whether artifacts can be made for its processor.
+
+    Raises `SetupMissing`, whose hint is the command that helps.
+    """
     from device_runner.adb_device import abi_of
     from device_runner.runtimes.cross import TRIPLES, linker
 

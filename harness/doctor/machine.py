@@ -22,7 +22,7 @@ Check = Callable[[Path], Iterator[Finding]]
 
 
 def examine(cache: Path) -> Iterator[Finding]:
-    """All findings, as they are made."""
+    """Yield all findings, as they are made."""
     for what, check in CHECKS.items():
         yield from guarded(what, check(cache))
 

@@ -25,7 +25,7 @@ PROFILING = 2
 
 
 def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[Finding]:
-    """All findings. Raises `SetupMissing` if OpenCL cannot be used."""
+    """Yield all findings. Raises `SetupMissing` if OpenCL cannot be used."""
     description, who = device.opencl, device.identity
     yield _probe(device.probe.lacking or ("" if description.device else "it knows no device that is called so"))
     yield Finding("OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(description)}")

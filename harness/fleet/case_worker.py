@@ -88,7 +88,7 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
 
 
 def _next(run: Run, channel: Channel) -> CaseOrder:
-    """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
+    """Return the next order. As long as there is none it looks after the device, and says when it goes and comes."""
     away = run.recovery.quarantine is not None
     while not channel.has_order(LOOK_EVERY_S):
         why = _why_silent(run)
@@ -103,7 +103,10 @@ def _next(run: Run, channel: Channel) -> CaseOrder:
 
 
 def _why_silent(run: Run) -> str:
-    """Why the device does not answer; empty if it does. It is only looked at: bringing it back is for the next case."""
+    """Return why the device does not answer; empty if it does.
+
+    It is only looked at: bringing it back is for the next case.
+    """
     try:
         if run.recovery.quarantine:
             run.recovery.admit(run.rungs)

@@ -56,11 +56,11 @@ class Prefetcher:
         return not all(future.done() for future in self._futures.values())
 
     def has(self, plan: Plan) -> bool:
-        """Whether all that a plan needs is there, or has failed."""
+        """Return whether all that a plan needs is there, or has failed."""
         return all(self._futures[job.key].done() for job in plan.jobs)
 
     def results(self, plan: Plan) -> dict[str, Artifact | Answers | Failure]:
-        """What a plan needs, by key. Raises what is nobody's fault but ours."""
+        """Return what a plan needs, by key. Raises what is nobody's fault but ours."""
         return {job.key: self._futures[job.key].result() for job in plan.jobs}
 
 
@@ -177,7 +177,7 @@ class FleetRun:
             yield self._lost.get(task) or self._record_of_loss(task, self.failures.get(name, nobody))
 
     def _record_of_loss(self, task: WorkItem[Plan], failure: Failure) -> Record:
-        """The record of a case whose device died in a way that left it none."""
+        """Return the record of a case whose device died in a way that left it none."""
         name, identity = self._seen[task.identity]
         origin = Origin(name, identity, self.settings.as_shipped, self.settings.run)
         with Recording.of(task.work, origin) as recording:

@@ -44,17 +44,17 @@ class WorkQueue(Generic[T]):
         return not self._running and not any(self._waiting.values())
 
     def join(self, device: str, identity: str, work: Callable[[], Sequence[T]]) -> None:
-        """A device is there to take tasks. `work` is asked what there is to do if it is the first of its identity."""
+        """Add a device that takes tasks. `work` is asked what there is to do if it is the first of its identity."""
         if identity not in self._waiting:
             self._waiting[identity] = deque(WorkItem(one, identity) for one in work())
         self._identity[device] = identity
 
     def running(self, device: str) -> WorkItem[T] | None:
-        """What a device is at."""
+        """Return what a device is at."""
         return self._running.get(device)
 
     def has_peer(self, device: str) -> bool:
-        """Whether another device could do what this one does."""
+        """Return whether another device could do what this one does."""
         identity = self._identity.get(device)
         return any(other != device and its == identity for other, its in self._identity.items())
 
@@ -64,7 +64,7 @@ class WorkQueue(Generic[T]):
         return [device for device in self._identity if device not in self._running]
 
     def assign(self, device: str, ready: Callable[[T], bool]) -> WorkItem[T] | None:
-        """The next task for an idle device, of those that are `ready`; None if there is none yet or any more."""
+        """Return the next task for an idle device, of those that are `ready`; None if there is none yet or any more."""
         waiting = self._waiting[self._identity[device]]
         task = next((task for task in waiting if ready(task.work)), None)
         if task:
@@ -73,11 +73,11 @@ class WorkQueue(Generic[T]):
         return task
 
     def finish(self, device: str) -> WorkItem[T]:
-        """The device's task has its record."""
+        """Note that the device's task has its record."""
         return self._running.pop(device)
 
     def lose(self, device: str) -> WorkItem[T] | None:
-        """The device takes no more tasks. Its own goes to another of its identity, unless it has lost too many.
+        """Remove a device. Its task goes to another of its identity, unless it has lost too many.
 
         Returns the task if that ended it.
         """

@@ -36,7 +36,7 @@ class Reasons(dict[str, str]):
 
 
 def reasons_of(results_file: Path) -> str:
-    """A line for each case that has no numbers in a results file of asv; empty if all have."""
+    """Return a line for each case that has no numbers in a results file of asv; empty if all have."""
     records = newest_records(RecordFile(results_file.with_suffix(".jsonl")).load().records)
     return "\n".join(
         f"{record.case} {state_of_quirks(as_shipped=record.as_shipped)}: {record.outcome.value}: {record.message}"
@@ -46,7 +46,7 @@ def reasons_of(results_file: Path) -> str:
 
 
 def setup() -> None:
-    """What asv calls when it has read its configuration."""
+    """Register the plugin; asv calls this when it has read its configuration."""
     from asv.results import Results
 
     from harness.history import plain_run

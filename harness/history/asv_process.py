@@ -64,12 +64,12 @@ _IDENTITY = TypeAdapter(Identity)
 
 
 def suite(default: Path) -> Suite:
-    """The suite that is measured. Raises UsageError."""
+    """Return the suite that is measured. Raises UsageError."""
     return load_suite(Path(os.environ.get(SUITE) or default))
 
 
 def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
-    """The record of a case. Measures it unless `shared`, asv's folder for this commit, has it."""
+    """Return the record of a case. Measures it unless `shared`, asv's folder for this commit, has it."""
     file = shared / f"{case_id}-{quirks}.json"
     if file.exists():
         return Record.model_validate_json(file.read_bytes())
@@ -80,7 +80,7 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
 
 
 def _load(request: Request) -> Record | None:
-    """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
+    """Return the newest kept record of the case at this commit, if measuring again would tell nothing new."""
     file = record_file()
     if not file or not os.environ.get(REUSE):
         return None
@@ -145,12 +145,12 @@ def _require_expected(device: Device) -> None:
 
 
 def identity_to(identity: Identity) -> str:
-    """An identity as JSON, for `IDENTITY`."""
+    """Return an identity as JSON, for `IDENTITY`."""
     return _IDENTITY.dump_json(identity).decode()
 
 
 def _without_device(request: Request, name: str, failure: Failure) -> Record:
-    """The record of a case for which no device could be had."""
+    """Return the record of a case for which no device could be had."""
     identity = _expected() or Identity(kind="unknown", serial=name)
     origin = Origin(name, identity, request.quirks.as_shipped, os.environ.get(COMMIT, ""))
     with Recording(request.cases[0], origin) as recording:
@@ -159,6 +159,6 @@ def _without_device(request: Request, name: str, failure: Failure) -> Record:
 
 
 def record_file(ending: str = ".jsonl") -> RecordFile | None:
-    """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
+    """Return the file beside asv's own of this commit and environment; none if asv does not say which these are."""
     folder, commit, name = (os.environ.get(key) for key in (RECORDS, COMMIT, ENVIRONMENT))
     return RecordFile(Path(folder) / f"{commit[:8]}-{name}{ending}") if folder and commit and name else None

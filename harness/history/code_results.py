@@ -57,7 +57,7 @@ Points = Sequence[tuple[str, Sequence[MachineCode]]]
 
 
 def load_codes(results: Path, commits: Mapping[str, Sequence[str]]) -> Codes:
-    """The newest state of each case for each GPU; `commits` are those of each machine, in order.
+    """Return the newest state of each case for each GPU; `commits` are those of each machine, in order.
 
     Only numbers of the compiler's version of the newest commit are told: another version is another series.
     """
@@ -87,24 +87,24 @@ def _state(case: str, code: MachineCode, points: Points) -> CodeState:
 
 
 def gpus() -> list[str]:
-    """The GPUs that are compiled for."""
+    """Return the GPUs that are compiled for."""
     return (os.environ.get(asv_process.ISA_GPUS) or DEFAULT_GPUS).split(",")
 
 
 def compiler() -> str:
-    """The compiler's version, which is part of a series' name; empty where it was not set up."""
+    """Return the compiler's version, which is part of a series' name; empty where it was not set up."""
     found = find(cache_root())
     return found.identity if found else ""
 
 
 def case_of(suite: Suite, model: str, path: str, precision: str) -> Case | None:
-    """The untuned case; None if the suite has none."""
+    """Return the untuned case; None if the suite has none."""
     case = Case(model, path, Precision(precision))
     return case if case in suite.cases else None
 
 
 def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
-    """The record of a case, upstream defects worked around.
+    """Return the record of a case, upstream defects worked around.
 
     Compiles unless `shared`, asv's folder for this commit, has it. Raises NoToolchain.
     """

@@ -64,14 +64,14 @@ class Event:
 
 
 def state_of(point: Point) -> CaseState:
-    """The state that a point's outcome means. A commit that cannot be installed is broken."""
+    """Return the state that a point's outcome means. A commit that cannot be installed is broken."""
     if point.vacuous:
         return CaseState.VACUOUS
     return _STATES[point.outcome] if point.outcome else CaseState.BROKEN
 
 
 def case_state(outcome: Outcome, *, vacuous: bool) -> CaseState:
-    """The state that an outcome means."""
+    """Return the state that an outcome means."""
     return CaseState.VACUOUS if vacuous else _STATES[outcome]
 
 
@@ -90,7 +90,7 @@ _STATES = {outcome: _state_of(outcome) for outcome in Outcome}
 
 
 def events(history: History) -> list[Event]:
-    """All that moved, the newest commit first; within a commit what is worst first."""
+    """Return all that moved, the newest commit first; within a commit what is worst first."""
     noises = noise(history)
     decided, alike = _by_series(history.confirmed), _resemblances(history)
     found = [
@@ -110,7 +110,7 @@ def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list
 
 
 def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
-    """The last decision between just the two builds of a step."""
+    """Return the last decision between just the two builds of a step."""
 
     def is_of(end: End, point: Point) -> bool:
         return end.is_of(point.artifact, point.commit, point.tvm)
@@ -120,7 +120,8 @@ def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
 
 
 def is_news(event: Event, history: History) -> bool:
-    """Whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to show.
+    """Return whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to
+    show.
 
     A step that sessions in turns did not bear out is none.
     """
@@ -131,7 +132,7 @@ def is_news(event: Event, history: History) -> bool:
 
 
 def noise(history: History) -> dict[str, Noise]:
-    """How far sessions lie apart on each machine, by its own evidence; nothing where there is none.
+    """Return how far sessions lie apart on each machine, by its own evidence; nothing where there is none.
 
     Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise.
     """
@@ -158,7 +159,8 @@ _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseS
 
 
 def _resemblances(history: History) -> dict[str, Resemblance]:
-    """What the series of each machine have in common, as to how much neighbouring commits resemble each other."""
+    """Return what the series of each machine have in common, as to how much neighbouring commits resemble each
+    other."""
     found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
     for series in history.series:
         found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
@@ -180,12 +182,15 @@ def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterato
 
 
 def _timed(series: Series) -> list[Point]:
-    """The points that were right and have a latency."""
+    """Return the points that were right and have a latency."""
     return [point for point in series.points if point.wall_ms is not None and state_of(point) in _ANSWERED]
 
 
 def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
-    """What the engine finds in the latencies. A build that did not change got no slower, whatever the numbers say."""
+    """Yield what the engine finds in the latencies.
+
+    A build that did not change got no slower, whatever the numbers say.
+    """
     timed = _timed(series)
     latencies = [point.wall_ms or math.nan for point in timed]
     for step in segment(latencies, relevant=RELEVANT, noise=known, others=others):
@@ -196,7 +201,10 @@ def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator
 
 
 def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
-    """The nearest point to a step with another artifact than the point before it; None if there is none near it."""
+    """Return the nearest point to a step with another artifact than the point before it.
+
+    None if there is none near it.
+    """
     near = range(max(1, index - NEAR), min(len(timed), index + NEAR + 1))
     rebuilt = [at for at in near if not timed[at].artifact or timed[at].artifact != timed[at - 1].artifact]
     return min(rebuilt, key=lambda at: abs(at - index), default=None)
@@ -223,7 +231,7 @@ def vanished_series(history: History) -> list[Series]:
 
 
 def reference(points: Sequence[Point]) -> Point | None:
-    """What the newest point is compared with: the last one of another TVM release; None if there is none."""
+    """Return what the newest point is compared with: the last one of another TVM release; None if there is none."""
     *earlier, newest = points
     other = [point for point in earlier if point.tvm and newest.tvm and release(point.tvm) != release(newest.tvm)]
     return other[-1] if other else None
@@ -238,7 +246,7 @@ def change(series: Series) -> float | None:
 
 
 def change_bounds(series: Series) -> tuple[float, float] | None:
-    """How far the change may be off by asv's intervals of both medians: no more is known of one session each."""
+    """Return how far the change may be off by asv's intervals of both medians: no more is known of one session each."""
     before, now = reference(series.points), series.newest
     if before is None or not before.low_ms or not before.high_ms or not now.low_ms or not now.high_ms:
         return None

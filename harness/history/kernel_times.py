@@ -35,7 +35,7 @@ class CaseKernels:
     """The last two neighbouring commits with kernel times whose builds differ; None if none do lately."""
 
     def point(self, commit: str) -> Point:
-        """The point of a commit."""
+        """Return the point of a commit."""
         return next(point for point in self.series.points if point.commit == commit)
 
     @property
@@ -56,7 +56,7 @@ def key_of(series: Series) -> Key:
 
 
 def load_kernels(results: Path, history: History, moved: Sequence[Event], *, only_moved: bool = False) -> Kernels:
-    """The kernels of each series that has any; with `only_moved`, of the commits on either side of a step alone.
+    """Return the kernels of each series that has any; with `only_moved`, of the commits on either side of a step alone.
 
     Files that cannot be read are added to what the history skipped.
     """
@@ -70,7 +70,7 @@ def load_kernels(results: Path, history: History, moved: Sequence[Event], *, onl
 
 
 def _sides(machine: str, moved: Sequence[Event]) -> dict[str, set[Key]]:
-    """The commits on either side of a step, with the series that made it."""
+    """Return the commits on either side of a step, with the series that made it."""
     found: dict[str, set[Key]] = {}
     for event in moved:
         if event.step and event.series.machine == machine:
@@ -115,7 +115,7 @@ def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, 
 
 
 def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[str]) -> dict[str, dict[Key, Point]]:
-    """The points with a latency, by commit and series."""
+    """Return the points with a latency, by commit and series."""
     points: dict[str, dict[Key, Point]] = {}
     for key, kernels in found.items():
         if key[0] == machine:
@@ -126,7 +126,7 @@ def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[
 
 
 def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: list[str]) -> dict[Key, Profile]:
-    """The last profile of each of these points: of the same build, whose answer was right."""
+    """Return the last profile of each of these points: of the same build, whose answer was right."""
 
     def key(one: Head | Profile) -> Key:
         return folder.name, one.case, state_of_quirks(as_shipped=one.as_shipped)

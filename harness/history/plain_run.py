@@ -69,7 +69,7 @@ def measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> 
 
 
 def _file_under(results: Path, name: str) -> tuple[Identity, str]:
-    """The device's identity, and the machine to file under: the identity's key, or a name that a person gave."""
+    """Return the device's identity, and the machine to file under: the identity's key, or a name that a person gave."""
     from asv.util import UserError
 
     try:
@@ -83,7 +83,7 @@ def _file_under(results: Path, name: str) -> tuple[Identity, str]:
 
 
 def _is_other(machine_file: Path, identity: Identity) -> bool:
-    """Whether asv's file of a machine is there and is not of this identity."""
+    """Return whether asv's file of a machine is there and is not of this identity."""
     try:
         kept = json.loads(machine_file.read_bytes())
     except (OSError, ValueError):
@@ -131,7 +131,7 @@ def _variables(chosen: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _failures() -> Iterator[list[Parameters]]:
-    """The parameters of each benchmark that fails, as asv hears of it."""
+    """Yield the parameters of each benchmark that fails, as asv hears of it."""
     from asv.results import Results
 
     found: list[Parameters] = []
@@ -153,7 +153,7 @@ def _failures() -> Iterator[list[Parameters]]:
 
 
 def is_finding(failed: Parameters, records: Iterable[Record]) -> bool:
-    """Whether a benchmark failed because of what a record says about the compiler, and not because the rig did.
+    """Return whether a benchmark failed because of what a record says about the compiler, and not because the rig did.
 
     Args:
         failed: The benchmark's parameters: `case` and `quirks`, or for machine code `model`, `path` and `precision`.

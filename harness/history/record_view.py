@@ -45,7 +45,7 @@ _SHARED = [name for name in RecordView.__struct_fields__ if name in Record.model
 
 
 def _parse(line: bytes) -> RecordView:
-    """The fields of a line. Raises NotARecord.
+    """Return the fields of a line. Raises NotARecord.
 
     msgspec walks over the rest of it in half of the time that pydantic takes. What it cannot read is left to pydantic,
     which knows the texts that a record has for numbers that JSON lacks, and says what is wrong.
@@ -58,7 +58,7 @@ def _parse(line: bytes) -> RecordView:
 
 
 def load_views(file: Path) -> Loaded[RecordView]:
-    """The views of a file of records; nothing if there is none. Raises RigFailure, UsageError.
+    """Return the views of a file of records; nothing if there is none. Raises RigFailure, UsageError.
 
     All lines are read in one call. Only where that fails they are read one by one, which tells the torn from the sound.
     """
@@ -71,5 +71,5 @@ def load_views(file: Path) -> Loaded[RecordView]:
 
 
 def comparable_ms(view: RecordView) -> list[float]:
-    """The samples to compare, in ms: none for a quick look."""
+    """Return the samples to compare, in ms: none for a quick look."""
     return [] if view.quick else view.wall_ms

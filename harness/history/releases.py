@@ -33,7 +33,7 @@ _HARNESS_SOURCES = ("harness", "device_runner", "pyproject.toml", "README.md", "
 
 
 def checkout() -> Path:
-    """The source tree that this harness runs from. Raises UsageError if it was installed without one."""
+    """Return the source tree that this harness runs from. Raises UsageError if it was installed without one."""
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / "asv_suite").is_dir():
         raise UsageError(
@@ -112,13 +112,14 @@ def _configure(folder: Path, root: Path) -> None:
 
 
 def constraints_of(lock: str) -> str:
-    """The pins of a lock file without hashes, which pip does not check against constraints, and without TVM."""
+    """Return the pins of a lock file without hashes, which pip does not check against constraints, and without TVM."""
     lines = (line.rstrip("\\").rstrip() for line in lock.splitlines() if line[:1].isalnum())
     return "".join(f"{line}\n" for line in lines if not line.startswith("apache-tvm"))
 
 
 def _harness_wheel(folder: Path, root: Path) -> Path:
-    """This harness as a wheel, built once for its content, from a copy: a build leaves files in its source tree."""
+    """Return this harness as a wheel, built once for its content, from a copy: a build leaves files in its source
+    tree."""
     files = source_files(root, _HARNESS_SOURCES)
     target = folder / digest(root, files)
     if not (found := list(target.glob("*.whl"))):

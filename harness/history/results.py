@@ -118,7 +118,7 @@ class History:
 
 
 def outcome_of(code: float) -> Outcome | None:
-    """The outcome of a number, None for a number that is none."""
+    """Return the outcome of a number, None for a number that is none."""
     return _OUTCOMES.get(int(code)) if code == int(code) else None
 
 
@@ -128,7 +128,7 @@ def record_files(folder: Path) -> list[Path]:
 
 
 def newest_records(records: Iterable[Record]) -> list[Record]:
-    """The newest record of each case and state of quirks."""
+    """Return the newest record of each case and state of quirks."""
     return list({(record.case, record.as_shipped): record for record in records}.values())
 
 
@@ -199,7 +199,7 @@ def _object(file: Path) -> dict[str, Any]:
 
 
 def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
-    """The points of one results file of asv, with what our records say of them."""
+    """Return the points of one results file of asv, with what our records say of them."""
     data = _object(file)
     try:
         commit, date_ms = str(data["commit_hash"]), int(data["date"])
@@ -237,7 +237,7 @@ def _by_case(row: Mapping[str, Any] | None, *columns: str) -> dict[Key, tuple[fl
 
 @functools.lru_cache(16)
 def _keys(params: tuple[tuple[str, ...], ...]) -> list[Key]:
-    """All combinations of a benchmark's parameters, which asv writes as Python literals: the same in most files.
+    """Return all combinations of a benchmark's parameters, which asv writes as Python literals: the same in most files.
 
     Raises ValueError for a case that is none.
     """
@@ -279,7 +279,7 @@ def _from_record(
 
 @functools.lru_cache(1 << 10)
 def _same(quirks: tuple[str, ...]) -> tuple[str, ...]:
-    """The first of all equal ones."""
+    """Return the first of all equal ones."""
     return quirks
 
 

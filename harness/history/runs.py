@@ -58,7 +58,7 @@ def load_project(config: Path) -> Project:
 
 
 def machine_of(identity: Identity) -> dict[str, str]:
-    """What asv keeps of a machine. Its own fields come first, then ours, which it publishes just the same."""
+    """Return what asv keeps of a machine. Its own fields come first, then ours, which it publishes just the same."""
     return {
         "machine": identity.key,
         "os": identity.rom,
@@ -139,7 +139,8 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
 
 
 def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
-    """The newest record of each case at each commit, of those that came after the first `before` bytes of a file.
+    """Return the newest record of each case at each commit, of those that came after the first `before` bytes of a
+    file.
 
     A commit is a file: what is right at one commit says nothing of another.
     """
@@ -149,7 +150,7 @@ def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
 
 
 def _without_records(folder: Path) -> list[str]:
-    """Commits of which asv has a file and we have none: no process of theirs ever ran."""
+    """Return commits of which asv has a file and we have none: no process of theirs ever ran."""
     ours = (".jsonl", ENDING)
     files = [file for file in sorted(folder.glob("*-*.json")) if not any(file.with_suffix(e).exists() for e in ours)]
     return [file.name.split("-", 1)[0] for file in files]
@@ -222,13 +223,13 @@ def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str
 
 
 def _silence_s(variables: Mapping[str, str]) -> float:
-    """A silence longer than any case may take by its suite's deadlines."""
+    """Return a silence longer than any case may take by its suite's deadlines."""
     suite = variables.get(asv_process.SUITE)
     return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 
 
 def _on_devices() -> str:
-    """What is done on devices of this host, for asv swallows what its benchmarks say."""
+    """Return what is done on devices of this host, for asv swallows what its benchmarks say."""
     held = in_use(cache_root()).items()
     return "; ".join(f"{name}: {' '.join((by.case, by.step))}" for name, by in held if by.step)
 

@@ -31,7 +31,7 @@ ELSEWHERE = "https://snapshot.debian.org has every version; harness/isa/pinned.p
 
 
 def mirror() -> str:
-    """The address of Debian's archive that the user's own apt takes packages from. Raises NoToolchain."""
+    """Return the address of Debian's archive that the user's own apt takes packages from. Raises NoToolchain."""
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise NoToolchain(f"there is no {tool} here, which downloads the compiler", hint="use Debian or Ubuntu")
@@ -117,7 +117,7 @@ def _apt(command: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """What a program prints. Raises NoToolchain with its last complaints, DiskFull."""
+    """Return what a program prints. Raises NoToolchain with its last complaints, DiskFull."""
     try:
         done = subprocess.run(
             command,

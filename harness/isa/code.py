@@ -54,7 +54,7 @@ class MachineCode:
         return self.gpu, self.compiler
 
     def per_inference(self, field: str) -> int | None:
-        """The sum of a count over all kernels; None if it is not known of one of them."""
+        """Return the sum of a count over all kernels; None if it is not known of one of them."""
         return total([getattr(kernel, f"{field}_per_inference") for kernel in self.kernels])
 
     @property
@@ -74,13 +74,13 @@ class MachineCode:
 
 
 def total(counts: Sequence[int | None]) -> int | None:
-    """The sum of counts; None if one of them is not known."""
+    """Return the sum of counts; None if one of them is not known."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
-    """The one that may be compared: for the same GPU, by the same version of the compiler."""
+    """Return the one that may be compared: for the same GPU, by the same version of the compiler."""
     return next((code for code in codes if code.series == wanted.series), None)
 
 
@@ -130,7 +130,10 @@ class KernelDiff:
 
 
 def compare(base: MachineCode, head: MachineCode) -> list[KernelDiff]:
-    """The kernels that differ, those that differ most first. Kernels are aligned by name, then by their source."""
+    """Return the kernels that differ, those that differ most first.
+
+    Kernels are aligned by name, then by their source.
+    """
     pairs = _align(base.kernels, head.kernels)
     found = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
     return sorted(found, key=lambda one: (-one.weight, one.name))
@@ -165,7 +168,7 @@ def _change(base: KernelCode | None, head: KernelCode | None) -> Change | None:
 
 
 def _signs(base: KernelCode, head: KernelCode) -> set[int] | None:
-    """1 if something is worse in head, -1 if something is better; None if the instructions are not known."""
+    """Return 1 if something is worse in head, -1 if something is better; None if the instructions are not known."""
     old, new = base.instructions_run_per_inference, head.instructions_run_per_inference
     if old is None or new is None:
         return None

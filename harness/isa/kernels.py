@@ -49,7 +49,7 @@ def check_gpus(names: Sequence[str]) -> None:
 def compile_kernels(
     toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource], gpus: Sequence[str]
 ) -> dict[str, list[CompiledKernel]]:
-    """Every kernel for every GPU, by GPU, in their order. Raises UsageError, NoToolchain, UnknownOutput."""
+    """Return every kernel for every GPU, by GPU, in their order. Raises UsageError, NoToolchain, UnknownOutput."""
     check_gpus(gpus)
     with ThreadPoolExecutor(MOST_PROCESSES, thread_name_prefix="isa") as pool:
         found = pool.map(lambda gpu: _for_gpu(toolchain, cache, kernels, gpu), gpus)
@@ -77,7 +77,7 @@ def _folder(toolchain: Toolchain, cache: Path, gpu: str) -> Path:
 
 
 def read_report(kernel: KernelSource, gpu: str, report: Report | KernelHang) -> CompiledKernel:
-    """What a report says of a kernel. Raises UnknownOutput."""
+    """Return what a report says of a kernel. Raises UnknownOutput."""
     if isinstance(report, KernelHang):
         return CompiledKernel(kernel, gpu, None, (), report)
     if failure := _failure(kernel, report):
@@ -99,7 +99,7 @@ def _failure(kernel: KernelSource, report: Report) -> Failure | None:
 
 
 def _place_of_error(kernel: KernelSource, log: str) -> str:
-    """The first error, its line as in the kernel's file, and that line."""
+    """Return the first error, its line as in the kernel's file, and that line."""
     found = _PLACE.search(log)
     if found is None:
         first = next((line for line in log.splitlines() if line.strip()), "it does not say why")
@@ -119,7 +119,7 @@ def _plain(made: CompiledKernel) -> dict[str, Any]:
 
 
 def _load(folder: Path, kernel: KernelSource, gpu: str) -> CompiledKernel | None:
-    """What is kept; None if there is nothing, or nothing that this version can read."""
+    """Return what is kept; None if there is nothing, or nothing that this version can read."""
     try:
         kept = json.loads((folder / f"{kernel.digest}.json").read_text(encoding="utf-8"))
         refused = kept["refused"]

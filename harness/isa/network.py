@@ -50,7 +50,8 @@ class NetworkKernel:
         return self.launch.threads * self.launch.per_inference
 
     def per_inference(self, field: str) -> int | None:
-        """A count of one thread, for all threads of one inference; None if it, or the number of threads, is not known.
+        """Return a count of one thread, for all threads of one inference; None if it, or the number of threads, is not
+        known.
 
         A kernel that is never launched counts nothing.
         """
@@ -70,7 +71,7 @@ class Network:
     kernels: tuple[NetworkKernel, ...]
 
     def per_inference(self, field: str) -> int | None:
-        """The sum over all kernels; None if one of them is not known."""
+        """Return the sum over all kernels; None if one of them is not known."""
         return total([kernel.per_inference(field) for kernel in self.kernels])
 
     @property
@@ -85,7 +86,7 @@ class Network:
         return [kernel for kernel in self.kernels if kernel.compiled.failure]
 
     def to_json(self) -> dict[str, Any]:
-        """All numbers, as plain values."""
+        """Return all numbers, as plain values."""
         return {
             "case": self.case,
             "gpu": self.gpu,
@@ -126,7 +127,8 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
 
 
 def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
-    """Each case on each GPU; `artifacts` are keys of the store by case. Kernels of several cases are compiled once.
+    """Return each case on each GPU; `artifacts` are keys of the store by case. Kernels of several cases are compiled
+    once.
 
     Raises UsageError for an artifact that is no longer in the store, and what `compile_kernels` raises.
     """
@@ -144,7 +146,7 @@ def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[
 
 
 def work_of(key: str) -> list[Work]:
-    """What the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
+    """Return what the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
     manifest = load_artifact(cache_root(), key)
     return [Work(**one) for one in (manifest.compiled.work or ())] if manifest else []
 
@@ -158,12 +160,13 @@ def _source(case: str, key: str) -> str:
 
 
 def code_of(network: Network, compiler: str) -> MachineCode:
-    """What is kept of a network that the compiler of this version made."""
+    """Return what is kept of a network that the compiler of this version made."""
     return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
 
 
 def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCode], Failure | None]:
-    """The same of a case on several GPUs, and what the compiler said of the first kernel of which it made none."""
+    """Return the same of a case on several GPUs, and what the compiler said of the first kernel of which it made
+    none."""
     refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
     return [code_of(network, compiler) for network in networks], refused[0] if refused else None
 

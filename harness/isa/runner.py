@@ -50,13 +50,13 @@ class KernelSource:
         return hashlib.sha256(self.text.encode()).hexdigest()[:24]
 
     def original_line(self, line: int) -> int:
-        """The line in the original text of a line of `text`, counted from 1; 0 if there is none."""
+        """Return the line in the original text of a line of `text`, counted from 1; 0 if there is none."""
         kept = [number for number, one in enumerate(self.original.splitlines(), 1) if not _is_declaration(one)]
         return kept[line - 1] if 0 < line <= len(kept) else 0
 
 
 def sources(text: str) -> list[KernelSource]:
-    """The kernels of a network's OpenCL source, as TVM writes it."""
+    """Return the kernels of a network's OpenCL source, as TVM writes it."""
     return [KernelSource(name, _without_declarations(piece), piece) for name, piece in pieces(text).items()]
 
 
@@ -154,7 +154,7 @@ def _report(lines: Sequence[str], mark: str) -> Report:
 
 
 def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:
-    """What came of each source. Raises NoToolchain, UnknownOutput."""
+    """Return what came of each source. Raises NoToolchain, UnknownOutput."""
     reports: list[Report | KernelHang] = []
     while len(reports) < len(kernels):
         mark = f"@{secrets.token_hex(8)}"
@@ -172,7 +172,10 @@ def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource])
 
 
 def run_compiler(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource], mark: str) -> tuple[list[str], bool]:
-    """What one process prints, in which lines of our program begin with `mark`; and whether it had to be ended."""
+    """Return what one process prints, in which lines of our program begin with `mark`.
+
+    And whether it had to be ended.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for number, kernel in enumerate(kernels):
             (Path(folder) / f"{number}.cl").write_text(kernel.text, encoding="utf-8")

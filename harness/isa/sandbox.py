@@ -51,7 +51,7 @@ exec chroot "$root" "$@"
 
 
 def program(cache: Path) -> Path:
-    """The folder that holds it and nothing else that could be run.
+    """Return the folder that holds it and nothing else that could be run.
 
     Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
     """
@@ -59,7 +59,7 @@ def program(cache: Path) -> Path:
 
 
 def command(root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` with the folder `program` at `/program` and `sources` at `/src`.
+    """Return the command line that runs `argv` with the folder `program` at `/program` and `sources` at `/src`.
 
     Raises NoToolchain if this machine has no sandbox.
     """
@@ -88,7 +88,8 @@ def kind(root: Path, program: Path) -> str:
 
 
 def program_line(*preload: str) -> list[str]:
-    """The beginning of a command line that runs our program in the sandbox, with libraries loaded before its own."""
+    """Return the beginning of a command line that runs our program in the sandbox, with libraries loaded before its
+    own."""
     return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{NAME}"]
 
 

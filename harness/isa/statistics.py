@@ -73,7 +73,7 @@ class Loop:
     last: int
 
     def holds(self, other: Loop) -> bool:
-        """Whether another loop is inside it."""
+        """Return whether another loop is inside it."""
         return self != other and self.first <= other.first and other.last <= self.last
 
 
@@ -225,7 +225,7 @@ def _kernel_names(nir: Sequence[str]) -> set[str]:
 
 
 def _native(lines: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-    """The statistics that Mesa prints, by its names, and the lines of the disassembly."""
+    """Return the statistics that Mesa prints, by its names, and the lines of the disassembly."""
     told: dict[str, int] = dict(_OPTIONAL)
     text: list[str] = []
     for line in lines:
@@ -253,7 +253,7 @@ def _items(text: str, line: str) -> dict[str, int]:
 
 
 def _check(told: dict[str, int], assembly: Assembly, name: str) -> None:
-    """What is counted here must be what Mesa counted, or our reading of the disassembly is wrong."""
+    """Check our counts against Mesa's; if they differ, our reading of the disassembly is wrong."""
     slots = sum(one.slots for _, one in assembly.body)
     if slots != told["instr"]:
         raise UnknownOutput(f"the code of {name} has {slots} instructions as read here, and {told['instr']} by Mesa")
@@ -290,7 +290,7 @@ def _statistics(told: dict[str, int], assembly: Assembly, nir: Sequence[str], bu
 
 
 def _weights(assembly: Assembly, nir: Sequence[str]) -> list[int] | None:
-    """How often one thread runs each instruction; None if a loop's trips are not known."""
+    """Return how often one thread runs each instruction; None if a loop's trips are not known."""
     loops, understood = assembly.loops, trips(nir)
     if len(loops) != len(understood):
         return None  # the back end unrolled or merged one

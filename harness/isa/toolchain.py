@@ -46,7 +46,7 @@ class Toolchain:
 
 
 def find(cache: Path) -> Toolchain | None:
-    """The compiler if it is here: the pinned packages of this very system, else those in the cache."""
+    """Return the compiler if it is here: the pinned packages of this very system, else those in the cache."""
     if _system_has_it():
         return _toolchain(Path("/"), cache)
     folder = Store(cache, KIND, sums=False).find(_key())
@@ -54,7 +54,7 @@ def find(cache: Path) -> Toolchain | None:
 
 
 def need(cache: Path) -> Toolchain:
-    """The compiler. Raises NoToolchain if it was not set up, or if no sandbox can be had for it."""
+    """Return the compiler. Raises NoToolchain if it was not set up, or if no sandbox can be had for it."""
     found = find(cache)
     if found is None:
         raise NoToolchain("the open compiler for Adreno is not on this machine", hint=SETUP_HINT)
@@ -106,7 +106,7 @@ def _require_room(folder: Path) -> None:
 
 
 def _system_has_it() -> bool:
-    """Whether Debian's package manager says that this system has the pinned packages, all of them."""
+    """Return whether Debian's package manager says that this system has the pinned packages, all of them."""
     if shutil.which("dpkg-query") is None or not Path(pinned.SHIM).exists():
         return False
     asked = ["dpkg-query", "--show", "--showformat", "${Package}\t${Version}\t${db:Status-Abbrev}\n", *pinned.PACKAGES]

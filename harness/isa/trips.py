@@ -68,7 +68,7 @@ class Trips:
 
 
 def trips(lines: Sequence[str]) -> list[Trips]:
-    """Every loop, an outer one before those in it."""
+    """Return every loop, an outer one before those in it."""
     loops, definitions = _read(lines)
     return [Trips(loop.depth, _count(loop, definitions)) for loop in loops]
 
@@ -119,7 +119,7 @@ def _mark_odd(stack: Sequence[object], odd: bool) -> None:
 
 
 def _note_exit(stack: Sequence[object]) -> None:
-    """A `break` right inside an `if` right inside the loop ends it by that condition; any other is not understood."""
+    """Note the loop's exit: a `break` right inside an `if` right inside the loop. Others are not understood."""
     loop = _innermost(stack)
     if loop is None:
         return

@@ -42,7 +42,7 @@ class BlessedSession(BaseModel):
 
     @classmethod
     def of(cls, record: Record) -> BlessedSession:
-        """What is kept of a record."""
+        """Return what is kept of a record."""
         wall_ms = [round_digits(ms) for ms in record.wall_ms]
         kept = cls(
             started_at=record.started_at,
@@ -166,7 +166,10 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
 
 
 def load(folder: Path) -> list[Baseline]:
-    """All baselines below a folder: of every identity, or of one. Raises UsageError for a file that is not good."""
+    """Return all baselines below a folder: of every identity, or of one.
+
+    Raises UsageError for a file that is not good.
+    """
     return [Baseline.read(file) for file in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])]
 
 

@@ -58,7 +58,7 @@ def take_sessions(
 
 
 def interrupted_sessions(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
-    """What an interrupted calibration left of each case, for this build and device."""
+    """Return what an interrupted calibration left of each case, for this build and device."""
     identity, found = run.device.identity, {}
     for plan in plans:
         of_build = kept.of_key(ResumeKey(plan.case.id, identity.key, plan.compile.key, run.as_shipped))
@@ -68,13 +68,14 @@ def interrupted_sessions(plans: Sequence[Plan], run: Run, kept: RecordIndex, ses
 
 
 def _is_due(taken: Sequence[Record], sessions: int) -> bool:
-    """Whether another session can tell more: not of a case that ran and has no latency, for it will have none again."""
+    """Return whether another session can tell more: not of a case that ran and has no latency, for it will have none
+    again."""
     timeless = bool(taken) and taken[-1].outcome.conclusive and not taken[-1].wall_ms
     return len(taken) < sessions and not timeless
 
 
 def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
-    """What the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
+    """Yield what the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
     for case, records in taken.items():
         found = next((record for record in records if finding(record.outcome)), None)
         lost = [record for record in records if record.outcome is not Outcome.OK]
@@ -100,6 +101,6 @@ def _emulated_paths(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:
-    """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
+    """Return what a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
     known = [Outcome.OK for one in done if one.profile]
     return exit_code([*known, *(one.outcome for one in done if one.outcome)])

@@ -44,7 +44,7 @@ class CheckedFile(BaseModel):
     identity_key: str
 
     def text(self) -> str:
-        """The content of its file: the same for the same facts."""
+        """Return the content of its file: the same for the same facts."""
         facts = self.model_dump(mode="json", by_alias=True)
         return _lines({**facts, "sha256": _checksum(facts)})
 
@@ -62,7 +62,10 @@ class CheckedFile(BaseModel):
 
     @classmethod
     def file(cls, folder: Path, identity_key: str, case: str) -> Path:
-        """Path of the file. Raises UsageError if a name, which may come from a foreign file, would lead elsewhere."""
+        """Return path of the file.
+
+        Raises UsageError if a name, which may come from a foreign file, would lead elsewhere.
+        """
         try:
             return folder / require_name(identity_key) / f"{require_name(case)}.json"
         except ValueError as error:
@@ -76,7 +79,7 @@ class CheckedFile(BaseModel):
 
     @classmethod
     def read(cls: type[T], file: Path) -> T:
-        """The content of a file. Raises UsageError if it is not good, RigFailure if it cannot be read."""
+        """Return the content of a file. Raises UsageError if it is not good, RigFailure if it cannot be read."""
         hint = cls.mended_by
         try:
             with file.open("rb") as stream:

@@ -90,7 +90,7 @@ def _without_sums(found: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Ve
 
 
 def _occupancy(found: Iterable[KernelDiff], *, worse: bool) -> list[str]:
-    """Kernels with fewer waves or more spills than before, in words; or with more and fewer."""
+    """Return kernels with fewer waves or more spills than before, in words; or with more and fewer."""
     words = []
     for one in found:
         if not (one.base and one.head and one.head.launched):
@@ -105,7 +105,7 @@ def _occupancy(found: Iterable[KernelDiff], *, worse: bool) -> list[str]:
 
 
 def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
-    """The sum's change, with the kernels that moved it its way, and those that moved it the other way."""
+    """Return the sum's change, with the kernels that moved it its way, and those that moved it the other way."""
     up = head > base
     moved = [one for one in found if one.weight]
     along = [one for one in moved if (_run(one.head) > _run(one.base)) is up]
@@ -115,7 +115,7 @@ def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A relative change with its sign, however small it is: there is no noise that would hide it."""
+    """Return a relative change with its sign, however small it is: there is no noise that would hide it."""
     return f"{100 * share:+.3g} %"
 
 

@@ -55,7 +55,8 @@ class Comparison:
     """How many sessions in turns it rests on."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
-        """A side's latency to be read beside the change: of the estimate, or of the side if there is none; or NaN.
+        """Return a side's latency to be read beside the change: of the estimate, or of the side if there is none; or
+        NaN.
 
         A confirmation's estimate is of its own fresh sessions, which the side does not hold.
         """
@@ -110,7 +111,8 @@ class Result:
 
 
 def exit_code(result: Result) -> ExitCode:
-    """What a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is open.
+    """Return what a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is
+    open.
 
     What looks faster and is open is no reason to fail, since `faster` is none. Nor is a case that is open and looks
     like neither, as long as its sessions could have shown something.
@@ -179,7 +181,10 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
 
 
 def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
-    """The comparison of a case. Where a file does not tell which build is meant, only what was found wrong stands."""
+    """Return the comparison of a case.
+
+    Where a file does not tell which build is meant, only what was found wrong stands.
+    """
     compared = _by_evidence(key, base, head, change, together=together)
     doubt = head.doubt or (base.doubt if base else "")
     if not doubt or compared.verdict in (Verdict.WRONG, Verdict.BROKEN):
@@ -201,7 +206,7 @@ def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change |
 
 
 def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
-    """The verdict where there are no two latencies to compare."""
+    """Return the verdict where there are no two latencies to compare."""
     now = f"{head.outcome.value}: {head.message}"
     if head.finding:
         if base and base.finding:
@@ -233,7 +238,7 @@ def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
 
 
 def _runtimes(base: Side | None, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    """A rebuilt runtime is named beside whatever it may have changed."""
+    """Name a rebuilt runtime beside everything that it may have changed."""
     other = runtime_difference(base, head) if base and verdict is not Verdict.SAME else ""
     return (other,) if other else ()
 
@@ -261,13 +266,16 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
 
 
 def blindness_of(base: Sides, head: Sides) -> str:
-    """Why no slowness can be seen in these sessions: a kernel made slower is not measured slower. Empty if it is."""
+    """Return why no slowness can be seen in these sessions: a kernel made slower is not measured slower.
+
+    Empty if it is.
+    """
     probes = _probes_of(base, head, [key for key in head if key in base])
     return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
 
 
 def _probes_of(base: Sides, head: Sides, keys: Collection[SeriesKey]) -> dict[str, ReferenceSamples]:
-    """The reference kernels of these series on both sides, by where they were measured."""
+    """Return the reference kernels of these series on both sides, by where they were measured."""
     found: dict[str, ReferenceSamples] = {}
     for identity in dict.fromkeys(key.identity for key in keys):
         for name, side in (("base", base), ("head", head)):
@@ -287,13 +295,16 @@ def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSa
 
 
 def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
-    """All sessions of one kernel, each sample counted."""
+    """Return all sessions of one kernel, each sample counted."""
     plain, slowed = ([ms for p in of for ms in getattr(p, name)] for name in ("reference_ms", "slowed_ms"))
     return ReferenceSamples(kernel, plain, slowed)
 
 
 def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:
-    """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
+    """Return what became of the reference kernel that both sides measured.
+
+    Another release may make another kernel of it.
+    """
     same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
     was, now = (_thin([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
     change = engine.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)

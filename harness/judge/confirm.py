@@ -84,7 +84,7 @@ def settle(
 
 
 def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:
-    """How sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
+    """Return how sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
     return TurnPlan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 
@@ -99,7 +99,7 @@ def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
 
 
 def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Decision]:
-    """What of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
+    """Return what of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
     return [
         Decision(
             case.key.identity,
@@ -122,7 +122,7 @@ def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str
 
 
 def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
-    """The means to measure a case in turns, or why there are none; None where there is nothing left to ask."""
+    """Return the means to measure a case in turns, or why there are none; None where there is nothing left to ask."""
     if not case.change or not case.base or not case.head:
         return None
     if case.verdict is not Verdict.INCONCLUSIVE and not case.in_sequence:
@@ -133,7 +133,7 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
 
 
 def _first_sessions(case: Comparison) -> list[tuple[Arm, Side]]:
-    """The sessions of this occasion: head's, and base's unless they are of another day."""
+    """Return the sessions of this occasion: head's, and base's unless they are of another day."""
     sides = ((Arm.BASE, case.base), (Arm.HEAD, case.head))
     return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
@@ -203,18 +203,18 @@ def _minutes(seconds: float) -> str:
 
 
 def _pace(series: Iterable[TurnSeries]) -> float:
-    """What a session takes on the average, in seconds; 0 if none was run."""
+    """Return what a session takes on the average, in seconds; 0 if none was run."""
     run = [one for one in series if one.fresh]
     return sum(one.spent_s for one in run) / sum(one.fresh for one in run) if run else 0.0
 
 
 def _needed_minutes(series: Iterable[TurnSeries], session_s: float) -> float:
-    """How long it would take to decide what is open, as far as that can be foreseen."""
+    """Return how long it would take to decide what is open, as far as that can be foreseen."""
     still = [one for one in series if not one.lost and not one.change.decided]
     return sum(_missing(one) * (one.session_s or session_s) for one in still) / 60
 
 
 def _missing(series: TurnSeries) -> int:
-    """How many more sessions would decide a series: all that it may cost, as long as nothing is known."""
+    """Return how many more sessions would decide a series: all that it may cost, as long as nothing is known."""
     more = series.change.more_sessions
     return series.plan.most_sessions - len(series.turns) if more is None else more

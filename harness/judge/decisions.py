@@ -32,7 +32,7 @@ class End(msgspec.Struct, frozen=True):
     """A release of TVM, or the digits of a commit; empty if nobody named one."""
 
     def is_of(self, artifact: str, commit: str, release: str) -> bool:
-        """Whether it is the build of a commit, or of the release that was measured there."""
+        """Return whether it is the build of a commit, or of the release that was measured there."""
         if self.artifact and self.artifact == artifact:
             return True
         named = len(self.revision) >= SHORTEST_REVISION and commit.startswith(self.revision)

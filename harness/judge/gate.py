@@ -64,7 +64,7 @@ class Gate:
         as_shipped: bool,
         history: Path = HISTORY,
     ) -> Gate:
-        """The baselines of the wanted cases, and what earlier records and a history's tell of the noise.
+        """Return the baselines of the wanted cases, and what earlier records and a history's tell of the noise.
 
         Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
         Raises UsageError for a file that is not good.
@@ -98,7 +98,10 @@ class Gate:
         return replace(settled, left_out=tuple(self._left_out(found, bases.values(), sustained)))
 
     def _left_out(self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]) -> Iterator[LeftOut]:
-        """The records and the baselines that were not compared; a baseline beside its records is named with them."""
+        """Yield the records and the baselines that were not compared.
+
+        A baseline beside its records is named with them.
+        """
         other = AS_SHIPPED if not self.as_shipped else WORKED_AROUND
         records = [LeftOut(key, other) for key in found if key.as_shipped is not self.as_shipped]
         records += [LeftOut(key, SUSTAINED) for key in sustained if key not in found]
@@ -111,7 +114,10 @@ class Gate:
 
 
 def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:
-    """The noise profiles of the baselines' cases on every handset of their models. Raises UsageError for a bad file."""
+    """Return the noise profiles of the baselines' cases on every handset of their models.
+
+    Raises UsageError for a bad file.
+    """
     calibrated = [kept.name for kept in (folder / PROFILES).glob("*") if kept.is_dir()]
     wanted = {
         SeriesKey(key, one.case)
@@ -138,7 +144,7 @@ def pool_handsets(
 
 
 def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
-    """Why a case's latencies on two handsets are two series; empty if calibration showed that they are one."""
+    """Return why a case's latencies on two handsets are two series; empty if calibration showed that they are one."""
     mine, theirs = profiles.get(one), profiles.get(other)
     if not mine or not theirs:
         return "not both were calibrated"
@@ -168,7 +174,7 @@ class Remeasure:
     progress: Progress
 
     def measurer(self, comparison: Comparison) -> Measure | str:
-        """What runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
+        """Return what runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
         base = comparison.base.key if comparison.base else comparison.key
         blessed = next(one for one in self.baselines if one.side.key == base)

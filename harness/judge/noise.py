@@ -108,7 +108,7 @@ class NoiseProfile(CheckedFile):
 
 
 def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
-    """The noise profile that records of one series give, in the order taken; or why they give none."""
+    """Return the noise profile that records of one series give, in the order taken; or why they give none."""
     timed = [record for record in records if record.outcome is Outcome.OK and record.comparable_ms]
     found = estimate_noise([record.wall_ms for record in timed], rules)
     if not found.ok:
@@ -140,7 +140,7 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
 
 
 def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile | None:
-    """The noise profile of a series; None if there is none. Raises UsageError for a file that is not good."""
+    """Return the noise profile of a series; None if there is none. Raises UsageError for a file that is not good."""
     return NoiseProfile.find(baselines / PROFILES, identity_key, case)
 
 
@@ -192,7 +192,7 @@ def learn(
 
 
 def history_records(results: Path, cases: Collection[str]) -> list[Record]:
-    """What the newest commits of a history measured of these cases; none if there is no such folder.
+    """Return what the newest commits of a history measured of these cases; none if there is no such folder.
 
     A history keeps a file of records for each commit and device, beside asv's results. A torn line says nothing.
     """
@@ -201,7 +201,10 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
 
 
 def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
-    """The noise of each series by the number of a session that is the steadiest of it. Profiles are of the middle."""
+    """Return the noise of each series by the number of a session that is the steadiest of it.
+
+    Profiles are of the middle.
+    """
     unique = {key: list({(*one[:2], *one[2]): one for one in sessions}.values()) for key, sessions in taken.items()}
     middle, lower = (_summaries(unique, location) for location in Location)
     found = {key: (spread_of(middle[key]), spread_of(lower[key])) for key in unique}
@@ -215,7 +218,7 @@ def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile
 
 
 def stored_records(file: Path, cases: Collection[str]) -> list[Record]:
-    """The last records of each series of these cases; none if there is no such file. Raises RigFailure."""
+    """Return the last records of each series of these cases; none if there is no such file. Raises RigFailure."""
     if not file.exists():
         return []
     with RecordIndex(file) as index:

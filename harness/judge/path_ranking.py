@@ -107,7 +107,8 @@ def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]],
 
 
 def _lead(best: Side, following: Side, noises: NoiseModel) -> Change:
-    """The second against the first: by their own sessions, which count once, and by what the rig's series share."""
+    """Return the second against the first: by their own sessions, which count once, and by what the rig's series
+    share."""
     shared = noises.noise(SeriesKey(best.key.identity, "any other"))
     return compare_summaries(best.summary, following.summary, noise=shared)
 

@@ -34,7 +34,7 @@ class Remark(NamedTuple):
 
 
 def remarks(record: Record) -> tuple[Remark, ...]:
-    """All remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
+    """Return all remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
     found = (look(record) for look in REMARKS)
     return tuple(remark for remark in found if remark)
 
@@ -46,7 +46,7 @@ def spread_within(samples_ms: Sequence[float]) -> float | None:
 
 
 def _unsteady(record: Record) -> Remark | None:
-    """Whether the samples of an `ok` session lie too far apart, or cannot carry a verdict.
+    """Return whether the samples of an `ok` session lie too far apart, or cannot carry a verdict.
 
     Nothing is said of samples that nobody compares: those of a quick look, which are three, and emulated ones.
     """
@@ -70,7 +70,7 @@ _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml":
 
 
 def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:
-    """Whether nothing went the way of its path, by the facts of the build: then another path was measured."""
+    """Return whether nothing went the way of its path, by the facts of the build: then another path was measured."""
     fact, what = _MISSING.get(path, ("", ""))
     if facts.get(fact) != 0:  # also where a record of an earlier version does not say
         return None
@@ -82,21 +82,21 @@ def _as_opencl(record: Record) -> Remark | None:
 
 
 def _vacuous(record: Record) -> Remark | None:
-    """Whether an answer that knows nothing of the network would have been right, too."""
+    """Return whether an answer that knows nothing of the network would have been right, too."""
     if record.outcome is not Outcome.OK or not record.vacuous:
         return None
     return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
 
 
 def _unchecked(record: Record) -> Remark | None:
-    """Whether nobody outside TVM could say what is right."""
+    """Return whether nobody outside TVM could say what is right."""
     if not record.unchecked:
         return None
     return Remark("unchecked", f"{record.judge} judged it, behind the same importer: {record.unchecked}")
 
 
 def _llvm_off(record: Record) -> Remark | None:
-    """Whether TVM is wrong on LLVM where this path is right."""
+    """Return whether TVM is wrong on LLVM where this path is right."""
     if record.outcome is not Outcome.OK or not record.witness or record.witness.with_judge:
         return None
     return Remark("LLVM off", f"{record.witness.name} gives another answer, which is wrong")

@@ -54,12 +54,12 @@ class SeriesKey(NamedTuple):
 
 
 def model_of(identity_key: str) -> str:
-    """An identity's key without its handset: the same for all phones of one model, driver and ROM."""
+    """Return an identity's key without its handset: the same for all phones of one model, driver and ROM."""
     return _HANDSET.sub(r"\1", identity_key)
 
 
 def of_one_model(some: Iterable[str], others: Iterable[str]) -> str:
-    """What to say of two sides' identity keys that differ in the handset alone; empty if there are none."""
+    """Return what to say of two sides' identity keys that differ in the handset alone; empty if there are none."""
     models = {model_of(key) for key in some} & {model_of(key) for key in others}
     return f"{', '.join(sorted(models))} ran on two handsets, which are two series" if models else ""
 
@@ -104,7 +104,7 @@ class Side:
         return summarise(self.sessions)
 
     def summary_by(self, location: Location) -> Summary:
-        """The same by another number of each session."""
+        """Return the same by another number of each session."""
         return self.summary if location is Location.MIDDLE else summarise(self.sessions, location=location)
 
     @cached_property
@@ -151,7 +151,7 @@ def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
 
 
 def side_of(group: Sequence[Record]) -> Side:
-    """What the records of one series say of it. Raises UsageError if its case is none."""
+    """Return what the records of one series say of it. Raises UsageError if its case is none."""
     one, latest = group[0], latest_build(group)
     require_case_id(one.case)
     others = [record for record in group if record.build != latest[-1].build and not record.compiled_with]
@@ -180,7 +180,7 @@ def side_of(group: Sequence[Record]) -> Side:
 
 
 def _order_doubt(latest: Sequence[Record], others: Sequence[Record]) -> str:
-    """A warning that the last record's build is not the one that ran last by the clock; empty if it is.
+    """Return a warning that the last record's build is not the one that ran last by the clock; empty if it is.
 
     Files may have been joined in another order, and a clock may have jumped: nothing in them tells which.
     """
@@ -198,7 +198,7 @@ def finding(outcome: Outcome) -> Verdict | None:
 
 
 def latest_build(group: Sequence[Record]) -> list[Record]:
-    """The records of the build that was run last, not counting a baseline's that was run again to compare with.
+    """Return the records of the build that was run last, not counting a baseline's that was run again to compare with.
 
     The same artifact on a runtime that was rebuilt is another build. A session that is there twice, because files were
     joined, counts once.
@@ -209,7 +209,8 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
 
 
 def measured_in_sequence(base: Side, head: Side) -> bool:
-    """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
+    """Return whether one side was measured after the other, so that what the device was like by then goes with the
+    build."""
     pairs = len(base.started) * len(head.started)
     if not pairs:
         return False
@@ -219,19 +220,19 @@ def measured_in_sequence(base: Side, head: Side) -> bool:
 
 
 def same_build(base: Side, head: Side) -> bool:
-    """Whether both sides ran the same, so that whatever differs is the device's doing."""
+    """Return whether both sides ran the same, so that whatever differs is the device's doing."""
     return base.artifact == head.artifact and not runtime_difference(base, head)
 
 
 def runtime_difference(base: Side, head: Side) -> str:
-    """A remark that the two sides ran on different runtimes; empty if they did not, or if one is unknown."""
+    """Return a remark that the two sides ran on different runtimes; empty if they did not, or if one is unknown."""
     if not base.runtime or not head.runtime or base.runtime == head.runtime:
         return ""
     return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"
 
 
 def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
-    """The histogram in what a record says of its phone; empty if there is none that makes sense."""
+    """Return the histogram in what a record says of its phone; empty if there is none that makes sense."""
     shares = steadiness.get("clock_histogram")
     if not isinstance(shares, dict) or not all(isinstance(share, (int, float)) for share in shares.values()):
         return {}
@@ -240,7 +241,7 @@ def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
 
 
 def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
-    """How the clocks of two sides differ; empty if they do not, or if a side does not know them."""
+    """Return how the clocks of two sides differ; empty if they do not, or if a side does not know them."""
     was, now = _mean(base), _mean(head)
     if not was or not now:
         return ""
@@ -257,6 +258,6 @@ def _mean(histograms: Sequence[Histogram]) -> Histogram:
 
 
 def _format_clock(mean: Histogram) -> str:
-    """The clock that was used most, as a person reads it."""
+    """Return the clock that was used most, as a person reads it."""
     clock = max(mean, key=lambda clock: mean[clock])
     return f"{mean[clock]:.0%} of its time at {clock} MHz"

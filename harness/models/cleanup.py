@@ -145,7 +145,7 @@ def _passes_through(model: Any, node: Any, read: set[str]) -> bool:
 
 
 def _is_training(model: Any, name: str) -> bool:
-    """Whether a dropout's flag may be set: it is not if it is a weight that says so."""
+    """Return whether a dropout's flag may be set: it is not if it is a weight that says so."""
     from onnx import numpy_helper
 
     flags = constants(model)
@@ -153,7 +153,7 @@ def _is_training(model: Any, name: str) -> bool:
 
 
 def _reads_inside(node: Any) -> Iterator[str]:
-    """Names that the graphs inside a node read, also from outside."""
+    """Yield names that the graphs inside a node read, also from outside."""
     for graph in inner_graphs(node):
         yield from (value.name for value in graph.output)
         for inner in graph.node:
@@ -223,7 +223,7 @@ def _compute(model: Any, node: Any, names: list[str], known: dict[str, Any]) -> 
 
 
 def _remove_unread(model: Any) -> str:
-    """What leads to no output, and weights that nobody reads."""
+    """Return what leads to no output, and weights that nobody reads."""
     graph = model.graph
     alive = {value.name for value in graph.output}
     for node in reversed(graph.node):

@@ -39,7 +39,10 @@ _lock = threading.Lock()
 def confined(
     file: Path, work: Callable[[], T], *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
 ) -> T:
-    """What `work` returns about a file. Raises the `Failure` that it raises, `ModelError` for whatever else ends it."""
+    """Return what `work` returns about a file.
+
+    Raises the `Failure` that it raises, `ModelError` for whatever else ends it.
+    """
     with _lock:
         answers, answer = os.pipe()
         parent = os.getpid()
@@ -66,7 +69,7 @@ def confined(
 
 
 def _read(answers: int, deadline: Deadline) -> bytes:
-    """All that arrives. Raises TimeoutError at the deadline."""
+    """Return all that arrives. Raises TimeoutError at the deadline."""
     pieces: list[bytes] = []
     while True:
         if not select.select([answers], [], [], deadline.remaining_s)[0]:
@@ -77,7 +80,7 @@ def _read(answers: int, deadline: Deadline) -> bytes:
 
 
 def _work(file: Path, work: Callable[[], object], answer: int, parent: int, memory_bytes: int) -> NoReturn:
-    """The fork's life."""
+    """Live as the fork."""
     code = 1
     try:
         for signum in (signal.SIGINT, signal.SIGTERM):  # the parent's handlers are about the parent
@@ -94,7 +97,7 @@ def _work(file: Path, work: Callable[[], object], answer: int, parent: int, memo
 
 
 def _result_of(file: Path, work: Callable[[], object]) -> tuple[object, Failure | None]:
-    """What came of it: a result or a failure."""
+    """Return what came of it: a result or a failure."""
     try:
         return work(), None
     except Failure as failure:

@@ -50,7 +50,7 @@ class Network:
     opset: int
 
     def to_bytes(self) -> bytes:
-        """The model as an ONNX file: the same bytes every time."""
+        """Return the model as an ONNX file: the same bytes every time."""
         from onnx import numpy_helper
 
         rng = np.random.default_rng(list(hashlib.sha256(self.name.encode()).digest()))
@@ -58,7 +58,7 @@ class Network:
         return bytes(model.SerializeToString(deterministic=True))
 
     def outline(self) -> Any:
-        """The model with weights that have a shape and no data, for counting."""
+        """Return the model with weights that have a shape and no data, for counting."""
         from onnx import TensorProto
 
         return self._model(
@@ -95,7 +95,7 @@ class GraphBuilder:
         self._constants: list[Any] = []
 
     def add_input(self, name: str, shape: Sequence[int], *, channels: int, integers: bool = False) -> Value:
-        """An input of the network, of real numbers or of integers of 64 bits."""
+        """Return an input of the network, of real numbers or of integers of 64 bits."""
         from onnx import TensorProto, helper
 
         kind = TensorProto.INT64 if integers else TensorProto.FLOAT
@@ -116,7 +116,7 @@ class GraphBuilder:
         return self._add("Concat", [value.name for value in values], channels, axis=axis)
 
     def finish(self, *outputs: tuple[Value, tuple[int, ...]]) -> Network:
-        """The network with these outputs and their shapes."""
+        """Return the network with these outputs and their shapes."""
         from onnx import TensorProto, helper
 
         ends = [helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shape) for value, shape in outputs]
@@ -131,7 +131,7 @@ class GraphBuilder:
         return Value(name, channels)
 
     def _constant(self, values: Any) -> str:
-        """A tensor of the network's structure, which is no weight."""
+        """Return a tensor of the network's structure, which is no weight."""
         from onnx import numpy_helper
 
         name = f"constant_{len(self._constants)}"

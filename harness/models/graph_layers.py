@@ -74,7 +74,7 @@ class ImageGraph(GraphBuilder):
     def conv_bn_relu(
         self, x: Value, channels: int, kernel: Size, *, stride: int = 1, pad: Size = 0, groups: int = 1
     ) -> Value:
-        """The block that most networks are made of: convolution without bias, batch norm, rectifier."""
+        """Return the block that most networks are made of: convolution without bias, batch norm, rectifier."""
         conv = self.conv(x, channels, kernel, stride=stride, pad=pad, groups=groups, bias=False)
         return self.relu(self.batch_norm(conv))
 
@@ -111,7 +111,7 @@ class ImageGraph(GraphBuilder):
         return self._add("Gemm", [x.name, weight, bias], channels, transB=1)
 
     def classifier(self, x: Value, classes: int = 1000) -> Network:
-        """The network that ends in an average over all positions and a fully connected layer."""
+        """Return the network that ends in an average over all positions and a fully connected layer."""
         return self.finish((self.dense(self.flatten(self.global_average_pool(x)), classes), (1, classes)))
 
 
@@ -126,7 +126,7 @@ class SequenceGraph(GraphBuilder):
     """The first with layer normalisation."""
 
     def linear(self, x: Value, features: int, *, bias: bool = True, gain: float = 1.0) -> Value:
-        """The same fully connected layer at every position."""
+        """Return the same fully connected layer at every position."""
         weight = self._normal("weight", (x.channels, features), 0.0, gain * float(x.channels) ** -0.5)
         made = self._add("MatMul", [x.name, weight], features)
         if not bias:
@@ -157,7 +157,7 @@ class SequenceGraph(GraphBuilder):
         return self.multiply(x, self._add("Sigmoid", [x.name], x.channels))
 
     def scale(self, x: Value, factor: float) -> Value:
-        """Times a number."""
+        """Multiply with a number."""
         return self._add("Mul", [x.name, self._constant(np.float32(factor))], x.channels)
 
     def heads(self, x: Value, count: int) -> Value:
@@ -167,13 +167,13 @@ class SequenceGraph(GraphBuilder):
         return self._add("Transpose", [split.name], features, perm=[0, 2, 1, 3])
 
     def join_heads(self, x: Value, count: int) -> Value:
-        """The inverse of `heads`."""
+        """Return the inverse of `heads`."""
         features = count * x.channels
         turned = self._add("Transpose", [x.name], x.channels, perm=[0, 2, 1, 3])
         return Value(self.reshape(turned, (1, -1, features)).name, features)
 
     def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
-        """The same elements in another shape, whose last extent is the features."""
+        """Return the same elements in another shape, whose last extent is the features."""
         return self._add("Reshape", [x.name, self._constant(np.array(shape))], shape[-1])
 
     def attention(self, query: Value, key: Value, value: Value) -> Value:
@@ -200,7 +200,7 @@ class SequenceGraph(GraphBuilder):
         return self.add(self.multiply(x, cosine), self.multiply(turned, sine))
 
     def lookup(self, table: np.ndarray, position: Value) -> Value:
-        """Rows of a table of the network's structure."""
+        """Return rows of a table of the network's structure."""
         return self._add("Gather", [self._constant(table.astype(np.float32)), position.name], table.shape[1], axis=0)
 
     def _slice(self, x: Value, start: int, end: int) -> Value:

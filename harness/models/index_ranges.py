@@ -47,7 +47,7 @@ class IndexRange:
         return Distribution("integers", (0.0, float(min(self.extents) - 1)))
 
     def error(self, problem: str, extent: int) -> ModelError:
-        """The error that an input exceeds an axis, with what to give instead."""
+        """Return the error that an input exceeds an axis, with what to give instead."""
         in_suite = f'inputs = {{ "{self.input}" = "{self.usual}" }}'
         return ModelError(
             f"{problem}, but {self.operator} takes {-extent} to {extent - 1} (an axis of {extent} elements)",
@@ -78,7 +78,10 @@ def require_in_range(arrays: Mapping[str, Array], ranges: Iterable[IndexRange], 
 
 
 def index_ranges(model: Any) -> tuple[IndexRange, ...]:
-    """The ranges of a network's integer inputs, in the order of its operators; none where an input indexes nothing."""
+    """Return the ranges of a network's integer inputs, in the order of its operators.
+
+    None where an input indexes nothing.
+    """
     integers = [value.name for value in inputs_of(model) if _is_integer(value.type.tensor_type)]
     if not integers:
         return ()
@@ -93,7 +96,7 @@ def index_ranges(model: Any) -> tuple[IndexRange, ...]:
 
 
 def usual_inputs(ranges: Iterable[IndexRange]) -> Inputs:
-    """How each input that indexes is drawn: where several operators index by it, within the smallest axis."""
+    """Return how each input that indexes is drawn: where several operators index by it, within the smallest axis."""
     smallest: dict[str, IndexRange] = {}
     for one in ranges:
         if one.input not in smallest or min(one.extents) < min(smallest[one.input].extents):
@@ -125,7 +128,7 @@ def _ranges_at(node: Any, graph: NetworkView, followed: Mapping[str, _Source]) -
 
 
 def _handed_on(node: Any, followed: Mapping[str, _Source], graph: NetworkView) -> _Source | None:
-    """The source of a node's elements, if the node only passes them on."""
+    """Return the source of a node's elements, if the node only passes them on."""
     sources = [followed[name] for name in node.input if name in followed]
     if len(sources) != 1 or not _is_integer(graph.kind(node.output[0])):
         return None
@@ -138,14 +141,14 @@ def _handed_on(node: Any, followed: Mapping[str, _Source], graph: NetworkView) -
 
 
 def _axis(node: Any, graph: NetworkView) -> Shape | None:
-    """The axis of the first input that the attribute names."""
+    """Return the axis of the first input that the attribute names."""
     shape = graph.shape(node.input[0])
     axis = attribute_of(node, "axis", 0)
     return (shape[axis],) if shape and -len(shape) <= axis < len(shape) else None
 
 
 def _leading_axes(node: Any, graph: NetworkView) -> Shape | None:
-    """An axis of the first input for each column of the indices, after those of the batch."""
+    """Return an axis of the first input for each column of the indices, after those of the batch."""
     shape, indices = graph.shape(node.input[0]), graph.shape(node.input[1])
     if not shape or not indices:
         return None
@@ -169,7 +172,7 @@ def _depth(node: Any, graph: NetworkView) -> Shape | None:
 
 
 def _boxes(node: Any, graph: NetworkView) -> Shape | None:
-    """How many boxes may be asked for: none to all."""
+    """Return how many boxes may be asked for: none to all."""
     shape = graph.shape(node.input[0])
     return (shape[1] + 1,) if shape and len(shape) == 3 else None
 

@@ -32,7 +32,7 @@ SUFFIX = ".npy"
 
 
 def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
-    """The arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
+    """Return the arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
     with npz_errors(file):
         _require_small(file, specs)
         with zipfile.ZipFile(file) as archive:
@@ -121,7 +121,7 @@ class LabelledData:
 
 
 def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
-    """The data for a model with these inputs. Raises `ModelError` for what does not fit."""
+    """Return the data for a model with these inputs. Raises `ModelError` for what does not fit."""
     if len(specs) != 1 or not specs[0].shape:
         raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
     (spec,) = specs
@@ -136,7 +136,7 @@ def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
 
 
 def _count(file: Path) -> int:
-    """How many labels the file says that it has; nothing but a header is read."""
+    """Return how many labels the file says that it has; nothing but a header is read."""
     with npz_errors(file), zipfile.ZipFile(file) as archive:
         if LABELS + SUFFIX not in archive.namelist():
             raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
@@ -146,7 +146,7 @@ def _count(file: Path) -> int:
 
 
 def top_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
-    """The class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
+    """Return the class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
 
     Raises ModelError if the first output has not one row of scores for each input.
     """

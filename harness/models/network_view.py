@@ -31,7 +31,7 @@ class NetworkView:
         return self._types.get(name)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a tensor; None unless every extent is known."""
+        """Return the shape of a tensor; None unless every extent is known."""
         return static_shape(self._types.get(name))
 
     def constant(self, node: Any, place: int) -> Array | None:
@@ -42,6 +42,6 @@ class NetworkView:
         return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
 
     def is_read(self, name: str) -> bool:
-        """Whether an operator or an output of the network takes a tensor."""
+        """Return whether an operator or an output of the network takes a tensor."""
         outputs = {value.name for value in self.model.graph.output}
         return name in outputs or any(name in node.input for node in all_nodes(self.model.graph))

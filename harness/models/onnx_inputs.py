@@ -24,13 +24,16 @@ LARGEST_INPUT_BYTES = 4 << 30
 
 
 def inputs_of(model: Any) -> list[Any]:
-    """Inputs that are no weights: old files list those, too."""
+    """Return inputs that are no weights: old files list those, too."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights]
 
 
 def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ...]:
-    """The inputs that a caller must fill, with `shapes` in place of what the file leaves open. Raises `ModelError`."""
+    """Return the inputs that a caller must fill, with `shapes` in place of what the file leaves open.
+
+    Raises `ModelError`.
+    """
     inputs, shapes = inputs_of(model), shapes or {}
     names, extents = [value.name for value in inputs], open_extents(inputs)
     for name in shapes:
@@ -42,7 +45,7 @@ def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ..
 
 
 def open_extents(inputs: Sequence[Any]) -> list[str]:
-    """Names of the extents that inputs leave open, each once."""
+    """Return names of the extents that inputs leave open, each once."""
     dims = (dim for value in inputs for dim in value.type.tensor_type.shape.dim)
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
@@ -89,7 +92,7 @@ def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
 
 
 def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) -> list[int]:
-    """The shape that the file declares, with its named extents filled in."""
+    """Return the shape that the file declares, with its named extents filled in."""
     tensor, filled = value.type.tensor_type, []
     for extent, dim in zip(declared, tensor.shape.dim, strict=True):
         found = shapes.get(dim.dim_param) if dim.dim_param else extent
@@ -103,7 +106,7 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
 
 
 def _example(value: Any, declared: Sequence[int | None]) -> str:
-    """How a shape is given, in both places."""
+    """Return how a shape is given, in both places."""
     wish = [d or (1 if i == 0 else 224) for i, d in enumerate(declared)] or [1, 3, 224, 224]
     on_line = "x".join(map(str, wish))
     return f'fix it with --shape {value.name}={on_line}, or in the suite with shapes = {{ "{value.name}" = {wish} }}'

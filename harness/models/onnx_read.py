@@ -29,7 +29,7 @@ _GET_AGAIN = "get the file again"
 
 
 def load(file: Path) -> Any:
-    """The network, whole and checked, with its external data brought in. Raises `ModelError`."""
+    """Return the network, whole and checked, with its external data brought in. Raises `ModelError`."""
     model = parse(file)
     bring_in_external_data(model, file)
     check(file, model)
@@ -37,7 +37,7 @@ def load(file: Path) -> Any:
 
 
 def parse(file: Path) -> Any:
-    """The network as the file has it; external data stays where it is. Raises `ModelError`."""
+    """Return the network as the file has it; external data stays where it is. Raises `ModelError`."""
     import onnx
 
     data = _bytes_of(file)
@@ -129,12 +129,13 @@ def require_numbers(model: Any, file: Path) -> None:
 
 
 def is_external(tensor: Any) -> bool:
-    """Whether the tensor's data is in another file."""
+    """Return whether the tensor's data is in another file."""
     return bool(tensor.data_location == tensor.EXTERNAL)
 
 
 def tensors(model: Any) -> Iterator[Any]:
-    """Every tensor that a model carries: weights and attributes, of the graph, its inner graphs and its functions."""
+    """Yield every tensor that a model carries: weights and attributes, of the graph, its inner graphs and its
+    functions."""
     for function in model.functions:
         yield from _node_tensors(function.node)
     yield from _graph_tensors(model.graph)
@@ -154,7 +155,7 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _external_bytes(file: Path, tensor: Any) -> bytes:
-    """The bytes of a tensor in another file, which are as many as its shape says."""
+    """Return the bytes of a tensor in another file, which are as many as its shape says."""
     told = {entry.key: entry.value for entry in tensor.external_data}
     location, folder = told.get("location", ""), file.parent.resolve()
     try:

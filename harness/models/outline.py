@@ -20,7 +20,7 @@ OLDEST_IR_VERSION = 4
 
 
 def outline(model: Any) -> Any:
-    """The model without the data of its large weights; they are inputs instead."""
+    """Return the model without the data of its large weights; they are inputs instead."""
     import onnx
     from onnx import helper
 
@@ -54,7 +54,7 @@ def outline(model: Any) -> Any:
 
 
 def constant_of(node: Any) -> Any | None:
-    """The tensor of a `Constant` operator that has one."""
+    """Return the tensor of a `Constant` operator that has one."""
     if node.op_type != "Constant":
         return None
     return next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
@@ -67,7 +67,7 @@ def constants(model: Any) -> dict[str, Any]:
 
 
 def attribute_of(node: Any, name: str, default: Any) -> Any:
-    """The value of a node's attribute, text as `str`; `default` if the node leaves it out."""
+    """Return the value of a node's attribute, text as `str`; `default` if the node leaves it out."""
     from onnx import helper
 
     value = next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
@@ -112,7 +112,7 @@ def tensor_types(model: Any) -> dict[str, Any]:
 
 
 def static_shape(kind: Any | None) -> tuple[int, ...] | None:
-    """The shape of a type, None unless every extent is known."""
+    """Return the shape of a type, None unless every extent is known."""
     if kind is None or not kind.HasField("shape"):
         return None
     extents = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
@@ -124,7 +124,7 @@ MOST_NAMED = 3
 
 
 def all_nodes(graph: Any) -> Iterator[Any]:
-    """Every node of a graph and of the graphs inside its nodes."""
+    """Yield every node of a graph and of the graphs inside its nodes."""
     for node in graph.node:
         yield node
         for inner in inner_graphs(node):
@@ -132,22 +132,22 @@ def all_nodes(graph: Any) -> Iterator[Any]:
 
 
 def inner_graphs(node: Any) -> list[Any]:
-    """The graphs inside a node: the branches of an If, the body of a Loop."""
+    """Return the graphs inside a node: the branches of an If, the body of a Loop."""
     return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else ()), *one.graphs)]
 
 
 def kind_of(node: Any) -> str:
-    """The operator's name, with its domain if it is none of ONNX's own."""
+    """Return the operator's name, with its domain if it is none of ONNX's own."""
     return str(node.op_type) if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
 def node_name(node: Any) -> str:
-    """The node's name, or that of its result if it has none."""
+    """Return the node's name, or that of its result if it has none."""
     return str(node.name or next(filter(None, node.output), ""))
 
 
 def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
-    """Names of the nodes whose operator is chosen by its ONNX name, by operator."""
+    """Return names of the nodes whose operator is chosen by its ONNX name, by operator."""
     found: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
         if chosen(node.op_type):
@@ -156,7 +156,7 @@ def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[s
 
 
 def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
-    """Names of the nodes whose operator is not `known`, by operator."""
+    """Return names of the nodes whose operator is not `known`, by operator."""
     return nodes_by_kind(model, lambda kind: kind not in known)
 
 

@@ -66,13 +66,13 @@ class Network:
                 self._constant.update(dict.fromkeys(filter(None, node.output), node))
 
     def first(self, count: int) -> Piece:
-        """The first operators, with all that the others or the caller would read of them as outputs."""
+        """Return the first operators, with all that the others or the caller would read of them as outputs."""
         inside, rest = self.operators[:count], self.operators[count:]
         read_later = {name for operator in rest for name in operator.reads} | self._outputs
         return self._piece(inside, [name for one in inside for name in one.makes if name in read_later])
 
     def around(self, number: int, depth: int) -> Piece:
-        """An operator with those that lead to it in less than `depth` steps; its outputs are that operator's."""
+        """Return an operator with those that lead to it in less than `depth` steps; its outputs are that operator's."""
         last = self.operators[number - 1]
         inside = {last}
         for _ in range(depth - 1):
@@ -82,14 +82,15 @@ class Network:
         return self._piece(inside, [name for name in last.makes if name in read] or last.makes[:1])
 
     def only(self, operators: Iterable[Operator]) -> Piece:
-        """Some operators, wherever they stand, with all that the others or the caller would read of them as outputs."""
+        """Return some operators, wherever they stand, with all that the others or the caller would read of them as
+        outputs."""
         inside = {*operators}
         outside = {name for operator in self.operators if operator not in inside for name in operator.reads}
         made = [name for operator in self.operators if operator in inside for name in operator.makes]
         return self._piece(inside, [name for name in made if name in outside | self._outputs])
 
     def making(self, tensors: Iterable[str]) -> Piece:
-        """All that leads to some tensors, which are its outputs."""
+        """Return all that leads to some tensors, which are its outputs."""
         wanted, inside = {*tensors}, set()
         for operator in reversed(self.operators):
             if wanted & {*operator.makes}:
@@ -133,7 +134,7 @@ class Network:
         return Piece(tuple(inside), piece.SerializeToString(deterministic=True), inputs, tuple(outputs))
 
     def _constants(self, nodes: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-        """The weights that nodes read, and the nodes that make others, in the order of the file."""
+        """Return the weights that nodes read, and the nodes that make others, in the order of the file."""
         import onnx
 
         found: dict[str, Any] = {}
@@ -158,7 +159,7 @@ class Network:
 
 
 def with_shapes(piece: Piece, values: Mapping[str, Array]) -> bytes:
-    """The piece's file with the shapes and number formats that its inputs really have."""
+    """Return the piece's file with the shapes and number formats that its inputs really have."""
     import onnx
 
     model = onnx.load_model_from_string(piece.model)
@@ -171,7 +172,7 @@ def with_shapes(piece: Piece, values: Mapping[str, Array]) -> bytes:
 
 
 def _reads(node: Any) -> Iterator[str]:
-    """Names that a node reads, also those that its inner graphs read from outside."""
+    """Yield names that a node reads, also those that its inner graphs read from outside."""
     yield from filter(None, node.input)
     for graph in inner_graphs(node):
         own = {value.name for value in (*graph.input, *graph.initializer)}

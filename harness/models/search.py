@@ -37,7 +37,7 @@ class ModelSearch:
 
 
 def find_models(folder: Path, cache: Path) -> ModelSearch:
-    """The networks below a folder, none of which is run. Prepared copies go to `cache`."""
+    """Return the networks below a folder, none of which is run. Prepared copies go to `cache`."""
     files = list(_files(folder))
     models: list[OnnxModel] = []
     left_out = [f"{file}: only the first {MOST_MODELS} are taken" for file in files[MOST_MODELS:]]
@@ -91,7 +91,7 @@ def _open_shapes(model: Any) -> Iterator[tuple[str, list[int]]]:
 
 
 def _extent(declared: list[int | None], at: int) -> int:
-    """What an open extent is for sure, or usually; 0 if nobody can know."""
+    """Return what an open extent is for sure, or usually; 0 if nobody can know."""
     if at == 0:
         return BATCH
     if len(declared) != IMAGE_RANK:

@@ -77,16 +77,16 @@ class OnnxFile:
     """Whether torch may execute what a `.pt2` file holds."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
-        """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
+        """Return the file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
         return self.prepare(cache_dir).file
 
     def original(self, cache_dir: Path) -> Original:
-        """The file itself, and what torch made of it if it is a program. Raises `ModelError`."""
+        """Return the file itself, and what torch made of it if it is a program. Raises `ModelError`."""
         onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
         return Original(onnx, self.file if onnx != self.file else None, self.trust)
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
-        """What is changed in it before it is compiled. Raises `ModelError`."""
+        """Return what is changed in it before it is compiled. Raises `ModelError`."""
         found = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
             return found.changes
@@ -94,13 +94,16 @@ class OnnxFile:
         return (*found.changes, *(f"drew {name} from {distribution}" for name, distribution in drawn.items()))
 
     def input_values(self, cache_dir: Path) -> Path | Inputs:
-        """The given file, or how inputs are drawn: as given, or from the table that they index. Raises `ModelError`."""
+        """Return the given file, or how inputs are drawn: as given, or from the table that they index.
+
+        Raises `ModelError`.
+        """
         if isinstance(self.inputs, Path):
             return self.inputs
         return {**usual_inputs(self._prepared(cache_dir).ranges), **self.inputs}
 
     def prepare(self, cache_dir: Path) -> PreparedModel:
-        """What is compiled, with its inputs checked against it. Raises `ModelError`."""
+        """Return what is compiled, with its inputs checked against it. Raises `ModelError`."""
         found = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
             require_in_range(load_inputs(self.inputs, found.inputs), found.ranges, self.inputs)
@@ -123,7 +126,7 @@ def _freeze(shape: Sequence[int] | int) -> Sequence[int] | int:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """What changes with the file."""
+    """Return what changes with the file."""
     try:
         stat = file.stat()
     except OSError:
@@ -140,7 +143,7 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
 
 
 def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
-    """The file itself, or what torch made of it in a process of its own, kept in `cache`."""
+    """Return the file itself, or what torch made of it in a process of its own, kept in `cache`."""
     return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM_SUFFIX else file
 
 
@@ -162,7 +165,7 @@ def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: P
 def read_and_prepare(
     given: Path, file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
 ) -> tuple[Any, list[str]]:
-    """The network in `file` as it is compiled, and what was changed in it.
+    """Return the network in `file` as it is compiled, and what was changed in it.
 
     Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
     """
@@ -182,7 +185,8 @@ MODELS = "models"
 
 
 def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
-    """A file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed in it.
+    """Return a file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed
+    in it.
 
     Raises UsageError.
     """

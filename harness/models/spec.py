@@ -56,23 +56,24 @@ class ModelSource(Protocol):
         """The file of labelled data that it is asked about (`harness.models.input_files`), if there is one."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
-        """Path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` where that is needed.
+        """Return path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` where that is
+        needed.
 
         Raises `ModelError` if the model cannot be used.
         """
 
     def input_values(self, cache_dir: Path) -> Path | Inputs:
-        """The file of the inputs that it is run on, or how some are drawn. Raises `ModelError`."""
+        """Return the file of the inputs that it is run on, or how some are drawn. Raises `ModelError`."""
 
     def original(self, cache_dir: Path) -> Original:
-        """The model before it is prepared. Raises `ModelError`."""
+        """Return the model before it is prepared. Raises `ModelError`."""
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
-        """What is changed in the model that was given before it is compiled, for a person."""
+        """Return what is changed in the model that was given before it is compiled, for a person."""
 
 
 def seeded_inputs(specs: Iterable[InputSpec], seed: int, drawn: Inputs | None = None) -> dict[str, Array]:
-    """Inputs by name, each drawn as `drawn` says.
+    """Return inputs by name, each drawn as `drawn` says.
 
     The others are standard normal if they are real numbers, and 0 and 1 if they are integers or booleans. Each input
     has its own stream, so that adding an input does not change the others.

@@ -126,7 +126,7 @@ def _weights(model: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _trained(node: Any) -> list[str]:
-    """Inputs of a node that may be trained weights."""
+    """Return inputs of a node that may be trained weights."""
     return list(node.input[:3] if node.op_type == "BatchNormalization" else node.input)
 
 

@@ -49,7 +49,7 @@ HINT = "if you trust whoever made it, allow torch to execute what is in it: --tr
 
 
 def plain_archive(file: Path) -> bytes:
-    """A copy of a program for torch to load, in which nothing can be executed.
+    """Return a copy of a program for torch to load, in which nothing can be executed.
 
     Raises `ModelError` for what is none, is damaged, or cannot do without what might be executed.
     """
@@ -84,7 +84,7 @@ def _copy_plain(file: Path, archive: zipfile.ZipFile) -> bytes:
 
 
 def _entries(file: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The archive's entries by their name below its only folder. Raises `ModelError`."""
+    """Return the archive's entries by their name below its only folder. Raises `ModelError`."""
     entries = archive.infolist()
     if "serialized_exported_program.json" in {entry.filename for entry in entries}:
         hint = f"export it again with torch 2.8 or later; or, {HINT}"
@@ -100,7 +100,7 @@ def _entries(file: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
 
 
 def _numbers(file: Path, told: Any) -> Iterator[str]:
-    """The names of the files that hold weights as plain numbers."""
+    """Yield the names of the files that hold weights as plain numbers."""
     for name, one in told["config"].items():
         if one["use_pickle"] or not NUMBERS.fullmatch(one["path_name"]):
             raise ModelError(f"{file} keeps {name!r:.100} as a pickle, and unpickling executes code", hint=HINT)
@@ -108,7 +108,10 @@ def _numbers(file: Path, told: Any) -> Iterator[str]:
 
 
 def _graph(file: Path, told: Any) -> Any:
-    """The graph, less what is only told of it. Raises `ModelError` if torch would look up or evaluate anything else."""
+    """Return the graph, less what is only told of it.
+
+    Raises `ModelError` if torch would look up or evaluate anything else.
+    """
     told["guards_code"] = []
     for node in told["graph_module"]["graph"]["nodes"]:
         node["metadata"] = {}
@@ -126,7 +129,7 @@ def _graph(file: Path, told: Any) -> Any:
 
 
 def _everything(told: Any) -> Iterator[tuple[str, Any]]:
-    """Every key with its value, however deep."""
+    """Yield every key with its value, however deep."""
     pending = [told]
     while pending:
         one = pending.pop()
@@ -138,7 +141,7 @@ def _everything(told: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _harmless(expression: str) -> bool:
-    """Whether a symbolic extent is a sum of products of symbols, so that evaluating it does nothing else."""
+    """Return whether a symbolic extent is a sum of products of symbols, so that evaluating it does nothing else."""
     left = _SYMBOL.sub("@", expression)
     return len(expression) < 10_000 and "@(" not in left and _SUM.fullmatch(left) is not None
 
@@ -158,7 +161,7 @@ _CODE = "import sys; from harness.models.torch_program import convert; convert(*
 
 
 def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:
-    """The program as an ONNX file in `folder`, where it is kept under the hash of the program.
+    """Return the program as an ONNX file in `folder`, where it is kept under the hash of the program.
 
     With `trust`, torch loads the file as it is, which executes what its author put there.
 

@@ -53,7 +53,7 @@ class OperatorCase:
     """Hash of the inputs and outputs."""
 
     def matches(self, pattern: str) -> bool:
-        """Whether the name or the operator matches a shell glob, whatever its letter case."""
+        """Return whether the name or the operator matches a shell glob, whatever its letter case."""
         return any(fnmatch.fnmatch(text.lower(), pattern.lower()) for text in (self.name, self.operator))
 
 
@@ -71,7 +71,7 @@ class Catalogue:
         return self.folder / case.name / name
 
     def arrays(self, case: OperatorCase, name: str) -> dict[str, Array]:
-        """Inputs or outputs of a case by name."""
+        """Return inputs or outputs of a case by name."""
         import numpy as np
 
         with np.load(self.file(case, name), allow_pickle=False) as arrays:
@@ -79,7 +79,10 @@ class Catalogue:
 
 
 def catalogue(name: str, cache: Path) -> Catalogue:
-    """A set by its name, generated if it is not in the cache. Raises UsageError if there is none of that name."""
+    """Return a set by its name, generated if it is not in the cache.
+
+    Raises UsageError if there is none of that name.
+    """
     if name not in SETS:
         raise UsageError(f"there is no set {name!r}", hint=suggestion(name, SETS))
     folder = Store(cache, KIND, sums=False).obtain(_key(name), lambda scratch: _generate(name, scratch), LOCK_WAIT_S)
@@ -91,7 +94,7 @@ def catalogue(name: str, cache: Path) -> Catalogue:
 
 
 def choose(cases: Sequence[OperatorCase], globs: Sequence[str] | None) -> list[OperatorCase]:
-    """The cases whose name or operator matches any of the globs; all without one.
+    """Return the cases whose name or operator matches any of the globs; all without one.
 
     Raises UsageError for a glob that matches nothing.
     """

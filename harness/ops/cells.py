@@ -80,7 +80,7 @@ def cells(
     precision: Precision,
     modes: Sequence[bool],
 ) -> Iterator[Cell]:
-    """All that is to be known of the cases; the cells of one case stand together."""
+    """Yield all that is to be known of the cases; the cells of one case stand together."""
     base = device_request(identity)
     for case in cases:
         oracle, witness = _judges(catalogue, case)
@@ -93,7 +93,7 @@ def cells(
 
 
 def _judges(catalogue: Catalogue, case: OperatorCase) -> tuple[Job, Job]:
-    """What finds out the truth about a case, and what asks LLVM."""
+    """Return what finds out the truth about a case, and what asks LLVM."""
     file = catalogue.file(case, MODEL)
     asked = key_of({"model": case.model_sha256, "data": case.data_sha256})
     given = catalogue.file(case, INPUTS)
@@ -157,13 +157,13 @@ class Result:
 
     @classmethod
     def of(cls, facts: Facts, **known: Any) -> Result:
-        """What the facts mean."""
+        """Return what the facts mean."""
         decision, accuracy = decide(facts), facts.get(Accuracy)
         error = accuracy.max_rel_err if accuracy and accuracy.max_rel_err < float("inf") else None
         return cls(decision.outcome, decision.message, error, decision.owner, **known)
 
     def verdict(self, *, own: bool) -> Verdict:
-        """The word for it; `own` is whether the path did anything of its own."""
+        """Return the word for it; `own` is whether the path did anything of its own."""
         if self.outcome is Outcome.OK and not own:
             return Verdict.NOT_OFFLOADED
         return VERDICTS.get(self.outcome, Verdict.NOT_RUN)
@@ -179,7 +179,7 @@ class Results:
         self._store = Store(cache, KIND)
 
     def find(self, facts: dict[str, Any]) -> Result | None:
-        """The result that is kept for these facts."""
+        """Return the result that is kept for these facts."""
         folder = self._store.find(key_of(facts))
         try:
             said = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
@@ -205,7 +205,8 @@ LONGEST_S = 8 * 3600.0
 def cells_of(
     release: str, words: Sequence[str], config: Path, cache: Path, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """The cells that `adreno-bench ops WORDS` finds with a release or commit of TVM, installed if it is not there.
+    """Return the cells that `adreno-bench ops WORDS` finds with a release or commit of TVM, installed if it is not
+    there.
 
     Raises UsageError for what is none, InstallFailure, RigFailure.
     """

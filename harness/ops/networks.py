@@ -55,7 +55,7 @@ NUMBERS = {
 
 
 def node_tests(left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
-    """All that have one operator, static shapes and finite numbers."""
+    """Yield all that have one operator, static shapes and finite numbers."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def node_tests(left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
 
 
 def _node_test(test: Any) -> OperatorNetwork | str:
-    """The test as a network, or why it is left out."""
+    """Return the test as a network, or why it is left out."""
     graph = test.model.graph
     if re.search(r"_expanded(_|$)", test.name) or len(graph.node) != 1:
         return "an operator expanded into others"
@@ -98,7 +98,7 @@ def _is_static_tensor(value: Any) -> bool:
 
 
 def _unusable(array: Any) -> str:
-    """Why an array can be no input or expected output; empty if it can."""
+    """Return why an array can be no input or expected output; empty if it can."""
     import numpy as np
 
     if not isinstance(array, np.ndarray | np.generic) or str(array.dtype) not in NUMBERS:
@@ -109,7 +109,7 @@ def _unusable(array: Any) -> str:
 
 
 def _with_constants(model: Any, inputs: Mapping[str, Array]) -> tuple[Any, dict[str, Array]]:
-    """The model with what decides the computation as weights, and the inputs that are left."""
+    """Return the model with what decides the computation as weights, and the inputs that are left."""
     import onnx
 
     node = model.graph.node[0]
@@ -137,7 +137,7 @@ SCALED = ("Resize",)
 
 
 def sweep(_left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
-    """All of the table, those that read images twice."""
+    """Yield all of the table, those that read images twice."""
     for entry in ENTRIES:
         yield _sweep_network(entry, after_conv=False)
         if _read_by_images(entry):
@@ -145,7 +145,7 @@ def sweep(_left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
 
 
 def half_sweep(left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
-    """The same in float16."""
+    """Yield the same in float16."""
     for entry in ENTRIES:
         yield _sweep_network(entry, after_conv=False, half=True)
         if _read_by_images(entry) and entry.operator in PLACES:
@@ -196,7 +196,7 @@ def _sweep_network(entry: Entry, *, after_conv: bool, half: bool = False) -> Ope
 
 
 def _answers(node: Any, values: Mapping[str, Array]) -> dict[str, Array]:
-    """What ONNX's reference makes of one operator, in single precision."""
+    """Return what ONNX's reference makes of one operator, in single precision."""
     import numpy as np
     from onnx.reference import ReferenceEvaluator
 
@@ -213,7 +213,7 @@ def _model(
     made: Mapping[str, Array | None],
     weights: Sequence[Any],
 ) -> Any:
-    """A network; outputs of no array are of no type yet."""
+    """Return a network; outputs of no array are of no type yet."""
     from onnx import helper
 
     def value_info(name: str, array: Array | None) -> Any:

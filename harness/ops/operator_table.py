@@ -40,7 +40,7 @@ class OperatorTable:
 
     @classmethod
     def find(cls, tvm: str, folder: Path = TABLES) -> OperatorTable | None:
-        """The table of a release, None if there is none."""
+        """Return the table of a release, None if there is none."""
         file = folder / f"{tvm}.json"
         return cls(tvm, json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
@@ -50,7 +50,7 @@ class OperatorTable:
         return write_whole(folder / f"{self.tvm}.json", ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
     def cases(self, operator: str, dtypes: Collection[str], path: str) -> Counter[Verdict]:
-        """What the cases of an operator came to on a path: in these number formats, or else in any."""
+        """Return what the cases of an operator came to on a path: in these number formats, or else in any."""
         rows = self.counts.get(operator, {})
         chosen = [row for dtype, row in rows.items() if dtype in dtypes] or list(rows.values())
         total: Counter[Verdict] = Counter()
@@ -60,6 +60,6 @@ class OperatorTable:
 
 
 def wrong_cases(cases: Mapping[Verdict, int]) -> dict[Verdict, int]:
-    """The cases that are not right, by verdict, the most frequent first."""
+    """Return the cases that are not right, by verdict, the most frequent first."""
     bad = {verdict: count for verdict, count in cases.items() if verdict not in RIGHT}
     return dict(sorted(bad.items(), key=lambda item: -item[1]))

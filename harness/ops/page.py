@@ -41,7 +41,7 @@ class Column:
 
     @classmethod
     def of(cls, cell: Plain) -> Column:
-        """The column that a cell stands in."""
+        """Return the column that a cell stands in."""
         return cls(cell["tvm"], cell["path"], cell["as_shipped"])
 
 
@@ -65,7 +65,7 @@ class Coverage:
         self._counted = self._count()
 
     def grids(self) -> list[Grid]:
-        """The tables."""
+        """Return the tables."""
         if len(self._releases) == 1:
             return [self._grid("", self.columns, [f"{one.path}, {MODES[one.as_shipped]}" for one in self.columns])]
         made = []
@@ -94,7 +94,8 @@ class Coverage:
         return Grid(title, ("operator", "dtype", *headings), [*rows, ("all", "", *_marks(total, columns))])
 
     def findings(self) -> list[tuple[str, ...]]:
-        """What is not right, grouped by what is said of it: verdict, path, releases if several, cases, which, why."""
+        """Return what is not right, grouped by what is said of it: verdict, path, releases if several, cases, which,
+        why."""
         groups: dict[tuple[Verdict, str, bool, str], list[Plain]] = {}
         for cell in self.cells:
             verdict = Verdict(cell["verdict"])
@@ -127,7 +128,7 @@ class Coverage:
         return ("verdict", "path", *(("TVM",) if len(self._releases) > 1 else ()), "cases", "such as", "why")
 
     def text(self) -> str:
-        """The page as text for a terminal."""
+        """Return the page as text for a terminal."""
         grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
         titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
         parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
@@ -136,7 +137,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def markdown(self, facts: Mapping[str, str]) -> str:
-        """The page as Markdown. `facts` name its releases and device."""
+        """Return the page as Markdown. `facts` name its releases and device."""
         told = " · ".join(f"{name} {text}" for name, text in facts.items())
         parts = [
             "# Operators, path by path",
@@ -152,7 +153,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
-        """The tables of a page: title, headers and rows of each, with the wrong cases last."""
+        """Return the tables of a page: title, headers and rows of each, with the wrong cases last."""
         grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
         found = self.findings()
         return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]
@@ -182,7 +183,7 @@ def _first(names: Iterable[str], most: int = 4) -> str:
 
 
 def _pattern(message: str) -> str:
-    """A message without what differs from case to case: numbers, and what is in quotation marks."""
+    """Return a message without what differs from case to case: numbers, and what is in quotation marks."""
     return re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)", "#", message)[:LONGEST_WHY]
 
 

@@ -103,7 +103,10 @@ class Operators:
         self._session.end()
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
-        """What becomes of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
+        """Yield what becomes of each cell, in their order.
+
+        Raises DeviceFailure and RigFailure; what is done is kept.
+        """
         chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
         with ThreadPoolExecutor(1, thread_name_prefix="ahead") as beside:
             ahead: list[Future[Built]] = [beside.submit(self._build, chunk) for chunk in chunks]
@@ -155,7 +158,7 @@ class Operators:
         return trial.result(facts)
 
     def _sound(self) -> bool:
-        """Whether what was right in this process still is."""
+        """Return whether what was right in this process still is."""
         if self._right is None or self._session.programs == 0:
             return False
         return self._right.result(self._attempt(self._right)).outcome is Outcome.OK
@@ -199,7 +202,7 @@ class _Trial:
     ruling: _Ruling
 
     def result(self, facts: Facts) -> Result:
-        """What the facts mean."""
+        """Return what the facts mean."""
         result = Result.of(facts, judge=self.ruling.judge)
         answer, own = facts.get(Answer), self.ruling.own
         if result.outcome is not Outcome.WRONG_RESULT or not answer:
@@ -211,7 +214,7 @@ class _Trial:
 
 
 def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | Failure) -> _Ruling:
-    """The judge's answer, or the case's own where no judge has one."""
+    """Return the judge's answer, or the case's own where no judge has one."""
     inputs, expected = catalogue.arrays(cell.case, INPUTS), list(catalogue.arrays(cell.case, OUTPUTS).values())
     if not isinstance(answers, Answers):
         own = Truth(list(inputs.values()), expected, cell.relative_tolerance)
@@ -227,14 +230,14 @@ def _failed(failure: Failure) -> Facts:
 
 
 def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:
-    """What the device lacks for a cell; empty if it may be tried."""
+    """Return what the device lacks for a cell; empty if it may be tried."""
     if cell.dtype.startswith("float16") and (why := no_half(identity)):
         return why
     return next((why for why, _ in lacks(artifact, identity)), "")
 
 
 def _own(path: str, artifact: Artifact) -> bool:
-    """Whether a path did anything that path `opencl` does not."""
+    """Return whether a path did anything that path `opencl` does not."""
     if path == "texture":
         return artifact.compiled.facts.get("image_kernels", 0) > 0
     if path == "clml":

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def peak_and_rms(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The largest magnitude and the root mean square, which squares of large and small numbers must not spoil.
+    """Return the largest magnitude and the root mean square, which squares of large and small numbers must not spoil.
 
     Both are 0 of no numbers, and both are NaN or infinite if a number is.
     """

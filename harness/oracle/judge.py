@@ -28,13 +28,14 @@ class Judge(Protocol):
         """Program and version, as a record has them: `onnxruntime 1.23.2`."""
 
     def ask(self, inputs: Values) -> list[Array]:
-        """The network's outputs. Raises NoAnswer, Refusal."""
+        """Return the network's outputs. Raises NoAnswer, Refusal."""
 
 
 _THEIR_PATHS = re.compile(r"\S*/onnxruntime/\S+\.(cc|h):\d+ ?")
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, as one line of at most 300 characters, without the places in onnxruntime's own sources."""
+    """Return what an error says, as one line of at most 300 characters, without the places in onnxruntime's own
+    sources."""
     text = " ".join(_THEIR_PATHS.sub("", str(error)).split())
     return text[:300] or type(error).__name__

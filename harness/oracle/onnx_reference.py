@@ -19,7 +19,7 @@ class OnnxReference:
     """One network in ONNX's `ReferenceEvaluator`."""
 
     def __init__(self, model: Any) -> None:
-        """Raises NoAnswer for an operator that it lacks."""
+        """Raise NoAnswer for an operator that it lacks."""
         import onnx
         from onnx.reference import ReferenceEvaluator
 

@@ -20,7 +20,7 @@ class OnnxRuntime:
     """One network in onnxruntime."""
 
     def __init__(self, model: Any) -> None:
-        """Raises NoAnswer for an operator, or a number format of one, that onnxruntime lacks."""
+        """Raise NoAnswer for an operator, or a number format of one, that onnxruntime lacks."""
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # newer releases (1.32) report their use, and look when imported
         try:
             import onnxruntime
@@ -54,7 +54,7 @@ class OnnxRuntime:
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:
-    """What onnxruntime raised, as ours. A lack of memory is neither a lack of an operator nor a refusal."""
+    """Return what onnxruntime raised, as ours. A lack of memory is neither a lack of an operator nor a refusal."""
     if any(sign in str(error) for sign in _NO_MEMORY):
         return MemoryError(one_line(error))
     return kind(f"onnxruntime: {_shortened(one_line(error))}")

@@ -36,7 +36,7 @@ _STEPS = ("Cast", "Floor", "Ceil", "Round", "Sign", "QuantizeLinear", "Equal", "
 
 
 def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[float]:
-    """How far each output moves, relative to its scale; 0 of integers, or if that cannot be computed."""
+    """Return how far each output moves, relative to its scale; 0 of integers, or if that cannot be computed."""
     import numpy as np
 
     types = tensor_types(model)
@@ -53,7 +53,7 @@ def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> li
 def measure_task_rounding(
     ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
 ) -> list[float]:
-    """The same of one function that is no ONNX network: of its numbers only the inputs can be moved.
+    """Return the same of one function that is no ONNX network: of its numbers only the inputs can be moved.
 
     In half precision they are moved as much farther as is allowed for that (`harness.cases.suite.ROUNDING_FACTOR`).
     """
@@ -65,7 +65,7 @@ def measure_task_rounding(
 
 
 def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
-    """Every real number with a random factor next to 1."""
+    """Return every real number with a random factor next to 1."""
     import numpy as np
 
     rng = np.random.default_rng(draw)
@@ -85,7 +85,7 @@ def _farthest(outputs: Sequence[Array], moved: Iterable[Sequence[Array]]) -> lis
 
 
 def coordinate_rounding(model: Any, types: Types) -> float:
-    """How far off a pixel between two others may be because its own place is rounded; 0 without such pixels.
+    """Return how far off a pixel between two others may be because its own place is rounded; 0 without such pixels.
 
     Places in an image of n pixels are rounded to n 2^-23 of a pixel, and neighbours differ by about the image's scale.
     """
@@ -108,7 +108,8 @@ def _between_pixels(node: Any) -> bool:
 
 
 def move_numbers(model: Any, types: Types, draw: int) -> Any:
-    """The network, whose tensors have these types, with a factor before every float32 input of every operator."""
+    """Return the network, whose tensors have these types, with a factor before every float32 input of every
+    operator."""
     import onnx
     from onnx import TensorProto, helper
 
@@ -143,7 +144,8 @@ def move_numbers(model: Any, types: Types, draw: int) -> Any:
 
 
 def _distance(answer: Array, other: Array) -> float:
-    """The larger of two shares: of the largest error in the peak, and of its root mean square in that of the output."""
+    """Return the larger of two shares: of the largest error in the peak, and of its root mean square in that of the
+    output."""
     import numpy as np
 
     if answer.shape != other.shape:

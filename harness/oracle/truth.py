@@ -53,7 +53,7 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
 
 
 def judges_of(model: Any) -> list[Callable[[], Judge]]:
-    """What opens each judge of an ONNX network, in the order in which they are asked."""
+    """Return what opens each judge of an ONNX network, in the order in which they are asked."""
     from harness.oracle.onnx_reference import OnnxReference
     from harness.oracle.onnx_runtime import OnnxRuntime
 
@@ -61,7 +61,7 @@ def judges_of(model: Any) -> list[Callable[[], Judge]]:
 
 
 def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Ruling:
-    """The answer of the first judge that has one.
+    """Return the answer of the first judge that has one.
 
     Raises InputRefused if two refuse the inputs, and NoOutsideAnswer if there is no answer for any other reason: what
     one judge alone refuses may be a lack of its own.
@@ -82,7 +82,7 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
 
 
 def values_of(model: Any, inputs: Values) -> dict[str, Array]:
-    """What every operator of an ONNX network makes of the inputs, where it is a tensor, by its name.
+    """Return what every operator of an ONNX network makes of the inputs, where it is a tensor, by its name.
 
     Raises NoOutsideAnswer, InputRefused.
     """
@@ -94,7 +94,7 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
 
 
 def with_outputs(model: Any, names: Sequence[str]) -> Any:
-    """The network with these tensors as its outputs."""
+    """Return the network with these tensors as its outputs."""
     import onnx
 
     whole = onnx.ModelProto()

@@ -84,17 +84,17 @@ class CompilationPath(Protocol):
     def build(
         self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
-        """A VM executable. `see` is told the module after all TIR passes, where the path runs them."""
+        """Return a VM executable. `see` is told the module after all TIR passes, where the path runs them."""
 
     def check(self, built: BuiltModule) -> None:
-        """Raises `InvalidKernel` for what no device could run, before a device sees it."""
+        """Raise `InvalidKernel` for what no device could run, before a device sees it."""
 
     def facts(self, built: BuiltModule) -> PathFacts:
-        """The noise-free numbers."""
+        """Return the noise-free numbers."""
 
 
 def host_target(host_triple: str | None) -> Any:
-    """The target of host code."""
+    """Return the target of host code."""
     return {"kind": "llvm", "mtriple": host_triple} if host_triple else "llvm"
 
 
@@ -135,7 +135,7 @@ class Workaround(Protocol):
 
 
 def edit_model(mod: Any, workarounds: Sequence[Workaround]) -> Any:
-    """An imported module with the workarounds."""
+    """Return an imported module with the workarounds."""
     for workaround in workarounds:
         if edit := workaround.edits.model:
             mod = edit(mod)
@@ -143,7 +143,10 @@ def edit_model(mod: Any, workarounds: Sequence[Workaround]) -> Any:
 
 
 def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
-    """A list of Relax passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
+    """Return a list of Relax passes with the workarounds.
+
+    Raises `RigFailure` if one is anchored to a pass that is gone.
+    """
     if chosen := [workaround.edits.layouts for workaround in workarounds if workaround.edits.layouts]:
         passes = replace_last(passes, "ConvertLayout", _layout_pass(chosen))
     for workaround in workarounds:
@@ -153,7 +156,7 @@ def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
 
 
 def _layout_pass(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
-    """The pass that converts layouts, with those that are chosen by operator."""
+    """Return the pass that converts layouts, with those that are chosen by operator."""
     from tvm import relax
 
     def layout(call: Any) -> dict[str, list[str]]:
@@ -166,7 +169,10 @@ def _layout_pass(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
 
 
 def edit_tir(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
-    """A list of TIR passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
+    """Return a list of TIR passes with the workarounds.
+
+    Raises `RigFailure` if one is anchored to a pass that is gone.
+    """
     for workaround in workarounds:
         if edit := workaround.edits.tir:
             passes = edit(passes)

@@ -44,7 +44,7 @@ class CpuPath:
         """There is no kernel to check."""
 
     def facts(self, built: BuiltModule) -> PathFacts:
-        """The noise-free numbers."""
+        """Return the noise-free numbers."""
         return path_facts(built)
 
 
@@ -59,7 +59,7 @@ def cpu_machine(mod: Any) -> Any:
 
 
 def run_on_cpu(machine: Any, inputs: Iterable[Array]) -> list[Array]:
-    """The outputs of `main` of such a machine."""
+    """Return the outputs of `main` of such a machine."""
     import tvm
 
     answer = machine["main"](*map(tvm.runtime.tensor, inputs))

@@ -112,7 +112,10 @@ def _functions(mod: Any) -> Functions:
 
 
 def _same(one: Functions, other: Functions) -> bool:
-    """Whether all functions are the same. What else a module has, CLML's compiled parts say, cannot be compared."""
+    """Return whether all functions are the same.
+
+    What else a module has, CLML's compiled parts say, cannot be compared.
+    """
     return one.keys() == other.keys() and all(structurally_equal(one[name], other[name]) for name in one)
 
 

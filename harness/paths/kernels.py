@@ -64,7 +64,7 @@ class Kernel:
 
 
 def kernels(source: str) -> Iterator[Kernel]:
-    """Every kernel that is defined in the source (TVM repeats the declarations before each)."""
+    """Yield every kernel that is defined in the source (TVM repeats the declarations before each)."""
     start = None
     for match in [*_DEFINITION.finditer(source), None]:
         if start:
@@ -73,7 +73,7 @@ def kernels(source: str) -> Iterator[Kernel]:
 
 
 def check_images(source: str) -> None:
-    """Every image parameter must say how it is accessed, and the body must access it that way.
+    """Check that every image parameter says how it is accessed, and that the body accesses it that way.
 
     Raises `InvalidKernel` with the first kernel that does not: TVM builds such kernels without complaint when its
     texture passes have not run, and only the device's compiler, at the first inference, refuses them.

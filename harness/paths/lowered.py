@@ -55,18 +55,18 @@ def _to_host(builder: Any, value: Any) -> Any:
 
 
 def vdevices(mod: Any) -> int:
-    """How many virtual devices the VM must be initialised with."""
+    """Return how many virtual devices the VM must be initialised with."""
     return max(1, len(memory_scopes(mod)))
 
 
 def outputs(mod: Any) -> int:
-    """How many tensors `main` returns."""
+    """Return how many tensors `main` returns."""
     fields = tuple_fields(return_type(mod[ENTRY]))
     return 1 if fields is None else len(fields)
 
 
 def path_facts(built: BuiltModule) -> PathFacts:
-    """The noise-free numbers, from the lowered module and the source."""
+    """Return the noise-free numbers, from the lowered module and the source."""
     mod, found = built.lowered, list(kernels(built.source))
     scopes = memory_scopes(mod)
     tensors = [(call.args[2], int(call.args[-1].value)) for call in _calls(mod, "relax.vm.alloc_tensor")]
@@ -89,7 +89,7 @@ def path_facts(built: BuiltModule) -> PathFacts:
 
 
 def _extents_of(shape: Any) -> list[int]:
-    """0 for one that is computed on the way, as that of what a Compress leaves."""
+    """Return 0 for one that is computed on the way, as that of what a Compress leaves."""
     return [int(getattr(extent, "value", 0)) for extent in getattr(shape, "values", None) or ()]
 
 
@@ -105,12 +105,12 @@ def memory_scopes(mod: Any) -> list[str]:
 
 
 def calls_of_functions(mod: Any) -> list[str]:
-    """Names of the compiled functions that `main` calls, in its order and as often as it does."""
+    """Return names of the compiled functions that `main` calls, in its order and as often as it does."""
     return [str(call.op.name_hint) for call in _calls(mod, "")]
 
 
 def _calls(mod: Any, operator: str) -> Iterator[Any]:
-    """Calls of an operator in `main`; of compiled functions if it is empty."""
+    """Yield calls of an operator in `main`; of compiled functions if it is empty."""
     import tvm
 
     for block in mod[ENTRY].body.blocks:
@@ -140,7 +140,10 @@ class Launch:
 
 
 def launches(lowered: Any, tir: Any) -> dict[str, Launch]:
-    """The kernels by name. `lowered` is the module after all Relax passes, `tir` the one after all TIR passes."""
+    """Return the kernels by name.
+
+    `lowered` is the module after all Relax passes, `tir` the one after all TIR passes.
+    """
     functions = {str(name.name_hint): function for name, function in tir.functions_items()}
     kernels = {name for name, function in functions.items() if _is_kernel(function)}
     calls = Counter(calls_of_functions(lowered))
@@ -178,7 +181,7 @@ def _constant(expression: Any) -> int | None:
 
 
 def _launched_kernels(function: Any, kernels: set[str]) -> Iterator[str]:
-    """The kernels that a host function launches, as often as it does: it names each in a call."""
+    """Yield the kernels that a host function launches, as often as it does: it names each in a call."""
     for part in walk(function.body):
         for argument in getattr(getattr(part, "value", None), "args", ()):
             if (name := getattr(argument, "value", None)) in kernels:

@@ -32,13 +32,13 @@ class OpenCLPath:
     keys: ClassVar[tuple[str, ...]] = ("adreno", "opencl", "gpu")
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
-        """The target with these limits."""
+        """Return the target with these limits."""
         from tvm.target import Target
 
         return Target(self.attributes(limits), host=host_target(host_triple))
 
     def attributes(self, limits: ImageLimits) -> dict[str, Any]:
-        """The tagged target's attributes, with the image limits of the device instead of those of Adreno."""
+        """Return the tagged target's attributes, with the image limits of the device instead of those of Adreno."""
         return {
             "kind": "opencl",
             "device": "adreno",
@@ -74,5 +74,5 @@ class OpenCLPath:
         check_images(built.source)
 
     def facts(self, built: BuiltModule) -> PathFacts:
-        """The noise-free numbers."""
+        """Return the noise-free numbers."""
         return path_facts(built)

@@ -23,7 +23,7 @@ DEPENDENT = {"texture": ("Conv",), "clml": (*CLML_WEIGHTED, *SAME_SHAPE, *WINDOW
 
 
 def destination_of(path: str, node: Node, known: Collection[str]) -> str:
-    """What becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not `known`.
+    """Return what becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not `known`.
 
     `image` says that the convolution itself is laid out for images; what stands around it may follow. `unknown` says
     that it depends on a shape that is open.
@@ -38,7 +38,8 @@ def destination_of(path: str, node: Node, known: Collection[str]) -> str:
 
 
 def _fills_texels(node: Node) -> bool:
-    """A 2D convolution in one group whose channels, read and made, fill whole texels: others TVM leaves as they are.
+    """Return a 2D convolution in one group whose channels, read and made, fill whole texels: others TVM leaves as they
+    are.
 
     In several groups its image schedules would divide by zero (`grouped-conv-nchw4c`).
     """
@@ -49,7 +50,7 @@ def _fills_texels(node: Node) -> bool:
 
 
 def _goes_to_clml(node: Node) -> bool:
-    """Whether TVM's pattern table for CLML, and our vetoes of what its runtime refuses, leave it to CLML."""
+    """Return whether TVM's pattern table for CLML, and our vetoes of what its runtime refuses, leave it to CLML."""
     if node.dtype not in REAL:
         return False
     if node.kind in CLML_WEIGHTED:
@@ -62,7 +63,7 @@ def _goes_to_clml(node: Node) -> bool:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether a shape around it is not known; optional ends that are left out have none."""
+    """Return whether a shape around it is not known; optional ends that are left out have none."""
     shapes = (*zip(node.proto.input, node.inputs, strict=True), *zip(node.proto.output, node.outputs, strict=True))
     return any(shape is None for name, shape in shapes if name)
 

@@ -62,7 +62,7 @@ def _launches(program: Program, budget: Budget) -> int | None:
 
 
 def launch_us(batched_ms: Sequence[float], device_ms: Sequence[float], launches: int | None) -> float | None:
-    """What a launch costs beyond the time of its kernel, in µs; None if that is not known."""
+    """Return what a launch costs beyond the time of its kernel, in µs; None if that is not known."""
     if not batched_ms or not device_ms or not launches:
         return None
     return (statistics.median(batched_ms) - statistics.median(device_ms)) * 1e3 / launches
@@ -93,7 +93,7 @@ class Batched(Protocol):
 
 
 def format_batches(record: Batched) -> str:
-    """What waiting and launching cost a case, in one line; empty if no batches were timed."""
+    """Return what waiting and launching cost a case, in one line; empty if no batches were timed."""
     if not record.batched_ms or not record.synced_ms:
         return ""
     batched, synced = statistics.median(record.batched_ms), statistics.median(record.synced_ms)

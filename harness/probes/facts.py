@@ -119,10 +119,10 @@ class Facts:
         return fact
 
     def get(self, kind: type[T]) -> T | None:
-        """The fact of this type; None if it is not known."""
+        """Return the fact of this type; None if it is not known."""
         fact = self._by_type.get(kind)
         return fact if isinstance(fact, kind) else None
 
     def __iter__(self) -> Iterator[object]:
-        """The facts, in the order in which they became known."""
+        """Return the facts, in the order in which they became known."""
         return iter(self._by_type.values())

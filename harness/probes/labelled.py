@@ -48,7 +48,7 @@ class TopOne:
 
 
 def least_right(oracle_right: int, inputs: int) -> int:
-    """The fewest right ones that lie in the interval of the oracle's share.
+    """Return the fewest right ones that lie in the interval of the oracle's share.
 
     Clopper and Pearson's, as `scipy.stats.binomtest`, to import which takes a second.
     """

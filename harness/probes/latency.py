@@ -45,7 +45,7 @@ every subgraph while it profiles (apache/tvm clml_runtime.cc): another quantity 
 
 
 def device_clock(path: str) -> str:
-    """What `device_ms` of a path adds up. Only what has the same is ever held side by side."""
+    """Return what `device_ms` of a path adds up. Only what has the same is ever held side by side."""
     return CLML_EVENTS if path == "clml" else KERNELS
 
 
@@ -108,12 +108,13 @@ def warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> lis
 
 
 def _steady_s(budget: Budget) -> float:
-    """How long the times have to be steady: less on a budget that such a time would use up."""
+    """Return how long the times have to be steady: less on a budget that such a time would use up."""
     return min(STEADY_S, WARM_UP_SHARE * budget.seconds)
 
 
 def _steady(times: Sequence[float], seconds: float) -> bool:
-    """Whether the two halves of the last so many seconds, or at least the last two inferences, agree within 5 %."""
+    """Return whether the two halves of the last so many seconds, or at least the last two inferences, agree within 5
+    %."""
     last = _last(times, seconds)
     middle = len(last) // 2
     before, after = statistics.median(last[:middle]), statistics.median(last[middle:])
@@ -121,7 +122,7 @@ def _steady(times: Sequence[float], seconds: float) -> bool:
 
 
 def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
-    """The newest of the times, in ms, that last for so many seconds; at least two."""
+    """Return the newest of the times, in ms, that last for so many seconds; at least two."""
     count, lasted_ms = 0, 0.0
     while count < len(times) and (count < 2 or lasted_ms < 1e3 * seconds):
         count += 1
@@ -130,7 +131,7 @@ def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
 
 
 def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
-    """Number of inferences that last for these seconds, at least `fewest`. An `each_ms` of 0 means unknown."""
+    """Return number of inferences that last for these seconds, at least `fewest`. An `each_ms` of 0 means unknown."""
     times: list[float] = []
     while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):
         left = math.ceil((1e3 * seconds - sum(times)) / each_ms) if each_ms else 0
@@ -141,7 +142,7 @@ def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each
 
 
 def _evenly(times: Sequence[float], most: int) -> list[float]:
-    """All of them, or so many of them at equal distances."""
+    """Return all of them, or so many of them at equal distances."""
     count = min(most, len(times))
     return [times[(2 * index + 1) * len(times) // (2 * count)] for index in range(count)]
 

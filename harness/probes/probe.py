@@ -14,7 +14,7 @@ Step = Callable[[str], None]
 
 
 def no_step(_: str) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 class Probe(Protocol):

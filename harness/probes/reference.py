@@ -79,7 +79,7 @@ class ReferenceKernel:
 
 
 def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
-    """How many turns are long enough on a device, as text, by a session of its own."""
+    """Return how many turns are long enough on a device, as text, by a session of its own."""
     ends = time.monotonic() + TIMEOUT_S
     with device.session({}, timeout_s=TIMEOUT_S) as session:
         program = session.load(artifact.loadable, timeout_s=TIMEOUT_S)
@@ -94,18 +94,19 @@ def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
 
 
 def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool:
-    """Whether it lasts `LONG_MS` and `TICKS` ticks, of which `others_ms` tell, too; or too long to grow."""
+    """Return whether it lasts `LONG_MS` and `TICKS` ticks, of which `others_ms` tell, too; or too long to grow."""
     shortest = min(samples_ms)
     return shortest >= TOO_LONG_MS or shortest >= max(LONG_MS, TICKS * _tick_ms([*samples_ms, *others_ms]))
 
 
 def _tick_ms(samples_ms: Sequence[float]) -> float:
-    """The tick of the clock, as far as its samples tell: what all of them are multiples of, in whole nanoseconds."""
+    """Return the tick of the clock, as far as its samples tell: what all of them are multiples of, in whole
+    nanoseconds."""
     return math.gcd(*(round(1e6 * ms) for ms in samples_ms)) / 1e6
 
 
 def turns_in(file: Path) -> int:
-    """The kept number. Raises RigFailure for what is none."""
+    """Return the kept number. Raises RigFailure for what is none."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if not text.isdecimal():
         raise RigFailure(f"the kept number of turns is none: {text[:20]!r}", hint=f"remove {file.parent}")
@@ -118,7 +119,7 @@ def _samples(program: Program, turns: int, count: int, ends: float) -> list[floa
 
 
 def input_of(turns: int) -> Array:
-    """The kernel's input: how many turns its loop makes."""
+    """Return the kernel's input: how many turns its loop makes."""
     import numpy as np
 
     return np.array([turns], np.int32)

@@ -187,7 +187,7 @@ class SustainedRun:
         return bool(self._bins)
 
     def add(self, one: Bin, until_s: float) -> None:
-        """A bin that ended just now."""
+        """Add a bin that ended just now."""
         self._bins.append(one)
         self._lasted_s = until_s
 
@@ -265,7 +265,7 @@ def _bin(at_s: float, times: Sequence[float], pulse: Pulse) -> Bin:
 
 
 def _median_of(bins: Sequence[Bin]) -> float:
-    """The median sample of several bins, each sample taken for its bin's median."""
+    """Return the median sample of several bins, each sample taken for its bin's median."""
     ordered = sorted((one.wall_ms, one.inferences) for one in bins)
     half = sum(count for _, count in ordered) / 2
     reached = itertools.accumulate(count for _, count in ordered)

@@ -74,7 +74,7 @@ class Pair:
 
 
 def operators_of(build: Build) -> dict[Kind, OperatorCode]:
-    """The kernels of a build by the kind of their operator."""
+    """Return the kernels of a build by the kind of their operator."""
     work = {one.function: one for one in build.work}
     kernels: dict[Kind, list[KernelCode]] = {}
     labels: dict[Kind, str] = {}
@@ -87,14 +87,14 @@ def operators_of(build: Build) -> dict[Kind, OperatorCode]:
 
 
 def pairs_of(head: Build, base: Build) -> list[Pair]:
-    """All kinds of operators of two builds, those whose instructions differ most first."""
+    """Return all kinds of operators of two builds, those whose instructions differ most first."""
     here, there = operators_of(head), operators_of(base)
     found = [Pair(kind, here.get(kind), there.get(kind)) for kind in dict.fromkeys((*here, *there))]
     return sorted(found, key=lambda pair: (-abs(pair.more), pair.label))
 
 
 def times_ms(profile: Profile) -> dict[Kind, float]:
-    """What each kind of operator took on a real GPU."""
+    """Return what each kind of operator took on a real GPU."""
     found: dict[Kind, float] = {}
     for operator in profile.operators:
         kind = kind_of(operator.function, operator.work)
@@ -154,7 +154,7 @@ def _instructions(pair: Pair) -> str:
 
 
 def _occupancy(pair: Pair) -> str:
-    """What differs in waves and spills; empty if nothing does."""
+    """Return what differs in waves and spills; empty if nothing does."""
     if pair.head is None or pair.base is None:
         return ""
     waves = f"{pair.head.waves} waves against {pair.base.waves}" if pair.head.waves != pair.base.waves else ""
@@ -173,7 +173,7 @@ def _time(pair: Pair, timed: _RealTimes | None) -> str:
 
 
 def _agree(pair: Pair, now: float, before: float) -> bool | None:
-    """Whether the side that runs more instructions is the slower one, too; None if one side is not known."""
+    """Return whether the side that runs more instructions is the slower one, too; None if one side is not known."""
     if pair.head is None or pair.base is None or pair.head.run is None or pair.base.run is None or not pair.more:
         return None
     return (pair.more > 0) is (now > before)

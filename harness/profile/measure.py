@@ -66,7 +66,7 @@ class ProfileProbe:
 
 
 def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[Watched]:
-    """A profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
+    """Return a profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
     built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
     progress.begin(len(bench.plans))
     return [_watch(plan, built, bench, repeat, peaks, progress) for plan in bench.plans]
@@ -108,7 +108,7 @@ def profile_of(
     peaks: Peaks,
     enqueued: Batches | None = None,
 ) -> Profile:
-    """The profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
+    """Return the profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
     work = [Work(**one) for one in artifact.compiled.work or ()]
@@ -133,6 +133,6 @@ def profile_of(
 
 
 def _source(artifact: Artifact) -> str:
-    """All that the device compiles; empty in what was built before this was kept."""
+    """Return all that the device compiles; empty in what was built before this was kept."""
     file = artifact.loadable.library.with_name(KERNELS)
     return file.read_text(encoding="utf-8") if file.exists() else ""

@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
 @functools.lru_cache(1 << 12)
 def operators_in(function: str) -> tuple[str, ...]:
-    """The operators that were fused into a function, by TVM's names, without TVM's numbers.
+    """Return the operators that were fused into a function, by TVM's names, without TVM's numbers.
 
     A history asks a hundred thousand times, of some hundred functions.
     """
@@ -45,7 +45,7 @@ def operators_in(function: str) -> tuple[str, ...]:
 
 
 def kind_of(function: str, work: Work | None) -> Kind:
-    """What the function does, by the sizes of its tensors, which a layout of blocks of four does not change."""
+    """Return what the function does, by the sizes of its tensors, which a layout of blocks of four does not change."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
         return Kind(first, (), 0)
@@ -54,7 +54,7 @@ def kind_of(function: str, work: Work | None) -> Kind:
 
 
 def label_of(function: str, work: Work | None) -> str:
-    """A few words for a table: `conv2d 512x512x3x3 to 512x7x7`."""
+    """Return a few words for a table: `conv2d 512x512x3x3 to 512x7x7`."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
         return first
@@ -65,7 +65,7 @@ def label_of(function: str, work: Work | None) -> str:
 
 
 def _unblocked(shape: list[int], axis: int) -> list[int]:
-    """A shape in blocks of four along an axis, which TVM puts last, as if it were not."""
+    """Return a shape in blocks of four along an axis, which TVM puts last, as if it were not."""
     if len(shape) != 5 or shape[-1] != 4:
         return shape
     return [extent * (4 if place == axis else 1) for place, extent in enumerate(shape[:-1])]
@@ -103,14 +103,14 @@ class Group:
 
 
 def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
-    """The operators of a profile, those of one kind together with what they are called; the longest first."""
+    """Return the operators of a profile, those of one kind together with what they are called; the longest first."""
     found = _by_kind(profile.operators).values()
     named = [(label_of(alike[0].function, alike[0].work), alike) for alike in found]
     return sorted(named, key=lambda pair: -sum(operator.ms for operator in pair[1]))
 
 
 def groups_of(mine: Profile, other: Profile) -> list[Group]:
-    """All kinds of operators of two profiles, those with the largest difference first."""
+    """Return all kinds of operators of two profiles, those with the largest difference first."""
     sides = [_by_kind(profile.operators) for profile in (mine, other)]
     kinds = dict.fromkeys(kind for side in sides for kind in side)
     found = [_group(kind, *(tuple(side.get(kind, ())) for side in sides)) for kind in kinds]
@@ -130,7 +130,7 @@ def _group(kind: Kind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) 
 
 
 def in_words(mine: Profile, other: Profile) -> Iterator[str]:
-    """What makes the difference, in a few lines: the operators behind it, and what tells their kernels apart."""
+    """Yield what makes the difference, in a few lines: the operators behind it, and what tells their kernels apart."""
     more = mine.kernels_ms - other.kernels_ms
     longer = "longer" if more > 0 else "shorter"
     yield (
@@ -145,7 +145,10 @@ def in_words(mine: Profile, other: Profile) -> Iterator[str]:
 
 
 def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
-    """What tells the slower side's kernels apart. Facts that stand beside a difference, no proof that they cause it."""
+    """Yield what tells the slower side's kernels apart.
+
+    Facts that stand beside a difference, no proof that they cause it.
+    """
     slow, fast = (group.mine, group.other) if group.more_ms > 0 else (group.other, group.mine)
     if not slow or not fast:
         there = mine.case if group.mine else other.case

@@ -23,7 +23,7 @@ _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop
 
 
 def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
-    """The peaks of a device that we hold. Raises what a session raises."""
+    """Return the peaks of a device that we hold. Raises what a session raises."""
     if known := load_peaks(cache, device.identity.key):
         return known
     say("measuring the device's peak rates, once")
@@ -31,7 +31,7 @@ def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
 
 
 def load_peaks(cache: Path, identity_key: str) -> Peaks | None:
-    """What was measured of an identity before; None if nothing was."""
+    """Return what was measured of an identity before; None if nothing was."""
     with suppress(OSError, ValueError):
         return Peaks.model_validate_json(_file(cache, identity_key).read_bytes())
     return None
@@ -58,7 +58,7 @@ def save_reported_peaks(cache: Path, identity_key: str, rates: Mapping[str, floa
 
 
 def _file(cache: Path, identity_key: str) -> Path:
-    """Raises UsageError for a key, which may come from records of others, that would lead elsewhere."""
+    """Raise UsageError for a key, which may come from records of others, that would lead elsewhere."""
     try:
         return cache / FOLDER / f"{require_name(identity_key)}.json"
     except ValueError as error:
@@ -77,7 +77,7 @@ class RooflinePoint(NamedTuple):
 
 
 def points_of(profile: Profile) -> list[RooflinePoint]:
-    """What can be drawn of a profile: operators with known operations and bytes, the longest first."""
+    """Return what can be drawn of a profile: operators with known operations and bytes, the longest first."""
     found = []
     for label, alike in by_kind(profile):
         flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
@@ -88,14 +88,17 @@ def points_of(profile: Profile) -> list[RooflinePoint]:
 
 
 def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
-    """The most that the device can do at an intensity in float32; None if its peaks are not known."""
+    """Return the most that the device can do at an intensity in float32; None if its peaks are not known."""
     if not peaks.copy_gb_s or not peaks.float32_gflop_s:
         return None
     return min(peaks.float32_gflop_s, intensity * peaks.copy_gb_s)
 
 
 def roof_of(peaks: Peaks, low: float, high: float) -> list[tuple[float, float]]:
-    """The line of `roof_gflop_s` over these intensities and beyond the ridge; nothing if the peaks are not known."""
+    """Return the line of `roof_gflop_s` over these intensities and beyond the ridge.
+
+    Nothing if the peaks are not known.
+    """
     if not peaks.copy_gb_s or not peaks.float32_gflop_s:
         return []
     ridge = peaks.float32_gflop_s / peaks.copy_gb_s  # from there on arithmetic limits an operator

@@ -122,7 +122,7 @@ class Profile(BaseModel):
 
     @classmethod
     def read(cls, file: Path) -> Profile:
-        """A kept profile. Raises UsageError if the file is none."""
+        """Return a kept profile. Raises UsageError if the file is none."""
         try:
             if file.stat().st_size > LARGEST_FILE_BYTES:
                 raise ValueError("too large")
@@ -165,14 +165,17 @@ def append_profile(file: Path, profile: Profile) -> None:
 
 
 def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profile]:
-    """The wanted profiles of a file, oldest first. Raises OSError, ValueError of a file that is torn or foreign."""
+    """Yield the wanted profiles of a file, oldest first.
+
+    Raises OSError, ValueError of a file that is torn or foreign.
+    """
     for line in _unpacked(file).splitlines():
         if wanted(_HEAD.decode(line)):
             yield Profile.model_validate_json(line)
 
 
 def _unpacked(file: Path) -> bytes:
-    """What a file holds. It comes from others, and a few bytes can be packed that fill the memory."""
+    """Return what a file holds. It comes from others, and a few bytes can be packed that fill the memory."""
     try:
         with gzip.open(file) as stream:
             content = stream.read(LARGEST_FILE_BYTES + 1)
@@ -184,14 +187,14 @@ def _unpacked(file: Path) -> bytes:
 
 
 def function_of(kernel: str) -> str:
-    """The compiled function that a kernel belongs to."""
+    """Return the compiled function that a kernel belongs to."""
     return _KERNEL.sub("", kernel)
 
 
 def operators_of(
     inferences: Sequence[Sequence[Launch]], work: Sequence[Work], source: str = ""
 ) -> tuple[Operator, ...]:
-    """The operators of inferences that launch the same kernels in the same order, the longest first.
+    """Return the operators of inferences that launch the same kernels in the same order, the longest first.
 
     `source` is all that the device compiles, if it is known.
     """
@@ -225,7 +228,7 @@ def _operator(
 
 
 def hashes_of(source: str) -> dict[str, str]:
-    """The hash of each kernel's code by its name; neither its own name nor its parameters' count.
+    """Return the hash of each kernel's code by its name; neither its own name nor its parameters' count.
 
     So it says whether the source is the same in two builds, whatever TVM calls it there.
     """
@@ -233,7 +236,7 @@ def hashes_of(source: str) -> dict[str, str]:
 
 
 def hash_of(names: Sequence[str], hashes: Mapping[str, str]) -> str:
-    """The hash of several kernels, in their order; empty if the source of one is not known."""
+    """Return the hash of several kernels, in their order; empty if the source of one is not known."""
     found = [hashes.get(name, "") for name in names]
     return _hash(" ".join(found)) if all(found) else ""
 
@@ -243,7 +246,7 @@ def _hash(text: str) -> str:
 
 
 def ms_of(launch: Launch) -> float:
-    """How long a kernel ran."""
+    """Return how long a kernel ran."""
     return (launch.end_ns - launch.start_ns) / 1e6
 
 
@@ -254,7 +257,7 @@ def span_ms(inference: Sequence[Launch]) -> float:
 
 
 def trace_of(inferences: Sequence[Sequence[Launch]]) -> str:
-    """The launches as a trace that Perfetto and Chrome open (the "Trace Event Format"; times in µs)."""
+    """Return the launches as a trace that Perfetto and Chrome open (the "Trace Event Format"; times in µs)."""
     begin = min(launch.queued_ns for inference in inferences for launch in inference)
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(inferences, begin))})
 

@@ -14,7 +14,7 @@ SHOWN = 15
 
 
 def pages(mine: Profile, other: Profile | None) -> Iterator[str]:
-    """The parts of the text about a profile, alone or beside another one."""
+    """Yield the parts of the text about a profile, alone or beside another one."""
     if other:
         yield "\n".join(in_words(mine, other))
         yield _difference(groups_of(mine, other), mine, other)
@@ -79,7 +79,7 @@ def _rates(alike: Sequence[Operator], mine: Profile) -> tuple[Rate, Rate]:
 
 
 def _rate_cells(rate: float | None, peak: float | None) -> tuple[str, str]:
-    """The rate and its share of the peak."""
+    """Return the rate and its share of the peak."""
     return ("", "") if rate is None else (f"{rate:.3g}", f"{rate / peak:.1%}" if peak else "")
 
 

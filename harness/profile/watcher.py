@@ -51,7 +51,7 @@ class Watcher:
         self._work: Work | None = None
 
     def probes(self, work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
-        """What a run measures, and this (`harness.run.context.Run.probes`)."""
+        """Return what a run measures, and this (`harness.run.context.Run.probes`)."""
         self.seen, self._work = None, work
         return [*standard_probes(work, prepared, run, step), self]
 
@@ -78,5 +78,5 @@ class Watcher:
 
 
 def inferences_to_watch(budget: Budget, each_ms: float) -> int:
-    """How many inferences of so many ms are watched."""
+    """Return how many inferences of so many ms are watched."""
     return max(FEWEST, min(MOST, int(SHARE * budget.seconds * 1e3 / max(each_ms, 1e-3))))

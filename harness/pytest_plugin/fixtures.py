@@ -45,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def adreno_bench(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
-    """The device, opened once, with everything built that this session tests."""
+    """Open the device once, and build everything that this session tests."""
     tests = [item for item in request.session.items if isinstance(item, pytest.Function) and _case_of(item)]
     options = Options.of(request.config, tests[0].path.parent)
     try:
@@ -63,7 +63,7 @@ def _case_of(item: pytest.Function) -> str:
 
 @pytest.fixture
 def adreno_record(adreno_case: Case, adreno_bench: CaseRunner, request: pytest.FixtureRequest) -> Record:
-    """What the case came to. What is not the path's or the compiler's fault ends here, before the test."""
+    """Run the case. A fault that is neither the path's nor the compiler's ends here, before the test."""
     record = adreno_bench.record(adreno_case.id)
     # As pytest's own `record_property` does, which warns where JUnit files are of the newer family.
     request.node.user_properties.append((PROPERTY, record.line()))
@@ -78,7 +78,7 @@ def adreno_record(adreno_case: Case, adreno_bench: CaseRunner, request: pytest.F
 
 @pytest.fixture
 def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: CaseRunner) -> str:
-    """What is wrong with the case, for a person; empty if nothing is."""
+    """Say what is wrong with the case; empty if nothing is."""
     if adreno_record.outcome is Outcome.OK:
         return ""
     try:
@@ -104,7 +104,7 @@ class CaseRunner:
         return run_with_recovery(self.plans[case], self.built, self.run, Silent())
 
     def baseline(self, case: str) -> Baseline | None:
-        """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""
+        """Return what was blessed of a case on this identity. Raises UsageError for a file that is not good."""
         return Baseline.find(self.options.baselines, self.run.device.identity.key, case)
 
 
@@ -122,7 +122,7 @@ SUITE = "adreno-bench.toml"
 
 
 def devices(config: pytest.Config) -> tuple[str, ...]:
-    """The devices that were named, or the virtual one."""
+    """Return the devices that were named, or the virtual one."""
     return tuple(config.getoption("device", None) or ("virtual",))
 
 
@@ -139,7 +139,7 @@ class Options:
 
     @classmethod
     def of(cls, config: pytest.Config, beside: Path) -> Options:
-        """The options of this run. A suite file `beside` the tests is their default."""
+        """Return the options of this run. A suite file `beside` the tests is their default."""
         own = beside / SUITE
         start = config.invocation_params.dir
         suite = config.getoption("suite", None)
@@ -154,7 +154,7 @@ class Options:
 
 
 def device_of(config: pytest.Config, devices: Sequence[str]) -> str:
-    """The device of this process: that of its number if it is a worker of pytest-xdist (`gw0`, `gw1`, ...).
+    """Return the device of this process: that of its number if it is a worker of pytest-xdist (`gw0`, `gw1`, ...).
 
     Workers beyond the devices share, and wait for each other, as they do for anybody who holds a device.
     """
@@ -163,7 +163,7 @@ def device_of(config: pytest.Config, devices: Sequence[str]) -> str:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A run in which every case was skipped has judged nothing, and that is not good."""
+    """Fail a run in which every case was skipped, because it judged nothing."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter and exitstatus == pytest.ExitCode.OK and not reporter.stats.get("passed"):
         session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

@@ -34,7 +34,10 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
 
 
 def headline(record: Record) -> str:
-    """What happened and whose it is. Of a wrong answer the message names the first output and index that differ."""
+    """Return what happened and whose it is.
+
+    Of a wrong answer the message names the first output and index that differ.
+    """
     return plain(f"{record.case}: {record.outcome.value} (owner: {record.owner.value}): {record.message}")
 
 

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def asks_for_us(arguments: Sequence[str]) -> bool:
-    """Whether the command line names this package, as a module or by its path."""
+    """Return whether the command line names this package, as a module or by its path."""
     here = Path(__file__).parent
     names = [argument.split("::")[0] for argument in arguments if not argument.startswith("-")]
     return any(name == PACKAGE or name.startswith(f"{PACKAGE}.") or _within(name, here) for name in names)
@@ -36,7 +36,7 @@ def _within(name: str, folder: Path) -> bool:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The options of correctness tests; they mean what they mean to `adreno-bench run`, and say so in its words."""
+    """Add the options of correctness tests, in the words of `adreno-bench run`."""
     from harness import option_texts as texts
 
     group = parser.getgroup("adreno-bench", "correctness tests of adreno-bench")

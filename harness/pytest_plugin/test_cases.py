@@ -9,6 +9,6 @@ pytestmark = pytest.mark.timeout(0)
 
 
 def test_right(adreno_complaint: str) -> None:
-    """The path's answer is the oracle's."""
+    """Test that the path's answer is the oracle's."""
     if adreno_complaint:
         pytest.fail(adreno_complaint, pytrace=False)

@@ -33,7 +33,8 @@ QUIRKS: tuple[Quirk, ...] = (
 def quirks_for(
     path: str, precision: Precision, *, as_shipped: bool, but_for: Collection[str] = (), tvm: str = ""
 ) -> tuple[Quirk, ...]:
-    """The quirks that are worked around for a case, by TVM's version (default: the installed one). No probe is run.
+    """Return the quirks that are worked around for a case, by TVM's version (default: the installed one). No probe is
+    run.
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """
@@ -42,7 +43,7 @@ def quirks_for(
 
 
 def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
-    """The quirks of these ids, in the order in which their workarounds are applied."""
+    """Return the quirks of these ids, in the order in which their workarounds are applied."""
     return tuple(quirk for quirk in QUIRKS if quirk.id in ids)
 
 

@@ -28,7 +28,8 @@ class ProbeAnswer:
 
     @classmethod
     def of(cls, present: bool, seen: str, otherwise: str = "") -> ProbeAnswer:
-        """The answer of a probe that can tell: what it saw of the defect, and, if another thing, what of none."""
+        """Return the answer of a probe that can tell: what it saw of the defect, and, if another thing, what of
+        none."""
         return cls(Presence.PRESENT, seen) if present else cls(Presence.ABSENT, otherwise or seen)
 
 
@@ -61,7 +62,7 @@ class Quirk:
         return f"{self.since} to before {self.until}" if self.until else f"{self.since} and later"
 
     def affects(self, tvm: str, path: str, precision: Precision) -> bool:
-        """Whether this TVM release has it on this path and precision."""
+        """Return whether this TVM release has it on this path and precision."""
         late_enough = release(tvm) >= release(self.since)
         early_enough = not self.until or release(tvm) < release(self.until)
         return late_enough and early_enough and path in self.paths and precision in self.precisions

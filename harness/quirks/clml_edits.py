@@ -17,7 +17,7 @@ _RELU6 = "openclml.relax.nn.relu6"
 
 
 def has_unplaced_operand(match: Match) -> bool:
-    """A weight that is no constant, or a bias on the left of its sum."""
+    """Return a weight that is no constant, or a bias on the left of its sum."""
     if match.convolution is None:
         return False
     bias = match.calls.get("relax.add")
@@ -25,18 +25,18 @@ def has_unplaced_operand(match: Match) -> bool:
 
 
 def is_too_large(match: Match) -> bool:
-    """The leading size of an activation is above one, or there are too few or too many sizes."""
+    """Return whether an activation's leading size is above one, or it has too few or too many sizes."""
     shapes = [shape_of(tensor) for tensor in match.activations]
     return any(not 0 < len(shape) <= _DIMENSIONS or shape[0] != 1 for shape in shapes)
 
 
 def is_grouped(match: Match) -> bool:
-    """Whether it has more than one group. The runtime's transposed convolution ignores groups."""
+    """Return whether it has more than one group. The runtime's transposed convolution ignores groups."""
     return match.convolution is not None and match.convolution.attrs.groups != 1
 
 
 def has_no_bias_per_channel(match: Match) -> bool:
-    """What is added to a convolution is not shaped (1, channels, 1, 1)."""
+    """Return what is added to a convolution is not shaped (1, channels, 1, 1)."""
     if match.convolution is None or "relax.add" not in match.calls:
         return False
     added = [shape_of(type_of(arg)) for arg in match.calls["relax.add"].args if is_constant(arg)]
@@ -63,19 +63,19 @@ def has_rounded_epsilon(match: Match) -> bool:
 
 
 def has_constant_on_the_left(match: Match) -> bool:
-    """Sums, products and extrema do not care."""
+    """Return whether a constant is subtracted from or divided; sums, products and extrema commute."""
     ordered = (match.calls.get(name) for name in ("relax.subtract", "relax.divide"))
     return any(call is not None and is_constant(call.args[0]) for call in ordered)
 
 
 def has_same_operand_twice(match: Match) -> bool:
-    """Both operands are the same variable."""
+    """Return whether both operands are the same variable."""
     operands = list(getattr(match.root, "args", []))
     return len(operands) == _OPERANDS and bool(operands[0].same_as(operands[1]))
 
 
 def is_pooling_of_another_kind(match: Match) -> bool:
-    """An attribute of a pooling that the runtime does not read would matter."""
+    """Return an attribute of a pooling that the runtime does not read would matter."""
     name = next((n for n in ("relax.nn.max_pool2d", "relax.nn.avg_pool2d") if n in match.calls), None)
     if name is None:
         return False
@@ -109,7 +109,8 @@ def is_softmax_along_another_axis(match: Match) -> bool:
 
 
 def relu6_pattern() -> list[Any]:
-    """A clip with its three arguments; as one more operator, because the code generator drops a clip that is fused.
+    """Return a clip with its three arguments; as one more operator, because the code generator drops a clip that is
+    fused.
 
     Clips to other bounds stay on OpenCL: no composite's name can reach the runtime's clip.
     """

@@ -21,7 +21,7 @@ _SWAPPED_WINDOW = "{in_dims.w, in_dims.h}"
 
 
 def constant(*shape: int, dtype: str = "float32") -> Any:
-    """A constant tensor, the same every time."""
+    """Return a constant tensor, the same every time."""
     import numpy as np
     from tvm import relax
 
@@ -29,7 +29,7 @@ def constant(*shape: int, dtype: str = "float32") -> Any:
 
 
 def conv(data: Any, channels: int = 4, **attributes: Any) -> Any:
-    """A 3 x 3 convolution of four channels."""
+    """Return a 3 x 3 convolution of four channels."""
     from tvm import relax
 
     weight = constant(channels, 4 // attributes.get("groups", 1), 3, 3)
@@ -37,7 +37,7 @@ def conv(data: Any, channels: int = 4, **attributes: Any) -> Any:
 
 
 def conv_transpose(data: Any, **attributes: Any) -> Any:
-    """A transposed 3 x 3 convolution of four channels."""
+    """Return a transposed 3 x 3 convolution of four channels."""
     from tvm import relax
 
     weight = constant(4, 4 // attributes.get("groups", 1), 3, 3, dtype=dtype_of(type_of(data)))
@@ -53,12 +53,12 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
 
 
 def parts(mod: Any, applied: Sequence[Workaround]) -> Any:
-    """The module as TVM cuts it for CLML, with these workarounds."""
+    """Return the module as TVM cuts it for CLML, with these workarounds."""
     return partition_module(mod, ClmlPath().target(ImageLimits(), None), applied)
 
 
 def count_composites(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
-    """The composites that TVM would hand to CLML, with these workarounds."""
+    """Return the composites that TVM would hand to CLML, with these workarounds."""
     report = offload_of(parts(mod, applied)) or {"subgraphs": []}
     return sum((Counter(part["composites"]) for part in report["subgraphs"]), Counter())
 
@@ -66,7 +66,7 @@ def count_composites(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
 def offers(
     composite: str, body: Callable[[Any, Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32"
 ) -> Callable[..., ProbeAnswer]:
-    """A probe: PRESENT if this composite, which the runtime refuses or computes differently, is offloaded.
+    """Return a probe: PRESENT if this composite, which the runtime refuses or computes differently, is offloaded.
 
     `body` makes the network of TVM's operators, what adds one to it, and its input.
     """

@@ -41,7 +41,7 @@ def rename_inputs(mod: Any) -> Any:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """The names with an underscore for each character that C does not take; they stay different."""
+    """Return the names with an underscore for each character that C does not take; they stay different."""
     found: list[str] = []
     for name in names:
         wish = _NOT_IN_C.sub("_", name)
@@ -66,12 +66,12 @@ def without_dropout(mod: Any) -> Any:
 
 
 def without_stacks(mod: Any) -> Any:
-    """Sums, means and extrema over a stack become those of pairs, and what is stacked for itself a concatenation."""
+    """Replace sums, means and extrema over a stack by those of pairs, and other stacks by a concatenation."""
     return _concatenate(_reduce_pairs(_drop_idle_broadcasts(mod)))
 
 
 def _drop_idle_broadcasts(mod: Any) -> Any:
-    """The importer stacks `broadcast_to(tensor, its own shape)`, which no layout but NCHW gets through."""
+    """Return the importer stacks `broadcast_to(tensor, its own shape)`, which no layout but NCHW gets through."""
     from tvm.relax.dpl import is_op, wildcard
 
     data = wildcard()
@@ -118,7 +118,7 @@ def _concatenate(mod: Any) -> Any:
 
 
 def _shape(tensor: Any) -> list[str] | None:
-    """The extents; None of a tensor whose shape is computed."""
+    """Return the extents; None of a tensor whose shape is computed."""
     extents = getattr(type_of(tensor).shape, "values", None)
     return None if extents is None else [str(extent) for extent in extents]
 

@@ -30,7 +30,7 @@ def plain_if_transposed(call: Any) -> Layouts:
 
 
 def legalize(builder: Any, call: Any) -> Any:
-    """A convolution in NCHW4c as TVM legalises it, with the result's own number format."""
+    """Return a convolution in NCHW4c as TVM legalises it, with the result's own number format."""
     from tvm import topi
 
     return builder.call_te(
@@ -48,7 +48,7 @@ def legalize(builder: Any, call: Any) -> Any:
 
 
 def legalize_with_out_dtype(passes: Passes) -> Passes:
-    """The last `LegalizeOps` is the one for convolutions in NCHW4c."""
+    """Replace the last `LegalizeOps`, which is the one for convolutions in NCHW4c."""
     from tvm import relax
 
     return replace_last(passes, "LegalizeOps", relax.transform.LegalizeOps({_CONV: legalize}))
@@ -102,7 +102,7 @@ def _through_buffers(mod: Any, _context: Any) -> Any:
 
 
 def _reorders(source: str, target: str) -> bool:
-    """Whether both are images, in which TVM lays out the same tensor differently."""
+    """Return whether both are images, in which TVM lays out the same tensor differently."""
     return "texture" in source and "texture" in target and source != target
 
 

@@ -69,7 +69,7 @@ class Report:
         return str(found[0])
 
     def page(self, states: Mapping[str, ProbeAnswer]) -> str:
-        """The report with what `reproduce.py` found, by release of TVM."""
+        """Return the report with what `reproduce.py` found, by release of TVM."""
         rows = [(release, answer.state.value, answer.seen) for release, answer in states.items()]
         tried = markdown_table(rows, ("apache-tvm", "defect", "what the program saw"))
         facts = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}.\n\n"
@@ -79,7 +79,7 @@ class Report:
 
 
 def report_of(quirk: Quirk) -> Report | None:
-    """The report of a quirk, None if it has none yet."""
+    """Return the report of a quirk, None if it has none yet."""
     file = files("harness.quirks") / "reports" / f"{quirk.id}.md"
     if not file.is_file():
         return None
@@ -133,7 +133,7 @@ def write_report(report: Report, states: Mapping[str, ProbeAnswer], folder: Path
 def report_table(
     reports: Sequence[tuple[Quirk, Report | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
 ) -> str:
-    """A page in Markdown with all quirks in a table, the worst first.
+    """Return a page in Markdown with all quirks in a table, the worst first.
 
     Args:
         reports: Each quirk and its report.

@@ -22,7 +22,7 @@ _CHANNELS = 8
 def network(
     body: Callable[[Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32", name: str = "data"
 ) -> Any:
-    """A module whose `main` takes one tensor and returns what `body` makes of it."""
+    """Return a module whose `main` takes one tensor and returns what `body` makes of it."""
     from tvm import relax
 
     data = relax.Var(name, tensor_type(tuple(shape), dtype))
@@ -43,7 +43,7 @@ def _convs(
     dtype: str = "float32",
     input_name: str = "data",
 ) -> Any:
-    """What `make` builds of TVM's operators and convolutions with eight channels on `side` x `side`."""
+    """Return what `make` builds of TVM's operators and convolutions with eight channels on `side` x `side`."""
     import numpy as np
     from tvm import relax
 
@@ -78,7 +78,7 @@ grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()
 
 
 def transposed_conv() -> Any:
-    """A convolution, then a transposed one."""
+    """Return a convolution, then a transposed one."""
     import numpy as np
     from tvm import relax
 
@@ -87,14 +87,14 @@ def transposed_conv() -> Any:
 
 
 def dropout() -> Any:
-    """A convolution, then a dropout, as the importer leaves it for inference."""
+    """Return a convolution, then a dropout, as the importer leaves it for inference."""
     from tvm import relax
 
     return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
 
 
 def texture_target() -> Any:
-    """The texture path's target for a device with Adreno's limits."""
+    """Return the texture path's target for a device with Adreno's limits."""
     return _TEXTURE.target(ImageLimits(), None)
 
 
@@ -111,7 +111,7 @@ def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXT
 
 
 def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Callable[..., ProbeAnswer]:
-    """A probe: PRESENT if TVM's own passes of the texture path raise on a module, whatever it is.
+    """Return a probe: PRESENT if TVM's own passes of the texture path raise on a module, whatever it is.
 
     Args:
         make: The module.

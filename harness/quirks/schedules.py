@@ -49,7 +49,7 @@ def put_first(schedule: Callable[[Any, Any], Any]) -> EditPasses:
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
-    """The generic fallback for functions at which `gpu.Reduction` raises; the others are left to TVM."""
+    """Return the generic fallback for functions at which `gpu.Reduction` raises; the others are left to TVM."""
     from tvm.s_tir import dlight
     from tvm.s_tir.schedule import ScheduleError
 
@@ -86,7 +86,7 @@ def reduction_with_shared_tile(func: Any, target: Any) -> Any:
 
 
 def reduction_by_texel(func: Any, _target: Any) -> Any:
-    """What TVM's `adreno.Pool2D` does for max pools and adaptive ones, for every reduction into an image."""
+    """Return what TVM's `adreno.Pool2D` does for max pools and adaptive ones, for every reduction into an image."""
     from tvm.s_tir.schedule import ScheduleError
 
     try:

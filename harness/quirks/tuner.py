@@ -29,7 +29,7 @@ def main(x: T.Buffer((T.int64(1), T.int64(8), T.int64(8), T.int64(8), T.int64(4)
 
 
 def _into_image() -> Any:
-    """A module of one function that writes an image, without a schedule."""
+    """Return a module of one function that writes an image, without a schedule."""
     import tvm
     from tvm.script import tirx as script
 
@@ -38,7 +38,7 @@ def _into_image() -> Any:
 
 
 def _designs(mod: Any, target: Any) -> Any:
-    """What the tuner's own rules make of a function."""
+    """Return what the tuner's own rules make of a function."""
     with without_intrinsics():
         from tvm.s_tir import meta_schedule
 

@@ -111,7 +111,7 @@ for error in errors(vm.get_outputs("main")):
 
 
 def script(record: Record) -> str:
-    """The text of the script."""
+    """Return the text of the script."""
     device, path, clml = record.identity, PATHS[record.path], record.path == "clml"
     assert isinstance(path, OpenCLPath), "nothing else is reduced"
     limits = ImageLimits(device.image2d_max_width, device.image2d_max_height, device.image_max_array_layers)
@@ -151,7 +151,7 @@ def write_folder(found: Reduction, folder: Path, cache: Path) -> None:
 
 
 def versions(found: Reduction) -> dict[str, Any]:
-    """What it was seen with."""
+    """Return what it was seen with."""
     record, identity = found.record, found.record.identity
     return {
         "apache-tvm": record.tvm,
@@ -168,7 +168,7 @@ def versions(found: Reduction) -> dict[str, Any]:
 
 
 def _report(found: Reduction, kernels: bool) -> Iterator[str]:
-    """A text for the people upstream, in Markdown."""
+    """Yield a text for the people upstream, in Markdown."""
     record = found.record
     yield f"# {record.outcome.value} on Adreno path `{record.path}`, TVM {record.tvm}"
     yield ""
@@ -203,7 +203,7 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
 
 
 def _lines(found: Reduction) -> Iterator[str]:
-    """The network in a few lines."""
+    """Yield the network in a few lines."""
     from onnx import helper
 
     graph = found.network.proto().graph

@@ -41,14 +41,14 @@ class SmallNetwork:
         return key_of({"model": self.model.hex(), "inputs": arrays})
 
     def proto(self) -> Any:
-        """A copy that may be changed."""
+        """Return a copy that may be changed."""
         import onnx
 
         return onnx.load_model_from_string(self.model)
 
 
 def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
-    """A changed model as a network: with the shapes that follow from its inputs, and without what nobody reads.
+    """Return a changed model as a network: with the shapes that follow from its inputs, and without what nobody reads.
 
     None if it is none any more.
     """
@@ -85,7 +85,7 @@ def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
 
 
 def cut(array: Array, resize: Resize) -> Array:
-    """The corner of an array that is left when its axes are resized."""
+    """Return the corner of an array that is left when its axes are resized."""
     import numpy as np
 
     corner = tuple(slice(resize(axis, size)) for axis, size in enumerate(array.shape))
@@ -93,7 +93,7 @@ def cut(array: Array, resize: Resize) -> Array:
 
 
 def _needed(graph: Any) -> list[Any]:
-    """The nodes that lead to an output."""
+    """Return the nodes that lead to an output."""
     wanted, needed = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
         if wanted & {*node.output}:

@@ -102,27 +102,27 @@ class _Attempts:
     tried: int = 0
 
     def fails_with(self, operators: Sequence[Operator]) -> bool:
-        """Whether these operators alone fail in the same way."""
+        """Return whether these operators alone fail in the same way."""
         return self.fails(self.network(self.trials.network.only(operators)))
 
     def fails(self, network: SmallNetwork) -> bool:
-        """Whether a network fails in the same way. One that the harness itself refuses does not."""
+        """Return whether a network fails in the same way. One that the harness itself refuses does not."""
         try:
             return FailureKind.of(self.run(network)) == self.kind
         except UsageError:
             return False
 
     def network(self, piece: Piece) -> SmallNetwork:
-        """A piece on the oracle's inputs."""
+        """Return a piece on the oracle's inputs."""
         values = self.trials.inputs_of(piece, self._name())
         return SmallNetwork(with_shapes(piece, values), values)
 
     def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
-        """The record of a network."""
+        """Return the record of a network."""
         return self.trials.judge(network.model, network.inputs, self._name(), as_shipped=as_shipped)
 
     def expected(self, network: SmallNetwork) -> list[Array]:
-        """The oracle's answers to a network."""
+        """Return the oracle's answers to a network."""
         return self.trials.answers(network.model, network.inputs, self._name())
 
     def _name(self) -> str:

@@ -20,7 +20,7 @@ FEWEST = (1, 2, 4)
 
 
 def steps(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork]]:
-    """All smaller networks that may be tried in place of one, and how each is come by."""
+    """Yield all smaller networks that may be tried in place of one, and how each is come by."""
     for ways in (_outputs, _bypasses, _sizes, _operands, _attributes):
         for what, found in ways(network):
             if found and found.model != network.model:
@@ -90,7 +90,10 @@ def _smaller(size: int) -> list[int]:
 
 
 def _resized(network: SmallNetwork, size: int, new: int, *, images_only: bool) -> SmallNetwork | None:
-    """Every axis of a size with another size; the number of groups, and sizes among the operands, along with it."""
+    """Return every axis of a size with another size.
+
+    The number of groups, and sizes among the operands, along with it.
+    """
     from onnx import numpy_helper
 
     def resize(axis: int, old: int) -> int:
@@ -109,7 +112,7 @@ def _resized(network: SmallNetwork, size: int, new: int, *, images_only: bool) -
 
 
 def _weight(array: Array, size: int, new: int) -> Array:
-    """A weight with smaller axes; of whole numbers, which may be a shape, those that are such a size too."""
+    """Return a weight with smaller axes; of whole numbers, which may be a shape, those that are such a size too."""
     import numpy as np
 
     smaller = cut(array, lambda _, old: new if old == size else old)
@@ -117,7 +120,7 @@ def _weight(array: Array, size: int, new: int) -> Array:
 
 
 def _resize_attribute(attribute: Any, size: int, new: int) -> None:
-    """Groups are as many as channels in a depthwise convolution; a kernel's shape is that of its weight."""
+    """Resize an attribute: the groups of a depthwise convolution, or the shape of a kernel."""
     if attribute.name == "group" and attribute.i == size:
         attribute.i = new
     elif attribute.name == "kernel_shape":
@@ -128,7 +131,7 @@ Item = TypeVar("Item")
 
 
 def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], deadline: Deadline) -> list[Item]:
-    """A subset that still fails, from which no single item can be left out (delta debugging).
+    """Return a subset that still fails, from which no single item can be left out (delta debugging).
 
     At the deadline the smallest so far is the answer, here as in `shrink`.
 
@@ -151,7 +154,7 @@ def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool
 def shrink(
     network: SmallNetwork, fails: Callable[[SmallNetwork], bool], say: Callable[[str], None], deadline: Deadline
 ) -> SmallNetwork:
-    """A network of which no step makes a smaller one that still fails."""
+    """Return a network of which no step makes a smaller one that still fails."""
     tried = {network.key}
     while True:
         for what, smaller in steps(network):

@@ -157,14 +157,14 @@ class ComparisonExport(Export):
 
 
 def verdict_of(code: ExitCode) -> str:
-    """What an exit code means, in a word: `wrong-or-broken`."""
+    """Return what an exit code means, in a word: `wrong-or-broken`."""
     return code.name.lower().replace("_", "-")
 
 
 def export_comparison(
     result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
 ) -> ComparisonExport:
-    """A result with all that is said of it."""
+    """Return a result with all that is said of it."""
     code = exit_code(result)
     return ComparisonExport(
         verdict=verdict_of(code),
@@ -185,7 +185,7 @@ def export_comparison(
 
 
 def read_comparison(file: Path) -> ComparisonExport:
-    """What `gate --json` or `compare --json` wrote. Raises UsageError if the file is none of that."""
+    """Return what `gate --json` or `compare --json` wrote. Raises UsageError if the file is none of that."""
     try:
         if file.stat().st_size > LARGEST_FILE_BYTES:
             raise ValueError(f"larger than {LARGEST_FILE_BYTES >> 20} MB")

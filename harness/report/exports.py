@@ -83,17 +83,17 @@ class RunExport(Export):
 
 
 def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
-    """The records of a run, or those that somebody chose."""
+    """Return the records of a run, or those that somebody chose."""
     return RunExport(verdict=verdict_of(code), exit_code=code, cases=[_case(record) for record in records])
 
 
 def json_text(export: RunExport | ComparisonExport) -> str:
-    """An export as JSON."""
+    """Return an export as JSON."""
     return json.dumps(export.plain(), indent=1, allow_nan=False) + "\n"
 
 
 def csv_text(export: RunExport | ComparisonExport) -> str:
-    """A line for each case with all that is no list of samples; both sides of a comparison stand in one line."""
+    """Return a line for each case with all that is no list of samples; both sides of a comparison stand in one line."""
     rows = [_flat(case.model_dump(mode="json")) for case in export.cases]
     file = io.StringIO()
     writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
@@ -103,7 +103,7 @@ def csv_text(export: RunExport | ComparisonExport) -> str:
 
 
 def records_markdown(records: Iterable[Record]) -> str:
-    """The matrix of models and paths."""
+    """Return the matrix of models and paths."""
     groups: dict[tuple[str, str, bool], list[Record]] = {}
     for record in records:
         groups.setdefault((record.identity_key, record.case, record.as_shipped), []).append(record)
@@ -111,13 +111,13 @@ def records_markdown(records: Iterable[Record]) -> str:
 
 
 def comparison_markdown(export: ComparisonExport) -> str:
-    """The verdicts, what is worst first."""
+    """Return the verdicts, what is worst first."""
     headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
     return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
 
 
 def benchmark_text(records: Iterable[Record]) -> str:
-    """The samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
+    """Return the samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
     found = list(records)
     benchmarks = [stats for record in found if (stats := _benchmark(record))]
     head = {"machine_info": {"node": platform.machine(), "machine": platform.machine()}, "commit_info": {}}

@@ -16,7 +16,7 @@ Facts = list[tuple[str, str]]
 
 
 def device_facts(matrix: Matrix) -> Facts:
-    """What the device is, and how it was while it measured."""
+    """Return what the device is, and how it was while it measured."""
     record, entries = matrix.record, matrix.entries
     identity = record.identity
     records = [one for entry in entries for one in entry.sessions]
@@ -39,7 +39,7 @@ def device_facts(matrix: Matrix) -> Facts:
 
 
 def case_facts(entry: Entry) -> Facts:
-    """All that is known of a case beside its samples."""
+    """Return all that is known of a case beside its samples."""
     record = entry.record
     facts = [
         ("error", words.error_text(record.max_abs_err, record.tolerance)),
@@ -77,7 +77,7 @@ def _throughput(entry: Entry) -> str:
 
 
 def clock_text(records: Sequence[Record]) -> str:
-    """The clock of the GPU that was used most, over all sessions that know it."""
+    """Return the clock of the GPU that was used most, over all sessions that know it."""
     histograms = [found for record in records if (found := histogram_of(record.steadiness))]
     if not histograms:
         return ""

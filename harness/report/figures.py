@@ -109,7 +109,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
 
 
 def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
-    """Each machine's commits in order: the name on the axis, and the details.
+    """Return each machine's commits in order: the name on the axis, and the details.
 
     A reader knows a commit by the release of TVM that was measured there if each has another one, else by its day.
     """
@@ -131,7 +131,7 @@ def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
 
 
 def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, symbol: str, group: str) -> list[Trace]:
-    """The line of a series with its confidence intervals, and its dots."""
+    """Return the line of a series with its confidence intervals, and its dots."""
     ms = [_number(point.wall_ms) for point in points]
     shared = {"legendgroup": group, "hovertemplate": "%{x}<br>%{customdata}<br>%{y} ms<extra></extra>"}
     traces = [{"x": x, "y": ms, "mode": "lines", "line": line, "error_y": _intervals(points, line["color"])}]
@@ -142,7 +142,7 @@ def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, sy
 
 
 def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> list[Trace]:
-    """The marks of a series. Where points are many, a line stands for those that were right."""
+    """Return the marks of a series. Where points are many, a line stands for those that were right."""
     states = [state_of(point) for point in points]
     right = [row if state is CaseState.RIGHT else None for state in states]
     line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, "hoverinfo": "skip"}
@@ -162,13 +162,13 @@ def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> l
 
 
 def _dots(values: Sequence[float | None], dense: bool) -> list[int]:
-    """The places that have a dot: all with a value or, where points are many, those without a neighbour."""
+    """Return the places that have a dot: all with a value or, where points are many, those without a neighbour."""
     known = {place for place, value in enumerate(values) if value is not None}
     return sorted(place for place in known if not (dense and {place - 1, place + 1} & known))
 
 
 def _marks(x: Sequence[int], y: Sequence[float | None], mark: tuple[str, str], size: int) -> Trace:
-    """Marks of a shape and a colour."""
+    """Return marks of a shape and a colour."""
     return {"x": x, "y": y, "mode": "markers", "marker": {"symbol": mark[0], "color": mark[1], "size": size}}
 
 
@@ -194,14 +194,14 @@ def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Tr
 
 
 def _row_name(name: str, row: int) -> Trace:
-    """A click on it hides the line of its series."""
+    """Return a click on it hides the line of its series."""
     at = {"x": 0, "xref": "paper", "xanchor": "left", "xshift": 32 - MARGIN_PX["l"]}
     at |= {"y": row + 0.3, "yref": "y2", "yanchor": "middle"}
     return {**at, "text": _text(name), "showarrow": False, "captureevents": True, "font": {"size": 11}}
 
 
 def _row_sample(line: Trace, row: int) -> Trace:
-    """A piece of the line, before its name."""
+    """Return a piece of the line, before its name."""
     at = {"xref": "paper", "xsizemode": "pixel", "xanchor": 0, "x0": 4 - MARGIN_PX["l"], "x1": 32 - MARGIN_PX["l"]}
     return {"type": "line", **at, "yref": "y2", "y0": row + 0.3, "y1": row + 0.3, "line": line}
 
@@ -210,7 +210,7 @@ def _row_sample(line: Trace, row: int) -> Trace:
 
 
 def kernel_times(kernels: CaseKernels) -> Figure:
-    """The operators that take longest at any commit, and all others as one, over the commits."""
+    """Return the operators that take longest at any commit, and all others as one, over the commits."""
     times = list(kernels.times_ms.values())
     longest: dict[str, float] = {}
     for one in times:
@@ -359,7 +359,7 @@ def _line(
 
 
 def _slowed(bins: Sequence[Bin], end_s: float) -> Iterable[Trace]:
-    """The times in which heat allowed less than the fastest level."""
+    """Yield the times in which heat allowed less than the fastest level."""
     ends = [*(one.at_s for one in bins[1:]), end_s]
     for slowed, group in groupby(zip(bins, ends, strict=True), key=lambda pair: bool(pair[0].power_level)):
         stretch = list(group)
@@ -376,7 +376,7 @@ def _rate(value: float | None) -> str:
 
 
 def _axis(label: str) -> Trace:
-    """An axis from zero, with its unit."""
+    """Return an axis from zero, with its unit."""
     return {"rangemode": "tozero", "title": {"text": label, "standoff": 4}, "fixedrange": True}
 
 

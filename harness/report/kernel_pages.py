@@ -89,18 +89,18 @@ class KernelPage:
 
 
 def pages_of(kernels: Kernels) -> list[KernelPage]:
-    """The pages, by case and device."""
+    """Return the pages, by case and device."""
     found = sorted(kernels.items(), key=lambda one: (one[0][1], one[0][2], one[0][0]))
     return [KernelPage(one, one.series, file_of(key), rows_of(one.newest[1])) for key, one in found]
 
 
 def file_of(key: Key) -> str:
-    """The name of a series' page: the names of cases and devices are anybody's, and no name of a file."""
+    """Return the name of a series' page: the names of cases and devices are anybody's, and no name of a file."""
     return f"kernels-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.html"
 
 
 def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[Comparison]:
-    """The newest commit against the one before it, the last change of the build, and the newest steps."""
+    """Return the newest commit against the one before it, the last change of the build, and the newest steps."""
     kernels = page.kernels
     events = [event for event in moved if event.series is page.series]
     steps = [one for event in events if (one := comparison_of(event, kernels))][:STEPS]
@@ -110,7 +110,7 @@ def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[Comparison]:
 
 
 def comparison_of(event: Event, kernels: CaseKernels | None) -> Comparison | None:
-    """The two sides of a step; None for what is no step, or where one side was not watched."""
+    """Return the two sides of a step; None for what is no step, or where one side was not watched."""
     ends = (event.before.commit, event.after.commit)
     if not kernels or not event.step or not set(ends) <= set(kernels.profiles):
         return None
@@ -123,12 +123,12 @@ def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> 
 
 
 def _named_by_commit(profile: Profile, point: Point) -> Profile:
-    """A profile that is named by its commit, as both sides are of one case."""
+    """Return a profile that is named by its commit, as both sides are of one case."""
     return profile.model_copy(update={"case": words.commit_text(point)})
 
 
 def rows_of(profile: Profile) -> list[Row]:
-    """A profile by itself, the longest first."""
+    """Return a profile by itself, the longest first."""
     groups = _longest_first(groups_of(profile, profile.model_copy(update={"operators": ()})))
     return _rows(groups, profile, compared=False)
 
@@ -168,7 +168,7 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
 
 
 def _source(groups: Sequence[Group]) -> str:
-    """What became of the source of all of them; empty if not the same of all."""
+    """Return what became of the source of all of them; empty if not the same of all."""
     found = {_source_of(group) for group in groups}
     return found.pop() if len(found) == 1 else ""
 

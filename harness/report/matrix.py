@@ -131,7 +131,7 @@ def matrices_of(entries: Iterable[Entry]) -> list[Matrix]:
 
 
 def markdown(matrices: Iterable[Matrix]) -> str:
-    """The matrices for a pull request's comment: state, latency, speed-up and error of each case."""
+    """Return the matrices for a pull request's comment: state, latency, speed-up and error of each case."""
     parts = []
     for matrix in matrices:
         record = matrix.record

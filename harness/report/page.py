@@ -23,7 +23,7 @@ PLOTLY, SCRIPT, FILTER = SCRIPTS = ("plotly.js", "figures.js", "filter.js")
 
 
 def environment() -> Environment:
-    """The templates, with what all of them use. Raises SetupMissing without jinja2."""
+    """Return the templates, with what all of them use. Raises SetupMissing without jinja2."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from jinja2.utils import htmlsafe_json_dumps

@@ -38,7 +38,7 @@ def _lines(history: History) -> Iterator[str]:
 
 @functools.lru_cache(1 << 14)
 def _commit(commit: str, date_ms: int, tvm: str) -> str:
-    """The cells of a commit, which come again with every series."""
+    """Return the cells of a commit, which come again with every series."""
     return _cells(commit, words.day_text(date_ms), tvm)
 
 
@@ -62,7 +62,7 @@ NEWEST = 40
 
 
 def thin(points: Sequence[Point], named: Collection[str] = ()) -> list[int]:
-    """The places of the points to draw, in order; all of them if they are few.
+    """Return the places of the points to draw, in order; all of them if they are few.
 
     Kept are both sides of every change of state, the lowest and the highest latency of each of `BUCKETS` stretches (so
     the highest of all, too), the `NEWEST` last points, and the commits that are `named`.

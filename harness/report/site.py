@@ -105,7 +105,7 @@ class Table:
         return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
 
     def own(self, row: Row) -> str:
-        """What tells a series from others of its model and path."""
+        """Return what tells a series from others of its model and path."""
         kinds, quirks = map(set, self._labels)
         labels = _labels(row.series)
         return ", ".join(label for label, all_ in zip(labels, (kinds, quirks), strict=True) if len(all_) > 1)
@@ -153,7 +153,7 @@ def publish(project: Project) -> PublishedSite:
 
 
 def _order(html: Path) -> dict[str, int]:
-    """The number that asv gave each commit."""
+    """Return the number that asv gave each commit."""
     revisions = json.loads((html / "index.json").read_bytes())["revision_to_hash"]
     return {commit: int(revision) for revision, commit in revisions.items()}
 
@@ -217,7 +217,10 @@ def write_site(
 
 
 def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, str, Figure]]:
-    """A figure for each path of each model of each machine. Both commits of what `moved` are drawn in any case."""
+    """Return a figure for each path of each model of each machine.
+
+    Both commits of what `moved` are drawn in any case.
+    """
     named: dict[int, set[str]] = {}
     for event in moved:
         named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))
@@ -230,7 +233,7 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, st
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
-    """How many series are in which state now."""
+    """Return how many series are in which state now."""
     counts = Counter(one.state for table in tables for row in table.rows for one in row.series)
     return {state: counts[state] for state in CaseState if counts[state]}
 
@@ -277,7 +280,7 @@ MACHINE_FACTS = {
 
 
 def _machine_facts(table: Table) -> list[tuple[str, str]]:
-    """What asv's machine file tells of a device, and what was installed at the newest commit."""
+    """Return what asv's machine file tells of a device, and what was installed at the newest commit."""
     found = [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
     newest = table.newest
     found += [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
@@ -285,7 +288,7 @@ def _machine_facts(table: Table) -> list[tuple[str, str]]:
 
 
 def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
-    """What can be hidden: paths, states and devices."""
+    """Return what can be hidden: paths, states and devices."""
     rows = [one for table in tables for row in table.rows for one in row.series]
     return {
         "path": sorted({one.series.case.path for one in rows}),
@@ -301,7 +304,7 @@ def _urgency(row: Row) -> int:
 
 
 def _installed(history: History) -> Iterable[Installation]:
-    """The newest commit first. Points of one commit agree on releases and differ in quirks."""
+    """Yield the newest commit first. Points of one commit agree on releases and differ in quirks."""
     for machine, commits in sorted(history.commits.items()):
         by_commit: dict[str, list[Point]] = {commit: [] for commit in commits}
         for one in history.series:
@@ -314,7 +317,7 @@ def _installed(history: History) -> Iterable[Installation]:
 
 
 def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
-    """The machine code of a case, beside the series with workarounds, as which it was compiled."""
+    """Return the machine code of a case, beside the series with workarounds, as which it was compiled."""
     return codes.get((series.machine, series.case.id), ()) if series.quirks == WITH_WORKAROUNDS else ()
 
 

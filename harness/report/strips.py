@@ -34,7 +34,7 @@ NORMAL = 1.4826
 
 
 def samples_strip(sessions: Sequence[Sequence[float]], name: str) -> Markup:
-    """The samples of each session in a lane of its own, and a box over all: quartiles, median, minimum and p90.
+    """Return the samples of each session in a lane of its own, and a box over all: quartiles, median, minimum and p90.
 
     Args:
         sessions: Samples in ms, the sessions in the order taken.
@@ -60,7 +60,7 @@ def samples_strip(sessions: Sequence[Sequence[float]], name: str) -> Markup:
 
 
 def interval_strip(low: float, high: float, middle: float, relevant: float, reach: float, kind: str) -> Markup:
-    """A change with its interval over the band of changes that do not matter.
+    """Return a change with its interval over the band of changes that do not matter.
 
     Args:
         low, high, middle, relevant: Fractions of base; NaN if not known.
@@ -90,7 +90,7 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
 
 
 def sparkline(points: Sequence[Point], label: str) -> Markup:
-    """The newest latencies of a series over the band of its noise, and a mark where it was wrong or broken."""
+    """Return the newest latencies of a series over the band of its noise, and a mark where it was wrong or broken."""
     points = points[-SPARK_POINTS:]
     ms = [point.wall_ms for point in points]
     low, high, middle = spark_bounds(ms)
@@ -135,7 +135,10 @@ def spark_bounds(ms: Sequence[float | None]) -> tuple[float, float, float]:
 
 
 def noise_ms(ms: Sequence[float | None]) -> float | None:
-    """Standard deviation of neighbouring latencies, in which a step counts little; None below four differences."""
+    """Return standard deviation of neighbouring latencies, in which a step counts little.
+
+    None below four differences.
+    """
     latencies = [value for value in ms if value is not None]
     differences = [abs(now - before) for before, now in pairwise(latencies)]
     return NORMAL * median(differences) / math.sqrt(2) if len(differences) >= 4 else None

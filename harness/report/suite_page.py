@@ -70,7 +70,10 @@ def write_report(
 
 
 def profiles_of(records: Sequence[Path], artifacts: set[str]) -> dict[str, Profile]:
-    """The newest profile of each artifact, from the files beside files of records. Raises OSError, ValueError."""
+    """Return the newest profile of each artifact, from the files beside files of records.
+
+    Raises OSError, ValueError.
+    """
     files = [kernels_file(file) for file in records]
     return {
         profile.artifact: profile
@@ -81,7 +84,7 @@ def profiles_of(records: Sequence[Path], artifacts: set[str]) -> dict[str, Profi
 
 
 def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
-    """How many series are in which state."""
+    """Return how many series are in which state."""
     counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
     return {state: counts[state] for state in CaseState if counts[state]}
 

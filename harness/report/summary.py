@@ -23,7 +23,7 @@ MOST_ROWS = 200
 def lines(
     history: History, *, markdown: bool, codes: Codes = MappingProxyType({}), kernels: Kernels = MappingProxyType({})
 ) -> Iterator[str]:
-    """The report, line by line."""
+    """Yield the report, line by line."""
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
@@ -35,7 +35,7 @@ def lines(
 
 
 def _codes(codes: Codes, markdown: bool) -> Iterator[str]:
-    """The machine code that changed lately, and how much was looked at."""
+    """Yield the machine code that changed lately, and how much was looked at."""
     states = [(machine, state) for (machine, _), known in codes.items() for state in known]
     for machine, state in states:
         if state.moved:
@@ -48,7 +48,7 @@ def _codes(codes: Codes, markdown: bool) -> Iterator[str]:
 
 
 def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, Any]:
-    """The same for programs. Latencies in ms; what is not known is null."""
+    """Return the same for programs. Latencies in ms; what is not known is null."""
     return {
         "machines": [
             {

@@ -41,26 +41,26 @@ def quirks_text(series: Series) -> str:
 
 
 def kind_text(case: Case) -> str:
-    """A case without its model: `texture float32 untuned`."""
+    """Return a case without its model: `texture float32 untuned`."""
     return f"{case.path} {case.precision.value} {case.tuning.value}"
 
 
 def spark_text(points: Sequence[Point]) -> str:
-    """What a sparkline shows: how many commits, and between which latencies."""
+    """Return what a sparkline shows: how many commits, and between which latencies."""
     known = sorted(point.wall_ms for point in points if point.wall_ms is not None)
     bounds = list(dict.fromkeys(latency(ms) for ms in (known[0], known[-1]))) if known else ["no latency"]
     return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
 
 
 def latency(ms: float | None) -> str:
-    """A latency in ms with four significant digits."""
+    """Return a latency in ms with four significant digits."""
     if ms is None:
         return "-"
     return f"{ms:.0f} ms" if ms >= 1000 else f"{ms:.4g} ms"
 
 
 def code_text(state: CodeState) -> str:
-    """The machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
+    """Return the machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
     run, waves, refused = state.code.per_inference("instructions_run"), state.code.fewest_waves, state.code.refused
     parts = ["? instructions" if run is None else f"{run / 1e6:,.0f} M instructions"]
     parts += [] if waves is None else [f"{waves} waves"]
@@ -69,34 +69,34 @@ def code_text(state: CodeState) -> str:
 
 
 def code_moved(state: CodeState) -> str:
-    """What changed the machine code, and between which commits."""
+    """Return what changed the machine code, and between which commits."""
     if state.moved is None:
         return ""
     return f"{state.moved.why}; between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
 
 
 def colour_of(verdict: Verdict) -> str:
-    """The style of a verdict on machine code, which is that of the like verdict on a latency."""
+    """Return the style of a verdict on machine code, which is that of the like verdict on a latency."""
     return {Verdict.HEAVIER: Verdict.SLOWER, Verdict.LIGHTER: Verdict.FASTER}.get(verdict, verdict).value
 
 
 def percent(share: float | None) -> str:
-    """A relative change with its sign."""
+    """Return a relative change with its sign."""
     return "-" if share is None else f"{share:+.1%}"
 
 
 def interval(bounds: tuple[float, float] | None) -> str:
-    """The interval of a change, after it; empty if it is not known."""
+    """Return the interval of a change, after it; empty if it is not known."""
     return "" if bounds is None else f" ({bounds[0]:+.1%} to {bounds[1]:+.1%})"
 
 
 def error(point: Point) -> str:
-    """The largest error against the largest that would be right."""
+    """Return the largest error against the largest that would be right."""
     return error_text(point.max_abs_err, point.tolerance)
 
 
 def error_text(error: float | None, tolerance: float | None) -> str:
-    """The same of the two numbers."""
+    """Return the same of the two numbers."""
     return "-" if error is None or tolerance is None else f"{error:.2g} (right up to {tolerance:.2g})"
 
 
@@ -107,29 +107,31 @@ def between(first: str, last: str) -> str:
 
 
 def is_release(point: Point) -> bool:
-    """Whether the commit only stands for a release of TVM: `history releases` makes one with the release's date."""
+    """Return whether the commit only stands for a release of TVM: `history releases` makes one with the release's
+    date."""
     return _RELEASED_MS.get(point.tvm) == point.date_ms
 
 
 def commit_text(point: Point) -> str:
-    """A commit as a person knows it: the release, or its hash and the TVM that was measured there."""
+    """Return a commit as a person knows it: the release, or its hash and the TVM that was measured there."""
     short = point.commit[:HASH_LENGTH]
     return f"TVM {point.tvm}" + ("" if is_release(point) else f" ({short})") if point.tvm else short
 
 
 def date_text(point: Point) -> str:
-    """The day of the commit, in UTC."""
+    """Return the day of the commit, in UTC."""
     return day_text(point.date_ms)
 
 
 @functools.lru_cache(1 << 14)
 def day_text(date_ms: int) -> str:
-    """The same of a time in ms since the epoch."""
+    """Return the same of a time in ms since the epoch."""
     return datetime.fromtimestamp(date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
 
 
 def numbers(event: Event) -> tuple[str, str]:
-    """The two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the outcome."""
+    """Return the two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the
+    outcome."""
     if event.verdict is Verdict.WRONG:
         return error(event.before), error(event.after)
     if event.step:
@@ -148,7 +150,7 @@ def step_text(event: Event) -> str:
 
 
 def too_short_text(series: Sequence[Series]) -> str:
-    """How many series cannot have a step told yet; empty if there are none."""
+    """Return how many series cannot have a step told yet; empty if there are none."""
     if not series:
         return ""
     which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
@@ -156,7 +158,7 @@ def too_short_text(series: Sequence[Series]) -> str:
 
 
 def _decided(event: Event) -> str:
-    """What became of a step: `suspected`, or what sessions in turns said of it."""
+    """Return what became of a step: `suspected`, or what sessions in turns said of it."""
     one = event.decided
     if not one:
         return "suspected"
@@ -168,7 +170,7 @@ def _decided(event: Event) -> str:
 
 
 def confirmation(event: Event) -> str:
-    """The command that confirms a step by fresh sessions in turns; empty for what is no step, or decided."""
+    """Return the command that confirms a step by fresh sessions in turns; empty for what is no step, or decided."""
     if not event.step or event.decided:
         return ""
     before, after = event.before, event.after

@@ -35,7 +35,7 @@ class RevisionPair:
     """Budget for measuring in turns."""
 
     def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
-        """What became of each case. Raises UsageError, RigFailure."""
+        """Return what became of each case. Raises UsageError, RigFailure."""
         base, head = self.base.build(cases), self.head.build(cases)
         same = self._find_unchanged(base, head)
         rest = [case for case in cases if case not in same]

@@ -48,7 +48,7 @@ class InstallFailure(RigFailure):
 
 
 def environment(revision: Revision, cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The interpreter of a revision's environment, which is made if it is not there.
+    """Return the interpreter of a revision's environment, which is made if it is not there.
 
     Raises InstallFailure, and DiskFull, of which no revision is guilty.
     """
@@ -77,7 +77,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
 
 @contextlib.contextmanager
 def _build_folder(revision: Revision, store: Store, deadline_s: float) -> Iterator[None]:
-    """The folder that commits are built in, nobody else's until this ends. Releases are not built."""
+    """Yield the folder that commits are built in, nobody else's until this ends. Releases are not built."""
     if revision.source.released:
         yield
         return
@@ -139,7 +139,7 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
 
 
 def _complaint(log: Path) -> str:
-    """The last line, in which `harness.revisions.install` says what was wrong."""
+    """Return the last line, in which `harness.revisions.install` says what was wrong."""
     lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
     return lines[-1] if lines else "nothing was printed"
 
@@ -172,7 +172,7 @@ def require_room(folder: Path) -> None:
 
 
 def _git(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as git takes them from the environment, after those that are there."""
+    """Return settings as git takes them from the environment, after those that are there."""
     first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
     pairs = {
         f"GIT_CONFIG_{part}_{first + index}": text

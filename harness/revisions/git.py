@@ -19,7 +19,10 @@ class GitFailure(RigFailure):
 
 
 def git(repo: Path, *arguments: str, date: str = "") -> str:
-    """What a git command printed. Commits are ours, and of `date` if one is given. Raises GitFailure, RigFailure."""
+    """Return what a git command printed.
+
+    Commits are ours, and of `date` if one is given. Raises GitFailure, RigFailure.
+    """
     who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _IDENT.items()}
     when = {f"GIT_{role}_DATE": date for role in ("AUTHOR", "COMMITTER")} if date else {}
     plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

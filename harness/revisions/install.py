@@ -100,7 +100,7 @@ _SAYS_NO_MORE = (
 
 
 def complaint(printed: str) -> str:
-    """The line in which a build or pip says what was wrong: the last that speaks of an error, else the last."""
+    """Return the line in which a build or pip says what was wrong: the last that speaks of an error, else the last."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     telling = [line for line in errors if not any(phrase in line.lower() for phrase in _SAYS_NO_MORE)]

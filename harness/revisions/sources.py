@@ -50,7 +50,7 @@ class Revision:
 
 
 def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> Revision:
-    """What a word means: a known release, else a revision of `repo`, or of the repository that `config` names.
+    """Return what a word means: a known release, else a revision of `repo`, or of the repository that `config` names.
 
     Raises UsageError if it is neither.
     """
@@ -72,7 +72,7 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
 
 
 def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:
-    """All revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
+    """Return all revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
 
     With `paths`, of those between the ends only the ones that touch a file there.
     """
@@ -110,7 +110,10 @@ def _commit(commit: str, source: Source) -> Revision:
 
 
 def commits(config: Path, repo: Path | None = None) -> Source:
-    """The repository that an asv configuration names, or `repo` instead. Raises UsageError if it is not there."""
+    """Return the repository that an asv configuration names, or `repo` instead.
+
+    Raises UsageError if it is not there.
+    """
     if not config.exists():
         raise UsageError(f"there is no {config}", hint="pass --config FILE")
     said = repo.absolute() if repo else config.resolve().parent / str(configuration(config).repo)
@@ -121,7 +124,7 @@ def commits(config: Path, repo: Path | None = None) -> Source:
 
 
 def releases(cache: Path) -> Source:
-    """Every known release, made once for what is known of them."""
+    """Return every known release, made once for what is known of them."""
     requirements = _requirements()
     key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
 
@@ -145,7 +148,8 @@ def write_configuration(folder: Path, **settings: object) -> None:
 
 
 def _requirements() -> list[str]:
-    """What this harness needs beside TVM, as it is installed here, so that nothing but TVM differs between releases."""
+    """Return what this harness needs beside TVM, as it is installed here, so that nothing but TVM differs between
+    releases."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import Requirement
@@ -186,7 +190,10 @@ def commit(repo: Path, release: str) -> None:
 
 
 def configuration(config: Path) -> Any:
-    """What asv reads of its configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
+    """Return what asv reads of its configuration.
+
+    Raises SetupMissing without asv, UsageError for a file that is not one.
+    """
     try:
         from asv.config import Config
         from asv.util import UserError

@@ -49,7 +49,7 @@ ATTEMPTS = 3
 
 @functools.cache
 def snapshot(cache: Path) -> Path:
-    """A folder that, on an interpreter's path, makes this very harness importable there.
+    """Return a folder that, on an interpreter's path, makes this very harness importable there.
 
     Made once for its content, and looked at once in a process: all that it starts run the same.
     """
@@ -67,7 +67,7 @@ def snapshot(cache: Path) -> Path:
 
 
 def source_files(root: Path, names: Sequence[str]) -> list[Path]:
-    """The files of these names, and those in the folders of these names, but for what Python made of them."""
+    """Return the files of these names, and those in the folders of these names, but for what Python made of them."""
     files = (file for name in names for file in (root / name, *sorted((root / name).rglob("*"))))
     return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
 
@@ -81,7 +81,7 @@ def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
 
 
 def _describe(folder: Path) -> None:
-    """What `importlib.metadata` needs to know of it: records name the harness's version."""
+    """Write what `importlib.metadata` reads, because records name the harness's version."""
     about = folder / f"{HARNESS.replace('-', '_')}-{harness_version()}.dist-info"
     about.mkdir()
     text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
@@ -136,7 +136,7 @@ class CommandLine:
             return code, output.read(), heard.last
 
     def _report(self, line: str) -> None:
-        """What it says of itself, less its own clock and what it says each time."""
+        """Report its progress, without its own clock and repeated lines."""
         text = _CLOCK.sub("", line.strip()).removeprefix(STILL)
         if text and not text.startswith("opening "):
             self.say(f"{self.revision}: {text}")

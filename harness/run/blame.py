@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def first_misread(work: Work, builder: Builder) -> str:
-    """The operator, as `Resize 'shrink'`; empty if none is off by more than the network's outputs may be."""
+    """Return the operator, as `Resize 'shrink'`; empty if none is off by more than the network's outputs may be."""
     oracle = work.plan.oracle
     jobs = values_job(oracle), llvm_values_job(oracle)
     built = builder.build(jobs)
@@ -39,7 +39,7 @@ def first_misread(work: Work, builder: Builder) -> str:
 
 
 def _is_off(theirs: Array, right: Array, allowed: float) -> bool:
-    """Whether a tensor is off by more than any output may be."""
+    """Return whether a tensor is off by more than any output may be."""
     try:
         return not compare_answers([theirs], [right], allowed).right
     except ValueError:  # an infinity on purpose

@@ -46,7 +46,7 @@ def code_record(
     as_shipped: bool,
     run: str,
 ) -> Record:
-    """The record of one case: `codes` are what the compiler of this version made of it, one for each GPU.
+    """Return the record of one case: `codes` are what the compiler of this version made of it, one for each GPU.
 
     `refused` is what it said of a kernel of which it made none. `ok` says that every kernel was compiled; nothing is
     said of its answer.

@@ -37,7 +37,7 @@ class AnswerClaim(Protocol):
 
 
 def wrong_claim(claim: AnswerClaim) -> str:
-    """Why an answer cannot be right that is said to be; empty if it can."""
+    """Return why an answer cannot be right that is said to be; empty if it can."""
     if claim.outcome is not Outcome.OK or claim.max_abs_err is None or claim.tolerance is None:
         return ""
     if claim.max_abs_err <= claim.tolerance:  # false of NaN
@@ -46,7 +46,7 @@ def wrong_claim(claim: AnswerClaim) -> str:
 
 
 def wrong_times(name: str, times: Sequence[float], shortest_ms: float) -> str:
-    """Why these cannot be samples; empty if they can."""
+    """Return why these cannot be samples; empty if they can."""
     if len(times) > MOST_SAMPLES:
         return f"{name} has {len(times)} samples, and no run takes more than {MOST_SAMPLES}"
     odd = next((time for time in times if not shortest_ms <= time <= LONGEST_MS), None)

@@ -95,7 +95,7 @@ def compare_answers(
 
 
 def relative_tolerances(outputs: int, relative_tolerance: float, rounding: Sequence[float]) -> list[float]:
-    """The tolerance of each output: no less than what rounding does to it."""
+    """Return the tolerance of each output: no less than what rounding does to it."""
     return [max(relative_tolerance, each) for each in rounding or [0.0] * outputs]
 
 
@@ -140,7 +140,7 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
 
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:
-    """How far a number may be from the oracle's, in its own unit: 0 of integers."""
+    """Return how far a number may be from the oracle's, in its own unit: 0 of integers."""
     import numpy as np
 
     if not np.issubdtype(want.dtype, np.floating):
@@ -149,7 +149,7 @@ def tolerance_of(want: Array, relative_tolerance: float) -> float:
 
 
 def _resolution(want: Array) -> float:
-    """The distance of neighbouring numbers at an output's peak; 0 of integers."""
+    """Return the distance of neighbouring numbers at an output's peak; 0 of integers."""
     import numpy as np
 
     if not np.issubdtype(want.dtype, np.floating):
@@ -158,7 +158,7 @@ def _resolution(want: Array) -> float:
 
 
 def _share(accuracy: Accuracy) -> float:
-    """How much of the tolerance the error takes; of integers, which have none, everything or nothing."""
+    """Return how much of the tolerance the error takes; of integers, which have none, everything or nothing."""
     if accuracy.tolerance:
         return accuracy.max_abs_err / accuracy.tolerance
     return float("inf") if accuracy.max_abs_err else 0.0
@@ -194,7 +194,7 @@ USUAL_BOUNDS = (-1.0, 0.0, 1.0)
 def vacuous(
     oracle: Sequence[Array], other: Sequence[Array], relative_tolerance: float, rounding: Sequence[float] = ()
 ) -> list[str]:
-    """Why being right proves nothing, one line for each output of which that is so.
+    """Return why being right proves nothing, one line for each output of which that is so.
 
     `other` are the oracle's answers to other inputs, none if it had no answer. Raises ValueError if `oracle` is not
     finite.
@@ -229,7 +229,10 @@ def _reason(want: Array, elsewhere: Array | None, tolerance: float) -> str:
 
 
 def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
-    """The two bounds that every element sits at; None if there is something between, or if those are its values."""
+    """Return the two bounds that every element sits at.
+
+    None if there is something between, or if those are its values.
+    """
     import numpy as np
 
     low, high = float(want.min()), float(want.max())

@@ -36,12 +36,12 @@ class Decision:
 
 
 def decide(facts: Facts) -> Decision:
-    """What the facts mean: the first rule that speaks against the program, in this order; `ok` if none does."""
+    """Return what the facts mean: the first rule that speaks against the program, in this order; `ok` if none does."""
     return next((decision for rule in _RULES if (decision := rule(facts))), Decision())
 
 
 def _failure(facts: Facts) -> Decision | None:
-    """What a step or a probe raised."""
+    """Return what a step or a probe raised."""
     if (failure := facts.failure) is None:
         return None
     known = failure.outcome in Outcome._value2member_map_
@@ -51,7 +51,7 @@ def _failure(facts: Facts) -> Decision | None:
 
 
 def _schedules(facts: Facts) -> Decision | None:
-    """A build that was to have tuned schedules has none, or none that changed a kernel."""
+    """Return a build that was to have tuned schedules has none, or none that changed a kernel."""
     if not (schedules := facts.get(Schedules)) or not schedules.complaint:
         return None
     outcome = Outcome.INCONCLUSIVE if schedules.tried else Outcome.UNSUPPORTED
@@ -59,7 +59,8 @@ def _schedules(facts: Facts) -> Decision | None:
 
 
 def _accuracy(facts: Facts) -> Decision | None:
-    """The answer is not the oracle's. It is the importer's fault where LLVM behind it gives the same answer, and the
+    """Decide about an answer that is not the oracle's. It is the importer's fault where LLVM behind it gives the same
+    answer, and the
     model's where no answer in half precision could be right.
     """
     if not (accuracy := facts.get(Accuracy)) or accuracy.right:
@@ -80,13 +81,13 @@ def _labelled(facts: Facts) -> Decision | None:
 
 
 def _proof(facts: Facts) -> Decision | None:
-    """The run was to be tuned, and its own evidence does not say that it was."""
+    """Decide about a run that should be tuned and has no evidence that it was."""
     proof = facts.get(Proof)
     return Decision(Outcome.INCONCLUSIVE, proof.complaint) if proof and proof.complaint else None
 
 
 def _pace(facts: Facts) -> Decision | None:
-    """The device did not hold its pace while it was measured."""
+    """Decide about a device that did not hold its pace while it was measured."""
     latency = facts.get(Latency)
     if not latency or not latency.steadiness.throttled:
         return None

@@ -77,19 +77,19 @@ class IndexDatabase:
         self._kept_at: Path | None = None
 
     def open(self) -> sqlite3.Connection:
-        """A connection to an index of all lines that are there now: the kept one, or else one in memory."""
+        """Return a connection to an index of all lines that are there now: the kept one, or else one in memory."""
         if os.fstat(self._file.fileno()).st_size > SMALL_BYTES:
             with contextlib.suppress(OSError, sqlite3.Error):
                 return self._in_cache()
         return self._up_to_date(":memory:")
 
     def open_anew(self) -> sqlite3.Connection:
-        """The same in memory, after the kept one was found to be wrong: that one goes."""
+        """Return the same in memory, after the kept one was found to be wrong: that one goes."""
         self._discard()
         return self._up_to_date(":memory:")
 
     def _in_cache(self) -> sqlite3.Connection:
-        """The index in the cache. Raises OSError or sqlite3.Error if there can be none."""
+        """Return the index in the cache. Raises OSError or sqlite3.Error if there can be none."""
         file = self._path.resolve()
         folder = cache_root() / KIND / key_of({"file": str(file), "form": _form()})
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ class IndexDatabase:
         return db
 
     def _state(self, db: sqlite3.Connection, seen: os.stat_result) -> State | None:
-        """The state of an index of this very file; None if it is of another. Raises sqlite3.DatabaseError."""
+        """Return the state of an index of this very file; None if it is of another. Raises sqlite3.DatabaseError."""
         tables = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
         if not tables:
             return None
@@ -179,7 +179,7 @@ class IndexDatabase:
         db.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?)", state)
 
     def _with_progress(self, lines: Iterator[tuple[int, int, bytes]], size: int) -> Iterator[tuple[int, int, bytes]]:
-        """The same lines, and now and then a word of how far they have come."""
+        """Yield the same lines, and now and then a word of how far they have come."""
         due = time.monotonic() + SAY_EVERY_S
         for line in lines:
             if time.monotonic() > due:
@@ -190,12 +190,12 @@ class IndexDatabase:
 
 @functools.cache
 def _form() -> str:
-    """Changes with what counts as a record."""
+    """Return a text that changes with the schema of records."""
     return key_of(Record.model_json_schema())
 
 
 def _numbers(db: sqlite3.Connection) -> Callable[..., int]:
-    """What gives a series its number."""
+    """Return what gives a series its number."""
     places, where = ", ".join("?" * len(SERIES)), " AND ".join(f"{column} = ?" for column in columns(SERIES))
 
     @functools.lru_cache(1 << 14)

@@ -126,6 +126,6 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
 
 
 def _emulated(facts: Facts) -> bool:
-    """Whether the path's library was a model of itself."""
+    """Return whether the path's library was a model of itself."""
     proof = facts.get(Proof)
     return proof is not None and proof.emulated

@@ -97,12 +97,12 @@ _FINDINGS = (Owner.MODEL, Owner.COMPILER, Owner.PATH)
 
 
 def without_findings(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes that say nothing about a model, the compiler or a path: whether the rig worked."""
+    """Return the outcomes that say nothing about a model, the compiler or a path: whether the rig worked."""
     return [outcome for outcome in outcomes if outcome.owner not in _FINDINGS]
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
-    """The exit code of a run.
+    """Return the exit code of a run.
 
     A finding about a model, the compiler or a path is certain knowledge, so it comes before a failure of the rig; and a
     run in which nothing could be judged is never good.

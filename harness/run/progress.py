@@ -30,26 +30,27 @@ class Progress(Protocol):
     """Told what happens, as it happens. Called from several threads while building."""
 
     def say(self, text: str) -> None:
-        """A line for a person."""
+        """Print a line for people."""
 
     def pushing(self, sent_bytes: int, total_bytes: int) -> None:
-        """How much of a file has been sent to the device."""
+        """Show how much of a file the device has."""
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """A build is `queued`, then `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
+        """Show a build: `queued`, then `building` (`building: lower`), then `built`, `reused` or `failed` in
+        `seconds`."""
 
     def begin(self, cases: int) -> None:
         """Announce more cases."""
 
     def step(self, case_id: str, step: str) -> None:
-        """A case has come to a step, which is a `RunStep`, or begins with one."""
+        """Show that a case has reached a step, which is a `RunStep`, or begins with one."""
 
     def done(self, record: Record) -> None:
-        """A case has its outcome."""
+        """Show that a case has its outcome."""
 
 
 def on_device(case_id: str, device: str) -> str:
-    """What a case is called while several devices are at work."""
+    """Return what a case is called while several devices are at work."""
     return f"{case_id} on {device}"
 
 

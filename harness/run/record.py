@@ -219,7 +219,7 @@ class Record(BaseModel):
         return [] if self.quick else self.wall_ms
 
     def line(self) -> str:
-        """The record as one line of JSON, without the newline."""
+        """Return the record as one line of JSON, without the newline."""
         return self.model_dump_json(by_alias=True)
 
 
@@ -227,7 +227,10 @@ FIRST_MONDAY = date(1969, 12, 29).toordinal()
 
 
 def week_of(started_at: str) -> int:
-    """The week of a time in ISO 8601, counted from the one that 1970 begins in, each from Monday on; -1 for no time."""
+    """Return the week of a time in ISO 8601, counted from the one that 1970 begins in, each from Monday on.
+
+    -1 for no time.
+    """
     try:
         return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7
     except ValueError:
@@ -235,7 +238,7 @@ def week_of(started_at: str) -> int:
 
 
 def monday_of(week: int) -> str:
-    """The first day of a week, in ISO 8601."""
+    """Return the first day of a week, in ISO 8601."""
     return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
 
 
@@ -300,7 +303,7 @@ class RecordFile:
         return self.load_as(parse, begin)
 
     def of_run(self, run: str) -> list[Record]:
-        """The records of one run; the others are not parsed. Raises RigFailure, UsageError."""
+        """Return the records of one run; the others are not parsed. Raises RigFailure, UsageError."""
         mark = run.encode()
 
         def mine(line: bytes) -> Record:
@@ -311,7 +314,10 @@ class RecordFile:
         return [record for record in self.load_as(mine).records if record.run == run]
 
     def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
-        """The same of what `parse` makes of a line: less than a record is read the sooner. It raises NotARecord."""
+        """Return the same of what `parse` makes of a line: less than a record is read the sooner.
+
+        It raises NotARecord.
+        """
         self.require_file()
         if not self.path.exists():
             return Loaded([], [])
@@ -333,7 +339,10 @@ class NotARecord(ValueError):
 
 
 def line_parser(form: type[T]) -> Callable[[bytes], T]:
-    """What gives a line in a form, a model or a typed dictionary with some of a record's fields; raises NotARecord."""
+    """Return what gives a line in a form, a model or a typed dictionary with some of a record's fields.
+
+    Raises NotARecord.
+    """
     validate = TypeAdapter(form).validate_json
 
     def parse(line: bytes) -> T:
@@ -351,7 +360,7 @@ _record_of = line_parser(Record)
 
 
 def parse(line: bytes) -> Record:
-    """The record that a line is. Raises NotARecord, also for one that calls a wrong answer right."""
+    """Return the record that a line is. Raises NotARecord, also for one that calls a wrong answer right."""
     record = _record_of(line)
     if why := wrong_claim_in(record):
         raise NotARecord(why)
@@ -359,14 +368,14 @@ def parse(line: bytes) -> Record:
 
 
 def wrong_claim_in(record: Record) -> str:
-    """Why an answer cannot be right that the record says is; empty if it can."""
+    """Return why an answer cannot be right that the record says is; empty if it can."""
     if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
         return "`ok` with an answer that is not right"
     return wrong_claim(record)
 
 
 def contradiction_in(record: Record) -> str:
-    """What in a record cannot be, in a few words; empty of one that a run of ours may have written.
+    """Return what in a record cannot be, in a few words; empty of one that a run of ours may have written.
 
     Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
     still, and `harness.judge` names them.
@@ -379,7 +388,8 @@ def contradiction_in(record: Record) -> str:
 def lines_of(
     file: BinaryIO, begin: int = 0, number: int = 0, end: float = math.inf
 ) -> Iterator[tuple[int, int, bytes]]:
-    """The lines between two places in a file: the number of each, where it begins, and all of it with its newline.
+    """Yield the lines between two places in a file: the number of each, where it begins, and all of it with its
+    newline.
 
     `number` lines end before `begin`. Blank ones are counted and left out.
     """

@@ -89,14 +89,14 @@ class RecordIndex:
         return [case for (case,) in self._rows('SELECT DISTINCT "case" FROM series ORDER BY "case"')]
 
     def outcomes(self, device: str | None = None) -> list[Counted]:
-        """How many records there are of each phone, week and outcome; of one device by its name or serial.
+        """Return how many records there are of each phone, week and outcome; of one device by its name or serial.
 
         Taken from the index alone, without reading a record.
         """
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
     def every(self, wanted: Wanted) -> list[Record]:
-        """All records of the wanted cases."""
+        """Return all records of the wanted cases."""
 
         def read() -> list[Record]:
             self._db.create_function("wanted", 1, wanted)
@@ -105,12 +105,12 @@ class RecordIndex:
         return self._twice(read)
 
     def newest(self, wanted: Wanted, *, sustained: bool = False) -> Iterator[Record]:
-        """The last record of each series; that of a baseline which was run again only if there is no other."""
+        """Yield the last record of each series; that of a baseline which was run again only if there is no other."""
         for series in self._series(wanted, None, sustained):
             yield from self._ask(NEWEST, **series)
 
     def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
-        """All records of the build that a series ran last, series by series; of one device if it is named.
+        """Return all records of the build that a series ran last, series by series; of one device if it is named.
 
         With them comes the one that began last by its clock, should that be of another build: then it is not certain
         which build is the last (`harness.judge.sides`).
@@ -118,16 +118,16 @@ class RecordIndex:
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
 
     def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:
-        """The last records of each series, at most so many, the newest first."""
+        """Yield the last records of each series, at most so many, the newest first."""
         for series in self._series(wanted, None):
             yield from self._ask(RECENT, **series, most=most)
 
     def of_key(self, key: ResumeKey) -> list[Record]:
-        """All records with a resume key."""
+        """Return all records with a resume key."""
         return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None, standalone=False)
 
     def settled(self, key: ResumeKey) -> Record | None:
-        """The last record with a resume key that says something of its case; None if there is none."""
+        """Return the last record with a resume key that says something of its case; None if there is none."""
         of_key = {**key._asdict(), "device": None, "standalone": False}
         found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
         return found[0] if found else None
@@ -144,7 +144,7 @@ class RecordIndex:
         return self._twice(lambda: self._db.execute(question, about).fetchall())
 
     def _twice(self, read: Callable[[], T]) -> T:
-        """What is read, if need be by an index that was made just now."""
+        """Return what is read, if need be by an index that was made just now."""
         with self._reading():
             try:
                 return read()
@@ -157,7 +157,7 @@ class RecordIndex:
                 raise RigFailure(f"{self.path} was edited while it was read", hint="run the command again") from None
 
     def _record(self, at: int, *facts: Any) -> Record:
-        """The record that begins there. Raises _StaleLine unless these are its facts."""
+        """Return the record that begins there. Raises _StaleLine unless these are its facts."""
         self._file.seek(at)
         try:
             record = parse(self._file.readline(LONGEST_LINE_BYTES))
@@ -176,5 +176,5 @@ class RecordIndex:
 
 
 def _open_file(path: Path) -> BinaryIO:
-    """The file, or an empty one if there is none."""
+    """Return the file, or an empty one if there is none."""
     return path.open("rb") if path.exists() else tempfile.TemporaryFile()

@@ -84,7 +84,7 @@ class Recording:
 
     @classmethod
     def of(cls, plan: Plan, origin: Origin) -> Recording:
-        """The recording of a planned case."""
+        """Return the recording of a planned case."""
         recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
         recording.note(quick=plan.budget.quick, model_changes=plan.changes)
         if plan.budget.sustain_s:
@@ -134,7 +134,7 @@ class Recording:
         return fields
 
     def _device_words(self) -> str:
-        """What the device does have, for whoever wonders why a case is unsupported."""
+        """Return what the device does have, for whoever wonders why a case is unsupported."""
         identity = self._identity
         extensions = " ".join(identity.extensions)
         return f"driver: {identity.driver}; CLML: {identity.clml or 'none'}; extensions: {extensions}"
@@ -175,7 +175,7 @@ def _accuracy_fields(accuracy: Accuracy) -> Mapping[str, Any]:
 
 
 def _latency_fields(latency: Latency) -> Mapping[str, Any]:
-    """Samples of a device that did not keep its pace stand apart, where nothing compares them."""
+    """Return samples of a device that did not keep its pace stand apart, where nothing compares them."""
     around = {"steadiness": dict(latency.steadiness.facts)}
     if latency.steadiness.throttled:
         return {**around, "throttled_ms": latency.timing.wall_ms}

@@ -10,7 +10,7 @@ from harness.run.record import Record
 
 
 def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
-    """The command. Without `suite` it is for whoever stands in the folder of the suite file.
+    """Return the command. Without `suite` it is for whoever stands in the folder of the suite file.
 
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
@@ -20,7 +20,7 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
 
 
 def _label(record: Record) -> str:
-    """The device by its SoC if its name is its serial, which stays in the records."""
+    """Return the device by its SoC if its name is its serial, which stays in the records."""
     identity = record.identity
     if identity.kind != "phone":
         return record.device

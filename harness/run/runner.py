@@ -43,13 +43,14 @@ def run_suite(
 
 
 def missing(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan]:
-    """The plans that none of these records settles: what `--resume` still has to run."""
+    """Return the plans that none of these records settles: what `--resume` still has to run."""
     known = {record.case for record in settled}
     return [plan for plan in plans if plan.case.id not in known]
 
 
 def settled_by(plans: Sequence[Plan], origin: Origin, kept: RecordIndex) -> list[Record]:
-    """The latest kept record of each plan that running again would tell nothing new of, in the order of the plans.
+    """Return the latest kept record of each plan that running again would tell nothing new of, in the order of the
+    plans.
 
     It is of this build and identity, and says something of its case. A quick look settles nothing but another one.
     """

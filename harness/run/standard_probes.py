@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def standard_probes(work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
-    """What is asked of every case: what its answer is worth, labelled data, the proof of its toggles, and its times."""
+    """Return what is asked of every case: what its answer is worth, labelled data, the proof of its toggles, and its
+    times."""
     probes: list[Probe] = [VacuityProbe(work), *([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not run.timed:
         return probes

@@ -27,7 +27,7 @@ def require_support(artifact: Artifact, identity: Identity) -> None:
 
 
 def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
-    """What the device lacks, in a line each, and what to do."""
+    """Yield what the device lacks, in a line each, and what to do."""
     compiled, device = artifact.compiled, identity.gpu or identity.serial
     facts = compiled.facts
     half, double = facts.get("half_kernels", 0), facts.get("double_kernels", 0)

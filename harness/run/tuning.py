@@ -73,7 +73,7 @@ class Tuner(Protocol):
         """Give the blob to a loaded program that takes it itself."""
 
     def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
-        """What the session's process says of itself, after it ran with that blob, or untuned."""
+        """Return what the session's process says of itself, after it ran with that blob, or untuned."""
 
 
 class ProgramBinaries:
@@ -95,7 +95,8 @@ class ProgramBinaries:
         program.use_binaries(blob.read_bytes(), timeout_s=timeout_s)
 
     def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
-        """How many programs were made from binary and from source, which the probe counts where TVM's runtime asks."""
+        """Return how many programs were made from binary and from source, which the probe counts where TVM's runtime
+        asks."""
         facts: dict[str, Any] = dict(session.program_counts(timeout_s=timeout_s))
         if slowed := set(_SLOWED.findall(session.log())):
             facts[SLOWED] = len(slowed)
@@ -122,7 +123,7 @@ class ClmlCache:
         return blob
 
     def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
-        """Path of the file on the device, under the hash of its content."""
+        """Return path of the file on the device, under the hash of its content."""
         tuning_symbols(blob.read_bytes())
         return {CACHE_VARIABLE: device.push(blob, sha256_of(blob), timeout_s=timeout_s).path}
 
@@ -170,18 +171,18 @@ TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBi
 
 
 def tuning_symbols(blob: bytes) -> list[str]:
-    """The symbols that a CLML tuning file has records of, in order. Raises RigFailure for what is none."""
+    """Return the symbols that a CLML tuning file has records of, in order. Raises RigFailure for what is none."""
     return [symbol for symbol, _ in _tuning_records(blob)]
 
 
 def _empty(blob: bytes) -> set[str]:
-    """The symbols whose record, of several the first, has no content."""
+    """Return the symbols whose record, of several the first, has no content."""
     first = dict(reversed(_tuning_records(blob)))
     return {symbol for symbol, size_bytes in first.items() if not size_bytes}
 
 
 def _tuning_records(blob: bytes) -> list[tuple[str, int]]:
-    """The records of a CLML tuning file: symbol, and bytes of content.
+    """Return the records of a CLML tuning file: symbol, and bytes of content.
 
     Format: u64 magic, u64 0, u64 length and symbol, u64 length and content, little-endian, repeated. Raises RigFailure
     for anything else: TVM's runtime would stop reading there without a word.
@@ -232,7 +233,7 @@ class CacheUse:
             self.tuner.use(program, self.blob, self.timeout_s)
 
     def proof(self, session: Session) -> Proof:
-        """What the session says of itself, after it ran."""
+        """Return what the session says of itself, after it ran."""
         return self.tuner.proof(session, self.blob, self.timeout_s)
 
 
@@ -268,7 +269,8 @@ class TuningStore:
         timeout_s: float,
         tuning: Callable[[], object] = bool,
     ) -> Path:
-        """The blob of this artifact on this device, made by a session that `tuning` hears of if there is none."""
+        """Return the blob of this artifact on this device, made by a session that `tuning` hears of if there is
+        none."""
 
         def tune() -> bytes:
             tuning()
@@ -277,7 +279,7 @@ class TuningStore:
         return self.find_or_make(path, artifact, device, tune)
 
     def find_or_make(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
-        """What is kept of this kind for an artifact on this device, made if there is none.
+        """Return what is kept of this kind for an artifact on this device, made if there is none.
 
         Raises RigFailure if it is larger than `LARGEST_BLOB_BYTES`, and what `make` raises.
         """

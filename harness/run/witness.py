@@ -42,7 +42,10 @@ class WitnessReport:
 
 
 def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessReport | None:
-    """What the witness says of a judged answer; None if it was not asked, has no answer, or was the judge itself."""
+    """Return what the witness says of a judged answer.
+
+    None if it was not asked, has no answer, or was the judge itself.
+    """
     answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
     if not answer or not accuracy or not job or work.unchecked:
         return None

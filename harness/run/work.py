@@ -103,7 +103,7 @@ def open_work(plan: Plan, built: Built) -> Work:
 
 
 def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float) -> Truth:
-    """What an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
+    """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
     inputs, expected = load_arrays(answers / INPUTS), load_arrays(answers / OUTPUTS)
     return Truth(inputs, expected, relative_tolerance, load_rounding(answers, rounding_factor))
 
@@ -117,7 +117,7 @@ def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
 
 
 def half_range(plan: Plan, built: Built) -> str:
-    """Why no answer in half precision could be right; empty if one could, or if it is not known."""
+    """Return why no answer in half precision could be right; empty if one could, or if it is not known."""
     measured = built.get(plan.range.key) if plan.range else None
     return beyond_half(measured.folder / RANGE) if isinstance(measured, Answers) else ""
 
@@ -126,7 +126,7 @@ _KERNEL = re.compile(r"_kernel(_\d+)?$")
 
 
 def schedules_of(work: Work, tvm: str) -> Schedules:
-    """What a plan's tuned schedules changed against the build with TVM's own, both made by the release `tvm`."""
+    """Return what a plan's tuned schedules changed against the build with TVM's own, both made by the release `tvm`."""
     plan = work.plan
     assert plan.default_schedules
     default = work.built[plan.default_schedules.key]
@@ -135,7 +135,8 @@ def schedules_of(work: Work, tvm: str) -> Schedules:
 
 
 def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:
-    """What a record says of a build's schedules: which functions took one, whose kernels differ, and which did not."""
+    """Return what a record says of a build's schedules: which functions took one, whose kernels differ, and which
+    did not."""
     told = artifact.compiled.schedules or {}
     mine, theirs = _definitions(artifact), _definitions(untuned) if isinstance(untuned, Artifact) else {}
     changed = [name for name in told.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
@@ -143,7 +144,7 @@ def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[st
 
 
 def schedule_complaint(facts: Mapping[str, Any], untuned: object, tvm: str) -> str:
-    """Why a build with the release `tvm` does not count as one with tuned schedules; empty if it does."""
+    """Return why a build with the release `tvm` does not count as one with tuned schedules; empty if it does."""
     complaint = _complaint(facts, untuned)
     ported = f" (found with TVM {facts['ported_from']}, built with {tvm})" if facts.get("ported_from") else ""
     return f"{complaint}{ported}" if complaint else ""
@@ -173,7 +174,7 @@ def schedule_summary(facts: Mapping[str, Any]) -> str:
 
 
 def _definitions(artifact: Artifact) -> dict[str, set[str]]:
-    """The kernels of each function, by what they do."""
+    """Return the kernels of each function, by what they do."""
     file = artifact.loadable.library.parent / KERNELS
     found: dict[str, set[str]] = {}
     if file.exists():
@@ -183,7 +184,8 @@ def _definitions(artifact: Artifact) -> dict[str, set[str]]:
 
 
 def beyond_half(file: Path) -> str:
-    """Why no answer in half precision can be right: one line if the numbers in a range file leave float16's range."""
+    """Return why no answer in half precision can be right: one line if the numbers in a range file leave float16's
+    range."""
     numbers = json.loads(file.read_text(encoding="utf-8"))
     if numbers["largest"] <= LARGEST_HALF:
         return ""

@@ -37,7 +37,7 @@ class RecordedSchedules:
     """Records by task."""
 
     def schedule(self, name: str, function: Any) -> Any:
-        """The function that the network calls so, with its schedule; None if there is none for it.
+        """Return the function that the network calls so, with its schedule; None if there is none for it.
 
         Raises what TVM raises for a schedule that does not fit.
         """
@@ -94,7 +94,7 @@ class ScheduleApplier:
 
 
 def apply_trace(function: Any, trace: Trace) -> Any:
-    """The function with the schedule of a checked trace, and the mark that keeps other schedules away from it.
+    """Return the function with the schedule of a checked trace, and the mark that keeps other schedules away from it.
 
     Raises what TVM raises for a trace that does not fit.
     """
@@ -115,7 +115,7 @@ Place = tuple[str, tuple[str, ...]]
 
 
 def place_of(name: str, shapes: Sequence[str]) -> Place:
-    """What a function does on what: its name without the numbers that tell it from its like, and its parameters.
+    """Return what a function does on what: its name without the numbers that tell it from its like, and its parameters.
 
     `fused_conv2d3_add2_relu2` is `fused_conv2d_add_relu`, like every other convolution with bias and ReLU.
     """
@@ -123,7 +123,7 @@ def place_of(name: str, shapes: Sequence[str]) -> Place:
 
 
 def decisions_of(trace: Trace) -> list[Decision]:
-    """What a schedule's trace decides, in its order."""
+    """Return what a schedule's trace decides, in its order."""
     instructions, decided = trace
     end = next((at for at, one in enumerate(instructions) if one[0] == _FINISH), len(instructions))
     return [decision for at, decision in sorted(decided, key=_place) if at < end and instructions[at][0][:6] == DRAWING]
@@ -141,7 +141,7 @@ class PortableSchedules:
         self._target = target
 
     def schedule(self, name: str, function: Any) -> Any:
-        """The function that the network calls so, with what its record decided; None if there is no record.
+        """Return the function that the network calls so, with what its record decided; None if there is no record.
 
         Raises LookupError if it fits no schedule of this release's.
         """

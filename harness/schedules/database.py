@@ -41,7 +41,7 @@ class Limits(BaseModel):
 
     @classmethod
     def of(cls, identity: Identity) -> Limits:
-        """The limits of a device."""
+        """Return the limits of a device."""
         return cls(**{name: getattr(identity, name) for name in cls.model_fields})
 
 
@@ -105,7 +105,7 @@ class Schedules:
     """Hash of the file's content; empty if it was not read from a file."""
 
     def of(self, path: str) -> Mapping[str, Schedule]:
-        """Records for a path, by task."""
+        """Return records for a path, by task."""
         return {record.task: record for record in self.records if record.path == path}
 
     @property
@@ -124,7 +124,7 @@ class Schedules:
             raise disk_full(error, file.parent) or UsageError(why, hint="choose another file with --out") from error
 
     def with_records(self, records: Sequence[Schedule]) -> Schedules:
-        """The same with other records in place of those of the same tasks."""
+        """Return the same with other records in place of those of the same tasks."""
         kept = {record.key: record for record in (*self.records, *records)}
         return Schedules(self.origin, tuple(kept.values()))
 
@@ -135,7 +135,10 @@ def read(file: Path) -> Schedules:
 
 
 def read_as(file: Path, sha256: str) -> Schedules:
-    """The same, if the file is the one that was meant: what a build reads is what its key says. Raises UsageError."""
+    """Return the same, if the file is the one that was meant: what a build reads is what its key says.
+
+    Raises UsageError.
+    """
     found = read(file)
     if found.sha256 != sha256:
         raise UsageError(f"{file} was changed while this ran", hint="run again")
@@ -192,7 +195,7 @@ def require_release(file: Path, schedules: Schedules, tvm: str) -> None:
 
 
 def origin_on(identity: Identity, tvm: str) -> Origin:
-    """What a file says that is begun on a device."""
+    """Return what a file says that is begun on a device."""
     threads = ThreadLimits.of(identity)
     return Origin(
         tvm=tvm,

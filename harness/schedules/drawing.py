@@ -43,7 +43,7 @@ class ThreadLimits:
 
     @classmethod
     def of(cls, identity: Identity) -> ThreadLimits:
-        """The limits of a device, and no more than any GPU has: OpenCL on CPUs reports thousands of items."""
+        """Return the limits of a device, and no more than any GPU has: OpenCL on CPUs reports thousands of items."""
         items, local_bytes = identity.work_group_items, identity.local_memory_bytes
         return cls(min(items, MOST_ITEMS) or cls.items, min(local_bytes, MOST_LOCAL_BYTES) or cls.local_bytes)
 
@@ -65,7 +65,7 @@ class Open:
     """What one is chosen of."""
 
     def fits(self, decision: Any) -> bool:
-        """Whether a decision is one of this."""
+        """Return whether a decision is one of this."""
         if self.kind == TILE:
             parts = decision if isinstance(decision, list) else []
             return len(parts) == self.parts and math.prod(parts) == self.extent and min(parts) > 0
@@ -112,7 +112,8 @@ def _primes(number: int) -> Iterator[int]:
 
 
 def _is_within(opens: Sequence[Open], drawn: Sequence[Decision | None], wanted: int, limits: ThreadLimits) -> bool:
-    """Whether groups have as many work-items as are wanted and may be, and these no more to do than they can hold."""
+    """Return whether groups have as many work-items as are wanted and may be, and these no more to do than they can
+    hold."""
     tiles = [parts for parts in drawn if isinstance(parts, list) and len(parts) == LEVELS]
     if not tiles:
         return True

@@ -28,14 +28,14 @@ neighbours belong to the next trials, which would otherwise try the same again."
 
 
 def space_of(function: Any, target: Any, limits: ThreadLimits) -> Rules | TexelConv | None:
-    """The space of a task: all schedules that it may take; None for one that keeps TVM's default schedule."""
+    """Return the space of a task: all schedules that it may take; None for one that keeps TVM's default schedule."""
     if is_texel_conv(function):
         return TexelConv(function, target, limits)
     return None if writes_texture(function) else Rules(function, target, limits)
 
 
 def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
-    """The schedule of a trial; None if no device could run those of its seed. Raises what TVM raises."""
+    """Return the schedule of a trial; None if no device could run those of its seed. Raises what TVM raises."""
     draws = (space.sample(seed + attempt * SEED_STEP) for attempt in range(ATTEMPTS))
     return next((schedule for schedule in draws if schedule is not None), None)
 
@@ -67,7 +67,7 @@ class Rules:
         return None if drawn is None else self._make(design, drawn, seed)
 
     def with_decisions(self, decisions: Sequence[Decision]) -> Any:
-        """The design that these decisions fit, with them."""
+        """Return the design that these decisions fit, with them."""
         for design in self._designs:
             if design.fits(decisions) and (made := self._make(design, decisions, 0)) is not None:
                 return made
@@ -92,18 +92,18 @@ class _Design:
 
     @classmethod
     def of(cls, trace: Any) -> _Design:
-        """What a design of TVM's leaves open, by what TVM drew itself."""
+        """Return what a design of TVM's leaves open, by what TVM drew itself."""
         decisions = trace.decisions
         return cls(trace, tuple(_open(one, decisions[one]) for one in trace.insts if one in decisions))
 
     def fits(self, decisions: Sequence[Any]) -> bool:
-        """Whether these are decisions of this design."""
+        """Return whether these are decisions of this design."""
         return len(decisions) == len(self.opens) and all(
             one.fits(decision) for one, decision in zip(self.opens, decisions, strict=True)
         )
 
     def with_decisions(self, decisions: Sequence[Decision | None]) -> Mapping[Any, Any]:
-        """The decisions in the form of TVM's trace, without those that TVM makes."""
+        """Return the decisions in the form of TVM's trace, without those that TVM makes."""
         drawing = (one for one in self.trace.insts if one in self.trace.decisions)
         return {one: decision for one, decision in zip(drawing, decisions, strict=True) if decision is not None}
 
@@ -118,7 +118,7 @@ def _open(instruction: Any, decision: Any) -> Open:
 
 
 def _limit_target(target: Any, limits: ThreadLimits) -> Any:
-    """The target with the limits of a device, which only the search obeys: no kernel is built for it."""
+    """Return the target with the limits of a device, which only the search obeys: no kernel is built for it."""
     from tvm.target import Target
 
     items = {"max_threads_per_block": limits.items, "max_num_threads": limits.items}
@@ -142,7 +142,7 @@ class TexelConv:
         return self._make(self._choices[seed % len(self._choices)])
 
     def with_decisions(self, decisions: Sequence[Decision]) -> Any:
-        """The choice of these numbers, each of its list in `SIZES`."""
+        """Return the choice of these numbers, each of its list in `SIZES`."""
         return self._make(tuple(decisions)) if tuple(decisions) in self._choices else None
 
     @cached_property
@@ -238,7 +238,7 @@ def _conv(schedule: Any, blocks: Sequence[Any]) -> Any:
 
 
 def is_texel_conv(function: Any) -> bool:
-    """Whether a function is a convolution of channels in fours, by the name that TVM's legalisation gives it."""
+    """Return whether a function is a convolution of channels in fours, by the name that TVM's legalisation gives it."""
     from tvm import s_tir
 
     if "conv2d_NCHWc" not in function.script():

@@ -49,12 +49,12 @@ class FromSchedules:
 
 
 def task_of(function: Any) -> str:
-    """What tells a function from every other: 16 hexadecimal digits of TVM's structural hash, names left out."""
+    """Return what tells a function from every other: 16 hexadecimal digits of TVM's structural hash, names left out."""
     return f"{structural_hash(without_attributes(function, _IRRELEVANT)) & (2**64 - 1):016x}"
 
 
 def unscheduled_functions(mod: Any) -> dict[str, Any]:
-    """The functions of a module that have no schedule yet, by name."""
+    """Return the functions of a module that have no schedule yet, by name."""
     from tvm import tirx
 
     functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
@@ -62,7 +62,7 @@ def unscheduled_functions(mod: Any) -> dict[str, Any]:
 
 
 def is_scheduled(function: Any) -> bool:
-    """Whether TVM's default schedules will leave it alone."""
+    """Return whether TVM's default schedules will leave it alone."""
     attributes = dict(function.attrs or {})
     return any(int(attributes.get(mark, 0)) for mark in MARKS)
 
@@ -83,7 +83,7 @@ def shapes_of(function: Any) -> list[str]:
 
 
 def module_of(function: Any) -> Any:
-    """A module of a copy of this function, called `main`, as traces call it.
+    """Return a module of a copy of this function, called `main`, as traces call it.
 
     TVM's schedules edit what they are given in place, a function that others hold as well.
     """
@@ -93,7 +93,7 @@ def module_of(function: Any) -> Any:
 
 
 def mark_scheduled(made: Any, function: Any) -> Any:
-    """A function that was scheduled in a module of its own, as it stands in the network again."""
+    """Return a function that was scheduled in a module of its own, as it stands in the network again."""
     if not (function.attrs and "global_symbol" in function.attrs):
         made = made.without_attr("global_symbol")
     for mark in MARKS:

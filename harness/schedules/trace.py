@@ -40,7 +40,7 @@ class BadTrace(ValueError):
 
 
 def check(trace: object) -> Trace:
-    """The trace, if it is one that TVM may read: `[instructions, decisions]`. Raises BadTrace."""
+    """Return the trace, if it is one that TVM may read: `[instructions, decisions]`. Raises BadTrace."""
     if not isinstance(trace, list) or len(trace) != 2 or not all(isinstance(part, list) for part in trace):
         raise BadTrace("it is not a list of instructions and a list of decisions")
     instructions, decisions = trace
@@ -55,7 +55,7 @@ def check(trace: object) -> Trace:
 
 
 def _require_known(instruction: Any) -> None:
-    """An instruction reads `[kind, inputs, attributes, outputs]`."""
+    """Check an instruction: `[kind, inputs, attributes, outputs]`."""
     if not (isinstance(instruction, list) and len(instruction) == 4 and isinstance(instruction[0], str)):
         raise BadTrace("an instruction is not a kind, inputs, attributes and outputs")
     kind, *parts = instruction
@@ -74,7 +74,7 @@ def _require_known(instruction: Any) -> None:
 
 
 def _require_decision(decision: Any, instructions: int) -> None:
-    """A decision reads `[number of the instruction, what was decided]`."""
+    """Check a decision: `[number of the instruction, what was decided]`."""
     if not (isinstance(decision, list) and len(decision) == 2 and type(decision[0]) is int):
         raise BadTrace("a decision is not the number of an instruction and what was decided")
     if not 0 <= decision[0] < instructions:

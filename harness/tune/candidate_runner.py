@@ -101,7 +101,7 @@ class CandidateRunner:
         return timed
 
     def load(self, artifact: Artifact, truth: Truth) -> tuple[Program, float]:
-        """A task that is right, loaded and warm, and its error. Raises as `time` does."""
+        """Return a task that is right, loaded and warm, and its error. Raises as `time` does."""
         facts = Facts()
         program = self._measure(artifact, truth, (), facts)
         accuracy = facts.get(Accuracy)
@@ -125,12 +125,12 @@ class CandidateRunner:
 
 
 def repeats(ms: float) -> int:
-    """How many inferences of so many ms are timed."""
+    """Return how many inferences of so many ms are timed."""
     return max(1, min(REPEAT, int(TIMED_MS / max(ms, 1e-3))))
 
 
 def kernels_ms(program: Program, repeat: int) -> float:
-    """The time of the task's own kernels in one call, without the copies beside it: the median of so many.
+    """Return the time of the task's own kernels in one call, without the copies beside it: the median of so many.
 
     Raises ProgramFailure, which costs this candidate alone, if the probe saw none of its launches.
     """

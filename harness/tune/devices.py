@@ -50,7 +50,7 @@ class Devices:
     """Devices of one identity that share the trials of a search, each with a worker."""
 
     def __init__(self, pool: WorkerPool, say: Say) -> None:
-        """Waits for the devices. Raises UsageError if they differ, and the failure of the last if none can be had."""
+        """Wait for the devices. Raises UsageError if they differ, and the failure of the last if none can be had."""
         self.pool = pool
         self._say = say
         while pool.opening:
@@ -110,7 +110,7 @@ class Devices:
         return _SharedSearch(self, limits, dispatcher).run()
 
     def take_back(self, name: str) -> bool:
-        """Whether a device that was lost, and is open again, may search with the others."""
+        """Return whether a device that was lost, and is open again, may search with the others."""
         try:
             self._require_alike(name)
         except UsageError as error:
@@ -187,7 +187,7 @@ class _SharedSearch:
                 self._begin(name)
 
     def _lose(self, name: str, failure: Failure) -> None:
-        """A device ends in the middle of the search: the trial that it was at is a failed one, the others go on."""
+        """Drop a device in the middle of the search: its trial counts as failed, the other devices go on."""
         self._reopen_at[name] = time.monotonic() + BACK_AFTER_S
         self._searching.discard(name)
         if name in self._waiting:

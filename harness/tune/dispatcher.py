@@ -30,7 +30,7 @@ class SearchBudget:
     minutes: float = 10.0
 
     def left(self, tried: int, began: float) -> int:
-        """How many more candidates may come, of those tried since the monotonic time `began`."""
+        """Return how many more candidates may come, of those tried since the monotonic time `began`."""
         if self.trials is not None:
             return max(0, self.trials - tried)
         return ANY if time.monotonic() - began < 60 * self.minutes else 0
@@ -48,7 +48,7 @@ class Ready:
     """Best time of its task so far."""
 
     def trial(self, outcome: str, message: str, device: str) -> Trial:
-        """What it came to if it was not right."""
+        """Return what it came to if it was not right."""
         return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
 
 
@@ -95,7 +95,7 @@ class Dispatcher:
         return not self._builds or self._free <= 0
 
     def next(self) -> Ready | None:
-        """A candidate for a device, which has it until `keep`; None if none is built at the moment."""
+        """Return a candidate for a device, which has it until `keep`; None if none is built at the moment."""
         built = None if self.over else next((one for one, build in self._builds.items() if build.done()), None)
         if built is None:
             return None

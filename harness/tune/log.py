@@ -49,7 +49,7 @@ class TrialLog:
             os.close(file)
 
     def read(self) -> Iterator[Trial]:
-        """All trials so far. A line that was torn by a kill is left out: it is tried again."""
+        """Yield all trials so far. A line that was torn by a kill is left out: it is tried again."""
         file = self._folder / FILE
         if not file.exists():
             return

@@ -96,7 +96,7 @@ class Standing:
         return self.task.cost_ms / self.gain
 
     def next_seed(self, pending: Set[int]) -> int:
-        """The lowest seed that is neither tried nor pending. Each seed is a schedule drawn at random."""
+        """Return the lowest seed that is neither tried nor pending. Each seed is a schedule drawn at random."""
         return next(seed for seed in count() if seed not in self.trials and seed not in pending)
 
 
@@ -119,7 +119,7 @@ class Search:
         return sum(len(standing.trials) for standing in self.standings.values())
 
     def next(self, number: int, begun: Iterable[tuple[Task, int]] = ()) -> list[tuple[Task, int]]:
-        """The next candidates after those that are `begun`, as task and seed."""
+        """Return the next candidates after those that are `begun`, as task and seed."""
         pending: dict[str, set[int]] = {key: set() for key in self.standings}
         for task, seed in begun:
             pending[task.task].add(seed)
@@ -133,7 +133,7 @@ class Search:
         return chosen
 
     def inference_ms(self, kernels_ms: float) -> float:
-        """What an inference would take with the best of each task, if the untuned one takes `kernels_ms`."""
+        """Return what an inference would take with the best of each task, if the untuned one takes `kernels_ms`."""
         saved = sum(standing.task.cost_ms - standing.cost_ms for standing in self.standings.values())
         return kernels_ms - saved
 
@@ -143,7 +143,7 @@ def _priority(standing: Standing, pending: set[int]) -> float:
 
 
 def commonest_reason(trials: Sequence[Trial]) -> str:
-    """Why most of the trials that were not right were not, for people; empty if all were."""
+    """Return why most of the trials that were not right were not, for people; empty if all were."""
     reasons = [trial.message or trial.outcome for trial in trials if not trial.right]
     if not reasons:
         return ""

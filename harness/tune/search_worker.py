@@ -89,7 +89,7 @@ class SearchWorker:
             return TimeUse(self._tried, time.monotonic() - began, runner.busy_s, self._waited_s)
 
     def _fetch_next(self) -> bool:
-        """Whether there is a candidate for the device; waits for one."""
+        """Return whether there is a candidate for the device; waits for one."""
         if self._now is None:
             began = time.monotonic()
             self._channel.send(CandidateRequest())
@@ -146,7 +146,7 @@ class SearchWorker:
 
 
 def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
-    """What a candidate comes to. Raises what is neither its fault nor the compiler's."""
+    """Return what a candidate comes to. Raises what is neither its fault nor the compiler's."""
     try:
         if isinstance(ready.built, Failure):
             raise ready.built
@@ -187,7 +187,7 @@ def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say
 
 
 def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:
-    """The tasks that a schedule can be looked for, with what each costs; the dearest first."""
+    """Return the tasks that a schedule can be looked for, with what each costs; the dearest first."""
     costs = {operator.function: operator.ms for operator in operators}
     found = [
         Task(str(one["task"]), str(one["name"]), int(str(one["calls"])), tuple(map(str, one["shapes"])), cost)  # type: ignore[call-overload]

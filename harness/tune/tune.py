@@ -85,7 +85,7 @@ def _plain(winner: Winner) -> dict[str, Any]:
 
 
 def open_schedules(out: Path, identity: Identity) -> Schedules:
-    """The file of schedules to add to, or a new one.
+    """Return the file of schedules to add to, or a new one.
 
     Raises UsageError for one of another release or for other devices: a file has one origin.
     """
@@ -150,7 +150,7 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
 
 
 def _profile(plan: Plan, bench: Bench) -> list[Operator]:
-    """The operators of the untuned network. Raises what building and running it raise."""
+    """Return the operators of the untuned network. Raises what building and running it raise."""
     work = open_work(plan, bench.builder.build([plan.compile, plan.oracle]))
     act = partial(profile_network, plan, work.artifact, work.truth)
     return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)

@@ -54,7 +54,7 @@ class Winner:
 
 
 def confirm_best(path: str, search: Search, workshop: Workshop, devices: Devices) -> list[Winner]:
-    """What is kept of a search, task by task: all of it is measured on one device.
+    """Return what is kept of a search, task by task: all of it is measured on one device.
 
     Raises what is neither a candidate's fault nor the compiler's.
     """
@@ -88,7 +88,10 @@ def _measure_session(contest: Contest, runner: CandidateRunner) -> Times:
 
 
 def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
-    """What a task is measured again with, or why it is not. All come out of the store, as they were built before."""
+    """Return what a task is measured again with, or why it is not.
+
+    All come out of the store, as they were built before.
+    """
     if why_not := _why_not_worth(standing):
         return why_not
     task = standing.task
@@ -102,7 +105,7 @@ def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
 
 
 def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
-    """What is kept of a task: the candidate that gained most, if it is worth it."""
+    """Return what is kept of a task: the candidate that gained most, if it is worth it."""
     if isinstance(contest, str):
         return Winner(standing, why_not=contest)
     if isinstance(times, str):
@@ -135,7 +138,7 @@ def _why_not_worth(standing: Standing) -> str:
 
 
 def _measure_in_turns(programs: Sequence[Program], counts: Sequence[int]) -> list[float]:
-    """The time of each in ms: the median of what it took in its turns."""
+    """Return the time of each in ms: the median of what it took in its turns."""
     times: list[list[float]] = [[] for _ in programs]
     for turn in range(TURNS):
         order = range(len(programs)) if turn % 2 == 0 else range(len(programs) - 1, -1, -1)
@@ -145,5 +148,5 @@ def _measure_in_turns(programs: Sequence[Program], counts: Sequence[int]) -> lis
 
 
 def schedules_of(winners: Sequence[Winner]) -> list[Schedule]:
-    """The schedules that are kept."""
+    """Return the schedules that are kept."""
     return [winner.schedule for winner in winners if winner.schedule]

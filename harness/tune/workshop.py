@@ -58,7 +58,7 @@ class Workshop:
         self._stack.close()
 
     def tasks(self) -> list[dict[str, Any]]:
-        """The tasks of the network, as the build tells them. Raises the failure of the build."""
+        """Return the tasks of the network, as the build tells them. Raises the failure of the build."""
         found = self._builder.build([self._tasks])[self._tasks.key]
         if isinstance(found, Failure):
             raise found
@@ -67,7 +67,8 @@ class Workshop:
         return list(load_tasks(found.folder))
 
     def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
-        """What was tried for these tasks holds as long as this is the same, whatever else of the harness changes."""
+        """Return what was tried for these tasks holds as long as this is the same, whatever else of the harness
+        changes."""
         request = self._tasks.payload["request"]
         facts = {name: request[name] for name in ("path", "quirks", "host_triple")}
         allowed = [self._plan.relative_tolerance, self._plan.rounding_factor]
@@ -84,7 +85,7 @@ class Workshop:
         )
 
     def truth(self, task: Task) -> Truth | Failure:
-        """What a task is run on, and LLVM's answer; or why there is none."""
+        """Return what a task is run on, and LLVM's answer; or why there is none."""
         if task.task not in self._truths:
             self._truths[task.task] = self._read(self._answer(task).result())
         return self._truths[task.task]
@@ -108,11 +109,11 @@ class Workshop:
         return self._candidates.begin(candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
 
     def build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
-        """The library of each candidate, or why there is none, in their order."""
+        """Return the library of each candidate, or why there is none, in their order."""
         return [future.result() for future in list(map(self.begin, candidates))]
 
 
 def trace_of(artifact: Artifact) -> list[Any]:
-    """The schedule that a candidate has."""
+    """Return the schedule that a candidate has."""
     trace: list[Any] = json.loads((artifact.loadable.library.parent / TRACE).read_text(encoding="utf-8"))
     return trace

@@ -18,6 +18,7 @@ from waiting import FENCE_S
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Device
 from device_runner.registry import open_device
+from device_runner.transport.adb_transport import AdbTransport
 
 pytestmark = [
     pytest.mark.device,
@@ -78,6 +79,7 @@ def session(name: str, cache: Path) -> Iterator[tuple[Device, list[int]]]:
 def test_no_server_of_the_virtual_device_answers_another_user(sidecar_cache: Path) -> None:
     with session("virtual", sidecar_cache) as (device, ports):
         assert isinstance(device, AdbDevice)
+        assert isinstance(device.transport, AdbTransport)
         server = device.transport.server
         assert isinstance(server, Path)
         assert ports, "its daemon listens"

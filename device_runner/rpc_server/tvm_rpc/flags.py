@@ -45,21 +45,24 @@ class Flags:
     """Has no effect, as in TVM's server."""
 
     def lines(self) -> list[str]:
-        """The lines that the server begins its log with."""
+        """Return the lines that the server begins its log with."""
         values = {**vars(self), "work_dir": self.work_dir or ""}
         texts = {name: "" if value is None else str(value) for name, value in values.items()}
         return [f"{name:<11} = {text}" for name, text in texts.items()]
 
 
 def parse(arguments: Sequence[str]) -> Flags:
-    """The flags of a command line. Raises WrongFlag."""
+    """Return the flags of a command line. Raises WrongFlag."""
     given = {name: _value(arguments, f"--{name.replace('_', '-')}=") for name in _READERS}
     read = {name: _READERS[name](text) for name, text in given.items() if text}
     return Flags(**read, silent=any(argument.startswith("--silent") for argument in arguments))
 
 
 def with_secret_key(given: Flags) -> Flags:
-    """The flags with the key that the environment has, if it has one; what this process starts does not get it."""
+    """Return the flags with the key that the environment has, if it has one.
+
+    What this process starts does not get it.
+    """
     return replace(given, key=os.environ.pop(KEY_VARIABLE, given.key))
 
 

@@ -76,7 +76,7 @@ def _warn(text: str) -> None:
 
 
 def _bind(first: int, end: int, behaviour: Behaviour) -> socket.socket | None:
-    """The first free port before `end`; None if there is none.
+    """Return the first free port before `end`; None if there is none.
 
     TVM's server then goes on all the same, at a port of the kernel's choice that nobody knows, and on every address;
     ours on this host's own.
@@ -135,7 +135,7 @@ def _serve(connection: socket.socket, address: str, folder: Path, timeout_s: int
 
 
 def _work(connection: socket.socket, address: str, folder: Path, session: SessionBehaviour) -> NoReturn:
-    """The worker's life. Its exit code is 0 whatever comes to pass in the session, as that of TVM's."""
+    """Live as the worker. Its exit code is 0 whatever comes to pass in the session, as that of TVM's."""
     began = time.monotonic()
     try:
         _make(folder)

@@ -46,12 +46,12 @@ EXIST, DEVICE_NAME, DRIVER_VERSION = 0, 5, 12
 
 
 def own() -> Path:
-    """The library of the installed TVM that has its OpenCL runtime, if it has one."""
+    """Return the library of the installed TVM that has its OpenCL runtime, if it has one."""
     return installed_tvm.library("tvm", NAME, installed_tvm.RUNTIME[0])
 
 
 def packaged_driver() -> Path | None:
-    """The driver's library of the optional extra `fp16`; None where it is not installed."""
+    """Return the driver's library of the optional extra `fp16`; None where it is not installed."""
     try:
         files = metadata.files(_INTEL_PACKAGE) or []
     except metadata.PackageNotFoundError:
@@ -60,7 +60,7 @@ def packaged_driver() -> Path | None:
 
 
 def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that choose driver and device, as the user set them.
+    """Return the variables that choose driver and device, as the user set them.
 
     Where the device that is asked for is Intel's, and no driver is named, the packaged one is.
     """

@@ -135,7 +135,7 @@ def examine(folder: Path, host: Interface) -> Examined:
 
 
 def interface(ffi: Path, runtime: Path) -> Interface:
-    """What two libraries offer. Raises `BadElf`."""
+    """Return what two libraries offer. Raises `BadElf`."""
     names = re.findall(rb"(?<=\0)vm\.builtin\.[\w.]+(?=\0)", runtime.read_bytes())
     functions = (name for name in read_elf(ffi).exported if name.startswith("TVMFFI"))
     return Interface(frozenset(functions), frozenset(name.decode() for name in names))
@@ -147,7 +147,8 @@ def host_interface() -> Interface:
 
 
 def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
-    """The files that matter, and what is wrong with those that cannot be read: the known ones and all they need."""
+    """Return the files that matter, and what is wrong with those that cannot be read: the known ones and all they
+    need."""
     elves: dict[str, Elf] = {}
     reasons = []
     waiting = [*REQUIRED, *(name for name in WELCOME if (folder / name).is_file())]
@@ -167,7 +168,7 @@ def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
 
 
 def _plain(name: str) -> bool:
-    """Whether a DT_NEEDED entry is a mere file name: one with a slash would lead out of the folder."""
+    """Return whether a DT_NEEDED entry is a mere file name: one with a slash would lead out of the folder."""
     return "/" not in name and name not in ("", ".", "..")
 
 
@@ -183,7 +184,7 @@ def _foreign(program: Elf) -> str:
 
 
 def _unloadable(name: str, elf: Elf, system: System, elves: Mapping[str, Elf]) -> Iterator[str]:
-    """Why the system's loader would not take a file."""
+    """Yield why the system's loader would not take a file."""
     if elf.machine != system.machine:
         yield f"{name} is for {elf.machine}, {PROGRAM} for {system.machine}"
         return
@@ -234,7 +235,7 @@ def _compare(host: Interface, phone: Interface) -> tuple[list[str], list[str]]:
 
 
 def _needs(name: str, elves: Mapping[str, Elf]) -> set[str]:
-    """What the loader brings along with a file, through however many steps."""
+    """Return what the loader brings along with a file, through however many steps."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:

@@ -139,7 +139,10 @@ def _section_fault(elf: Any, dynamic: Any) -> str:
 
 
 def _symbols(dynamic: Any, tags: set[str], size: int) -> list[Any]:
-    """The dynamic symbol table. How long it is, only the hash tables tell, so they must not be believed blindly."""
+    """Return the dynamic symbol table.
+
+    How long it is, only the hash tables tell, so they must not be believed blindly.
+    """
     if "DT_SYMTAB" not in tags or not tags & {"DT_HASH", "DT_GNU_HASH"}:
         return []
     count = dynamic.num_symbols()
@@ -157,7 +160,8 @@ def _is_undefined(symbol: Any) -> bool:
 
 
 def _page_bytes(load: Any) -> int:
-    """A segment can be mapped with pages of a size if its place in the file and in memory agree modulo that size."""
+    """Return whether a segment can be mapped with pages of a size: whether its place in the file and in memory agree
+    modulo that size."""
     alignment = max(int(load["p_align"]), 1)
     while alignment > 1 and (load["p_vaddr"] - load["p_offset"]) % alignment:
         alignment //= 2

@@ -47,7 +47,8 @@ mkdir -p "$folder" && ln -s "$found" "$folder/libOpenCL.so" && echo "$folder"
 
 
 def linked_opencl(transport: Transport, searched: Sequence[str] = SEARCHED) -> str:
-    """The folder on the device in which `libOpenCL.so` is a link to the board's own; empty if none is needed, or helps.
+    """Return the folder on the device in which `libOpenCL.so` is a link to the board's own; empty if none is needed, or
+    helps.
 
     Raises `DeviceFull` if it cannot be made.
     """
@@ -75,7 +76,7 @@ def install(transport: AdbTransport, folder: Path, preload: Sequence[str] = ()) 
 
 
 def started_in(folder: str, preload: Sequence[str] = (), opencl: str = "") -> tuple[str, ...]:
-    """The command that starts a runtime which lies in a folder of the device; `opencl` is one more to search."""
+    """Return the command that starts a runtime which lies in a folder of the device; `opencl` is one more to search."""
     environment = [f"LD_LIBRARY_PATH={':'.join(filter(None, (folder, opencl)))}"]
     if preload:
         environment.append(f"LD_PRELOAD={':'.join(preload)}")

@@ -73,7 +73,7 @@ class RuntimeStore:
         return self._read(digest)
 
     def entries(self) -> list[PhoneRuntime]:
-        """All of them, latest first."""
+        """Return all of them, latest first."""
         names = [path.parent.name for path in self.folder.glob(f"[!.]*/{FACTS}")]
         return sorted(map(self._read, names), key=lambda runtime: -runtime.added_at)
 
@@ -87,7 +87,7 @@ class RuntimeStore:
         return found[0]
 
     def find_for(self, abi: str) -> PhoneRuntime | None:
-        """The latest one for an ABI that was compared with the TVM of this host, if there is any."""
+        """Return the latest one for an ABI that was compared with the TVM of this host, if there is any."""
         tvm = installed_tvm.stated_version("tvm")
         return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
 

@@ -38,7 +38,10 @@ class Probe:
         """Why it is not used, in one line; empty if it is."""
 
     def ready(self) -> tuple[Path, str] | None:
-        """The library and its sha256; None if it is lacking. A failure to build it is no reason to do without a run."""
+        """Return the library and its sha256; None if it is lacking.
+
+        A failure to build it is no reason to do without a run.
+        """
         if self._make and self._made is None and not self.lacking:
             try:
                 file = self._make()

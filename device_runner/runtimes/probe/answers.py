@@ -54,7 +54,7 @@ class OpenCLDevice:
         return self.size("global_memory_bytes")
 
     def size(self, fact: str) -> int:
-        """A number of `facts`, 0 if it does not say."""
+        """Return a number of `facts`, 0 if it does not say."""
         told = self.facts.get(fact)
         return told if type(told) is int and told > 0 else 0
 
@@ -83,7 +83,10 @@ class Answer:
     """Why there is no device; empty if there is one."""
 
     def device_of(self, name: str, driver_version: str) -> OpenCLDevice | None:
-        """The first device that TVM's runtime calls so, None if there is none; an empty word fits every device."""
+        """Return the first device that TVM's runtime calls so, None if there is none.
+
+        An empty word fits every device.
+        """
         for device in self.devices:
             if name in ("", device.name) and driver_version in ("", device.driver_version):
                 return device
@@ -133,7 +136,7 @@ def _device(told: Mapping[str, Any]) -> OpenCLDevice:
 
 
 def plain(text: str) -> str:
-    """What a driver says, without the spaces and zeros that some end it with."""
+    """Return what a driver says, without the spaces and zeros that some end it with."""
     return text.strip().strip("\0").strip()
 
 

@@ -25,19 +25,19 @@ class Setting(Knob):
     target: str
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints the value, or `null`."""
+        """Print the value, or `null`."""
         return f"settings get {self.namespace} {self.key}"
 
     def value(self, printed: str) -> str:
-        """The last line."""
+        """Return the last line."""
         return (printed.split() or [UNSET])[-1]
 
     def wanted(self, printed: str) -> str:
-        """The same on every phone."""
+        """Return the same on every phone."""
         return self.target
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Sets it; what was not there before is deleted."""
+        """Set it; what was not there before is deleted."""
         if value == UNSET:
             return f"settings delete {self.namespace} {self.key}"
         return quoted("settings", "put", self.namespace, self.key, value)
@@ -69,7 +69,7 @@ class Wakefulness(Knob):
     name: str = "screen"
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints a line with the wakefulness; some releases repeat it as a number."""
+        """Print a line with the wakefulness; some releases repeat it as a number."""
         return "dumpsys power | grep mWakefulness="
 
     def value(self, printed: str) -> str:
@@ -100,20 +100,20 @@ class AirplaneMode(Knob):
         return "adb reaches this phone through its network" if phone.over_network else ""
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints `enabled` or `disabled`."""
+        """Print `enabled` or `disabled`."""
         return "cmd connectivity airplane-mode"
 
     def value(self, printed: str) -> str:
-        """`enabled` or `disabled`, if it printed one of them."""
+        """Return `enabled` or `disabled`, if it printed one of them."""
         word = (printed.split() or [""])[-1]
         return word if word in _WORDS else ""
 
     def wanted(self, printed: str) -> str:
-        """`enabled`, if the phone has the command."""
+        """Return `enabled`, if the phone has the command."""
         return "enabled" if self.value(printed) else ""
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Turns it on or off."""
+        """Turn it on or off."""
         return f"cmd connectivity airplane-mode {_WORDS.get(value, 'disable')}"
 
 
@@ -135,7 +135,7 @@ class FixedPerformance(Knob):
         return "true"
 
     def value(self, printed: str) -> str:
-        """What `write` said that it set, else what it is after a boot."""
+        """Return what `write` said that it set, else what it is after a boot."""
         return "true" if "true" in printed.split() else AFTER_BOOT
 
     def wanted(self, printed: str) -> str:

@@ -45,7 +45,7 @@ class Knob(ABC):
     """Whether only root may write it."""
 
     def why_not(self, phone: PhoneAccess) -> str:
-        """Why it must be left alone on this phone; empty if it may be set."""
+        """Return why it must be left alone on this phone; empty if it may be set."""
         return ""
 
     @abstractmethod
@@ -54,11 +54,11 @@ class Knob(ABC):
 
     @abstractmethod
     def value(self, printed: str) -> str:
-        """The value in what `read` printed; empty if it is not there."""
+        """Return the value in what `read` printed; empty if it is not there."""
 
     @abstractmethod
     def wanted(self, printed: str) -> str:
-        """The value to set; empty if this phone offers none."""
+        """Return the value to set; empty if this phone offers none."""
 
     @abstractmethod
     def write(self, phone: PhoneAccess, value: str) -> str:
@@ -75,7 +75,7 @@ ROOT_SHELLS = {
 
 
 def over_network(serial: str) -> bool:
-    """Whether adb reaches the device of this serial by TCP (`HOST:PORT`, or a service that was found by mDNS).
+    """Return whether adb reaches the device of this serial by TCP (`HOST:PORT`, or a service that was found by mDNS).
 
     A loopback address counts: what listens there may be a tunnel to a phone on Wi-Fi.
     """

@@ -86,12 +86,12 @@ def restore(phone: PhoneAccess) -> Report:
 
 
 def complains(came: str) -> bool:
-    """Whether this line of a report is a reason, instead of a value that was read back."""
+    """Return whether this line of a report is a reason, instead of a value that was read back."""
     return came.startswith(_COMPLAINTS)
 
 
 def _put_back(phone: PhoneAccess) -> tuple[Report, Saved]:
-    """The report, and what is still to be put back."""
+    """Return the report, and what is still to be put back."""
     saved = _saved(phone)
     if not saved:
         return {}, {}

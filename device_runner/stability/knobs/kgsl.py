@@ -43,20 +43,20 @@ class Node(GpuKnob):
     target: str = ""
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints the file."""
+        """Print the file."""
         return quoted("cat", f"{phone.gpu}/{self.path}")
 
     def value(self, printed: str) -> str:
-        """The one word that the file holds; anything longer is a complaint."""
+        """Return the one word that the file holds; anything longer is a complaint."""
         words = printed.split()
         return words[0] if len(words) == 1 else ""
 
     def wanted(self, printed: str) -> str:
-        """The target, where the file is."""
+        """Return the target, where the file is."""
         return self.target if self.value(printed) else ""
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Writes the file."""
+        """Write the file."""
         return f"{quoted('echo', value)} >{quoted(f'{phone.gpu}/{self.path}')}"
 
 
@@ -65,15 +65,15 @@ class Governor(Node):
     """What chooses the clock. Some drivers only have `msm-adreno-tz`; then the frequencies alone must do."""
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints it, and those that there are."""
+        """Print it, and those that there are."""
         return f"{quoted('cd', f'{phone.gpu}/devfreq')} && cat governor && echo of && cat available_governors"
 
     def value(self, printed: str) -> str:
-        """The word before the list."""
+        """Return the word before the list."""
         return super().value(printed.partition("\nof")[0])
 
     def wanted(self, printed: str) -> str:
-        """`performance`, if it is one of them."""
+        """Return `performance`, if it is one of them."""
         return self.target if self.target in printed.partition("\nof")[2].split() else ""
 
 
@@ -89,7 +89,7 @@ class Range(GpuKnob):
     """The files take the number of a power level, 0 the fastest, instead of Hz."""
 
     def read(self, phone: PhoneAccess) -> str:
-        """Prints both ends, and the clocks that there are."""
+        """Print both ends, and the clocks that there are."""
         low, high = self.files
         return f"{quoted('cd', phone.gpu)} && cat {low} {high} && echo of && cat gpu_available_frequencies"
 
@@ -99,7 +99,7 @@ class Range(GpuKnob):
         return " ".join(ends) if len(ends) == 2 and all(end.isdigit() for end in ends) else ""
 
     def wanted(self, printed: str) -> str:
-        """The sustainable clock at both ends."""
+        """Return the sustainable clock at both ends."""
         clocks = available(printed.partition("\nof")[2])
         if not clocks or not self.value(printed):
             return ""
@@ -108,19 +108,20 @@ class Range(GpuKnob):
         return f"{end} {end}"
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Writes both, twice."""
+        """Write both, twice."""
         low, _, high = value.partition(" ")
         both = f"{quoted('echo', low)} >{self.files[0]}; {quoted('echo', high)} >{self.files[1]}"
         return f"{quoted('cd', phone.gpu)} && {{ {{ {both}; }} 2>/dev/null; {both}; }}"
 
 
 def available(text: str) -> list[int]:
-    """The clocks that a driver lists, in Hz, fastest first as power levels count, in whatever order it lists them."""
+    """Return the clocks that a driver lists, in Hz, fastest first as power levels count, in whatever order it lists
+    them."""
     return sorted({int(word) for word in re.findall(r"\b\d{1,12}\b", text)} - {0}, reverse=True)
 
 
 def sustainable(clocks: Sequence[int]) -> int:
-    """The lowest clock that is at least half of the highest."""
+    """Return the lowest clock that is at least half of the highest."""
     return min(clock for clock in clocks if clock >= SUSTAINABLE * max(clocks))
 
 

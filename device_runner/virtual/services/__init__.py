@@ -59,7 +59,7 @@ _OPERATIONS = {"shell:": "shell", "shell,": "shell", "exec:": "shell", "sync:": 
 
 
 def find(destination: str) -> Service | None:
-    """The service of a destination such as `shell:ls`, or None if the phone has none."""
+    """Return the service of a destination such as `shell:ls`, or None if the phone has none."""
     for prefix, service in _SERVICES.items():
         if destination.startswith(prefix):
             return partial(_call, service, _OPERATIONS.get(prefix), destination[len(prefix) :])

@@ -23,7 +23,7 @@ class NoFolder(OSError):
 
 @contextlib.contextmanager
 def open_target(path: str, mode: int) -> Iterator[Target]:
-    """A target for `mode` (file type and permissions). What is unfinished is removed again.
+    """Yield a target for `mode` (file type and permissions). What is unfinished is removed again.
 
     Raises NoFolder or NotCreated, and afterwards OSError.
     """
@@ -51,7 +51,7 @@ def _as(kind: type[OSError]) -> Iterator[None]:
 
 
 def nowhere() -> AbstractContextManager[Target]:
-    """A target for a dry run."""
+    """Return a target for a dry run."""
     return contextlib.nullcontext(_Nowhere())
 
 

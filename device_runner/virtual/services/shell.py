@@ -115,7 +115,7 @@ class _Raw:
         self._running.close_stdin()
 
     def output(self, _: int) -> Callable[[bytes], Awaitable[None]]:
-        """Writes what the command says on either stream."""
+        """Write what the command says on either stream."""
         return self._stream.write
 
     async def exit(self, code: int) -> None:
@@ -164,7 +164,7 @@ class _Framed:
             self._running.close_stdin()
 
     def output(self, index: int) -> Callable[[bytes], Awaitable[None]]:
-        """Writes what the command says on stdout, 0, or stderr, 1."""
+        """Write what the command says on stdout, 0, or stderr, 1."""
         frame_id = (FrameId.STDOUT, FrameId.STDERR)[index]
 
         async def write(data: bytes) -> None:

@@ -168,7 +168,7 @@ class _Conversation:
                 yield piece
 
     async def _spoiled(self, data: AsyncIterator[memoryview]) -> AsyncIterator[memoryview]:
-        """The data as the injected faults let it through."""
+        """Yield the data as the injected faults let it through."""
         received = 0
         async for piece in data:
             received += len(piece)
@@ -213,7 +213,7 @@ class _Conversation:
 
 
 def _number(text: str) -> int:
-    """What C's `strtoul` reads at the beginning of a text, in the base that it is written in; 0 without any."""
+    """Return what C's `strtoul` reads at the beginning of a text, in the base that it is written in; 0 without any."""
     found = re.match(r"\s*\+?(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))", text)
     if not found:
         return 0
@@ -222,7 +222,7 @@ def _number(text: str) -> int:
 
 
 def _doing(error: Exception) -> str:
-    """Name the step in the message that adbd prints for a failure."""
+    """Return name the step in the message that adbd prints for a failure."""
     if isinstance(error, NoFolder):
         return "secure_mkdirs() failed"
     return "couldn't create file" if isinstance(error, NotCreated) else "write failed"

@@ -61,7 +61,8 @@ class ClockedGpu:
         os.pwrite(self._file, b"%020d\n" % int(self._busy_us), 0)
 
     def stretched(self, timed: Callable[..., Any], number: int) -> Callable[..., bytes]:
-        """A function that times inferences, `number` to a sample, made as slow as the clock is when it is called."""
+        """Return a function that times inferences, `number` to a sample, made as slow as the clock is when it is
+        called."""
 
         def call(*arguments: Any) -> bytes:
             data = bytes(timed(*arguments))
@@ -81,7 +82,7 @@ EVALUATOR = "runtime.RPCTimeEvaluator"
 
 
 def seconds(injected: Faults, library: str) -> float:
-    """How long an inference of the library of this file name waits; it is slowed as its kernels would be."""
+    """Return how long an inference of the library of this file name waits; it is slowed as its kernels would be."""
     factor = next((slow.factor for slow in injected.slow_kernels if concerns(slow, library)), 1.0)
     return factor * (injected.simulate_inference_s or 0.0)
 
@@ -133,7 +134,7 @@ def spoil_kernels(injected: Faults, library: str) -> None:
 
 
 def concerns(kernels: Kernels, library: str) -> bool:
-    """Whether a fault is about the library of this file name."""
+    """Return whether a fault is about the library of this file name."""
     return fnmatchcase(library, kernels.library)
 
 

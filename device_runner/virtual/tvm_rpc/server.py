@@ -49,7 +49,7 @@ class FaultyServer(Behaviour):
         return UNLINKED if self._at_start.broken_runtime == "symbol" else ""
 
     def is_taken(self, port: int) -> bool:
-        """Whether the faults have taken it."""
+        """Return whether the faults have taken it."""
         taken = self._at_start.taken_ports
         return bool(taken) and taken[0] <= port <= taken[1]
 
@@ -97,7 +97,7 @@ class FaultySession(SessionBehaviour):
 
 
 def injected() -> Faults:
-    """The phone's faults now; none if their file cannot be read, which the log tells."""
+    """Return the phone's faults now; none if their file cannot be read, which the log tells."""
     path = os.environ.get(FAULTS)
     try:
         return faults.read(Path(path)) if path else Faults()

@@ -128,7 +128,7 @@ def compare_summaries(
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
-    """The same of sessions that are already summarised.
+    """Return the same of sessions that are already summarised.
 
     `days` says on how many days base and head were measured, where that was not in turns: then whatever the device was
     like on those days is part of the difference, and of the noise.
@@ -148,7 +148,7 @@ def compare_sessions(
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
-    """The same of sessions that are found good, at least one a side."""
+    """Return the same of sessions that are found good, at least one a side."""
     used = len(base), len(head)
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:
@@ -163,7 +163,7 @@ def estimate_sides(
     surprise: float = 0.25,
     days: tuple[int, int] | None = None,
 ) -> Estimate | None:
-    """The change between two sides whose sessions have no common order; None if nothing tells the noise."""
+    """Return the change between two sides whose sessions have no common order; None if nothing tells the noise."""
     sides = [[one.log_ms for one in side] for side in (base, head)]
     means = [sum(side) / len(side) for side in sides]
     df = len(base) + len(head) - 2
@@ -188,7 +188,7 @@ def estimate_sides(
 
 
 def bars_at(look: int, plan: TurnPlan, df: float) -> Bars:
-    """The bars of a look, the first being 1, for a standard error of so many degrees of freedom."""
+    """Return the bars of a look, the first being 1, for a standard error of so many degrees of freedom."""
     from scipy.special import ndtr, stdtrit
 
     rules, looks = plan.rules, plan.looks
@@ -197,19 +197,19 @@ def bars_at(look: int, plan: TurnPlan, df: float) -> Bars:
 
 
 def visible_change(error: float, df: float, bar: float) -> float:
-    """The change, a fraction, that passes a bar with 95 %."""
+    """Return the change, a fraction, that passes a bar with 95 %."""
     return relative(error * _reach(df, bar))
 
 
 def _reach(df: float, bar: float) -> float:
-    """The standard errors that pass a bar with 95 %: two quantiles of Student's t for the noncentral one."""
+    """Return the standard errors that pass a bar with 95 %: two quantiles of Student's t for the noncentral one."""
     from scipy.special import stdtrit
 
     return bar + float(stdtrit(df, POWER))
 
 
 def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: TurnPlan) -> int | None:
-    """How many more sessions in turns until a change of `relevant` is found with 95 %.
+    """Return how many more sessions in turns until a change of `relevant` is found with 95 %.
 
     None where that is not known, or where the clock is too coarse for it.
     """
@@ -251,7 +251,8 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
 
 
 def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tuple[Verdict, float]:
-    """The verdict and its confidence, which is 0 if there is none. A change that is certain and irrelevant is none.
+    """Return the verdict and its confidence, which is 0 if there is none. A change that is certain and irrelevant is
+    none.
 
     A clock that ticks by more than what is relevant rounds all sessions of a side alike, so nothing is excluded by it.
     """
@@ -266,7 +267,7 @@ def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tup
 def _change_without_noise(
     base: Sequence[SessionSummary], head: Sequence[SessionSummary], rules: Rules, refused: tuple[str, ...] = ()
 ) -> Change:
-    """What is left to say where the noise between sessions is unknown: no interval, and no verdict."""
+    """Return what is left to say where the noise between sessions is unknown: no interval, and no verdict."""
     used = len(base), len(head)
     why = f"{used[0]} against {used[1]} sessions are too few to measure the noise between them: run more"
     if not all(used):

@@ -92,7 +92,7 @@ def segment(
 
 
 def resemblance(locations_ms: Sequence[float]) -> Resemblance:
-    """How much neighbouring points of a series resemble each other, any steps and a trend apart."""
+    """Return how much neighbouring points of a series resemble each other, any steps and a trend apart."""
     _, logs = _valid(locations_ms)
     if len(logs) < FEWEST:
         return UNKNOWN
@@ -101,14 +101,14 @@ def resemblance(locations_ms: Sequence[float]) -> Resemblance:
 
 
 def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
-    """The places of what is a time, and its logarithms."""
+    """Return the places of what is a time, and its logarithms."""
     values = as_numbers(locations_ms)
     valid = [index for index, value in enumerate(values) if is_time(value)]
     return valid, np.log(np.asarray([values[index] for index in valid], float))
 
 
 def _set_outliers_aside(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
-    """How far off each outlier is, the places of what is none, and among those the places where steps may be."""
+    """Return how far off each outlier is, the places of what is none, and among those the places where steps may be."""
     spread = max(_spread(logs), tick_of(logs) / 2)
     away = _from_neighbours(logs)
     far = np.abs(away) > OUTLIER * spread
@@ -123,7 +123,7 @@ def _fewest_cuts(logs: Array, spread: float) -> list[int]:
 
 
 def _less_drift(logs: Array) -> Array:
-    """What is left of a series beside the line that goes best with one step."""
+    """Return what is left of a series beside the line that goes best with one step."""
     fit, places = best_step(logs), np.arange(float(len(logs)))
     rest, away = centre(logs - fit.shift * (places >= fit.cut)), centre(places)
     return np.asarray(logs - away * (away @ rest) / (away @ away))
@@ -153,12 +153,13 @@ def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> 
 
 
 def _spread(logs: Array) -> float:
-    """Standard deviation about the steps: from neighbours' differences, which a step moves only once."""
+    """Return standard deviation about the steps: from neighbours' differences, which a step moves only once."""
     return robust.MAD_TO_SD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
 
 
 def _from_neighbours(logs: Array) -> Array:
-    """How far points are from the median of their neighbourhood, which shrinks to stay symmetric at both ends."""
+    """Return how far points are from the median of their neighbourhood, which shrinks to stay symmetric at both
+    ends."""
     middles = logs.copy()
     for reach in range(1, REACH + 1):
         width = 2 * reach + 1
@@ -178,7 +179,8 @@ def _propose_cuts(logs: Array, spread: float) -> list[int]:
 
 
 def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, int]]:
-    """The best cut of each stretch that explains at least so much of the squares: explained, begin, end and cut."""
+    """Yield the best cut of each stretch that explains at least so much of the squares: explained, begin, end and
+    cut."""
     lengths, length = [len(logs)], SHORTEST
     while length < len(logs):
         lengths.append(length)
@@ -228,7 +230,7 @@ class _Search:
         return looked
 
     def _resemblance(self, cuts: Sequence[int]) -> Resemblance:
-        """What these cuts leave, and what others tell."""
+        """Return what these cuts leave, and what others tell."""
         own = _own_resemblance(self._logs, cuts)
         alike = join(np.array([[own.alike]]), own.points, self._others)
         return Resemblance(float(alike[0, 0]), own.points + self._others.points)
@@ -237,7 +239,7 @@ class _Search:
         return abs(fit.shift) < self._relevant, p
 
     def _look(self, cuts: list[int], number: int) -> tuple[Fit, float]:
-        """The best step between the neighbours of a cut, which is moved there."""
+        """Return the best step between the neighbours of a cut, which is moved there."""
         begin, end = cuts[number - 1], cuts[number + 1]
         between = self._logs[begin:end]
         fit = best_step(between, self._known)
@@ -247,7 +249,7 @@ class _Search:
         return fit, min(1.0, max(p / share, *self._outliers_in_a_row(begin, end, fit)))
 
     def _outliers_in_a_row(self, begin: int, end: int, fit: Fit) -> tuple[float, float]:
-        """The chance that what lies before or behind a step, up to an end of the series, is outliers in a row.
+        """Return the chance that what lies before or behind a step, up to an end of the series, is outliers in a row.
 
         Where one session in ten is 5 % slower, the last two are now and then. Outliers are set aside before a step is
         sought, so what is left of them knows nothing of how many there are.

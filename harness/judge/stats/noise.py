@@ -61,7 +61,10 @@ class NoiseEstimate:
     reasons: tuple[str, ...] = ()
 
     def smallest_detectable(self, sessions: int, rules: Rules = RULES) -> float:
-        """The change that `sessions` a side, looked at once, show with 95 %; the noise being at its upper limit."""
+        """Return the change that `sessions` a side, looked at once, show with 95 %.
+
+        The noise being at its upper limit.
+        """
         if not self.ok or sessions < 1:
             return math.nan
         df = self.noise.df + 2 * sessions - 2
@@ -139,7 +142,7 @@ class Pool:
     day: Spread
 
     def noise(self, own: Spread) -> Noise:
-        """The noise of a series by its own sessions and the common."""
+        """Return the noise of a series by its own sessions and the common."""
         df = own.df + self.common.df
         day_sd = math.sqrt(self.day.variance)
         if not df:
@@ -149,7 +152,7 @@ class Pool:
 
 
 def spread_of(kept: Iterable[StoredSession]) -> Spread:
-    """The variance between sessions of the same build and day; never less than the noise within makes it."""
+    """Return the variance between sessions of the same build and day; never less than the noise within makes it."""
     groups: dict[tuple[str, str], list[StoredSession]] = defaultdict(list)
     for one in kept:
         groups[one.build, one.day].append(one)
@@ -164,7 +167,7 @@ def spread_of(kept: Iterable[StoredSession]) -> Spread:
 
 
 def is_far_steadier(one: Spread, other: Spread) -> bool:
-    """Whether one way of locating sessions leaves less than half of the variance that the other does.
+    """Return whether one way of locating sessions leaves less than half of the variance that the other does.
 
     Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
     what is chosen by being the smallest looks a little smaller than it is, which `surprising` noise of a run mends.
@@ -179,12 +182,13 @@ def pooled_variance(spreads: Sequence[Spread]) -> Spread:
 
 
 def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
-    """What the series of one rig have in common: `spreads` are theirs, `series` the sessions that tell of days."""
+    """Return what the series of one rig have in common: `spreads` are theirs, `series` the sessions that tell of
+    days."""
     return Pool(_common([one for one in spreads.values() if one.df]), _days(series, spreads))
 
 
 def _common(spreads: Sequence[Spread]) -> Spread:
-    """The scaled inverse chi-square behind some variances, by the first two moments of their logarithms."""
+    """Return the scaled inverse chi-square behind some variances, by the first two moments of their logarithms."""
     from scipy.special import digamma, polygamma
 
     if len(spreads) < FEWEST_SERIES:
@@ -206,7 +210,7 @@ def _inverse_trigamma(value: float) -> float:
 
 
 def _days(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Spread:
-    """What a day adds to all of its sessions, beginning with the assumption that is worth a few days.
+    """Return what a day adds to all of its sessions, beginning with the assumption that is worth a few days.
 
     All series of a rig share its days, so they are no more degrees of freedom than there are days.
     """

@@ -31,7 +31,7 @@ class Rules:
     learned noise was right is a session or two; what is kept is the false-alarm rate where the rig became noisier."""
 
     def relevant_log(self, location_ms: float) -> float:
-        """The smallest relevant change of a log location: the larger of the relative and the absolute one."""
+        """Return the smallest relevant change of a log location: the larger of the relative and the absolute one."""
         return math.log1p(max(self.relevant, self.floor_ms / location_ms))
 
 
@@ -123,16 +123,16 @@ class Change:
         return self.head_ms - self.base_ms
 
     def without_proof(self, reason: str) -> Change:
-        """The same change, no longer believed."""
+        """Return the same change, no longer believed."""
         reasons = (reason, *self.reasons)
         return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, sees=math.nan, reasons=reasons)
 
 
 def finite(number: float) -> float | None:
-    """The number; None for NaN and infinity, which JSON does not have."""
+    """Return the number; None for NaN and infinity, which JSON does not have."""
     return number if math.isfinite(number) else None
 
 
 def relative(log_change: float) -> float:
-    """A change of logarithms as a fraction of base. An interval that no number can hold is infinite."""
+    """Return a change of logarithms as a fraction of base. An interval that no number can hold is infinite."""
     return math.expm1(log_change) if log_change < 700 else math.inf

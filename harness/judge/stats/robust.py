@@ -33,12 +33,12 @@ FEW = 24
 
 
 def median(values: Numbers) -> float:
-    """The middle value."""
+    """Return the middle value."""
     return float(medians(_row(values))[0])
 
 
 def spread(values: Numbers) -> float:
-    """Standard deviation estimated from the median absolute deviation, in the unit of the values."""
+    """Return standard deviation estimated from the median absolute deviation, in the unit of the values."""
     return float(spreads(_row(values))[0])
 
 
@@ -59,7 +59,10 @@ def _row(values: Numbers) -> Rows:
 
 
 def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows]]:
-    """The places of sessions that have as many samples as each other, and their rows; none of those without any."""
+    """Yield the places of sessions that have as many samples as each other, and their rows.
+
+    None of those without any.
+    """
     places: dict[int, list[int]] = {}
     for place, samples in enumerate(sessions):
         places.setdefault(len(samples), []).append(place)
@@ -72,18 +75,22 @@ def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[li
 
 
 def medians(rows: Rows) -> Rows:
-    """What `np.median` gives, without its look for NaN, which takes ten times as long as sorting a dozen numbers."""
+    """Return what `np.median` gives, without its look for NaN, which takes ten times as long as sorting a dozen
+    numbers."""
     ordered, count = np.sort(rows, axis=1), rows.shape[1]
     return (ordered[:, (count - 1) // 2] + ordered[:, count // 2]) / 2
 
 
 def spreads(rows: Rows) -> Rows:
-    """Standard deviation estimated from the median absolute deviation, in the unit of the rows."""
+    """Return standard deviation estimated from the median absolute deviation, in the unit of the rows."""
     return MAD_TO_SD * medians(np.abs(rows - medians(rows)[:, None]))
 
 
 def ticks(rows: Rows) -> Rows:
-    """The smallest step between two different samples: what the clock cannot tell apart. 0 if all are the same."""
+    """Return the smallest step between two different samples: what the clock cannot tell apart.
+
+    0 if all are the same.
+    """
     steps = np.diff(np.sort(rows, axis=1), axis=1)
     smallest = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)
     return np.where(np.isfinite(smallest), smallest, 0.0)
@@ -97,7 +104,7 @@ def locations(rows: Rows) -> Rows:
 
 
 def effective_sizes(rows: Rows) -> Rows:
-    """How many independent samples each row is worth, between 1 and their number.
+    """Return how many independent samples each row is worth, between 1 and their number.
 
     Sums autocorrelations in adjacent pairs while the sums stay positive (Geyer, Statistical Science 7, 1992).
     Of samples that are all the same it is 1.
@@ -123,7 +130,7 @@ def _products(centred: Rows, lag: int) -> Rows:
 
 
 def warm_ups(rows: Rows) -> Places:
-    """How many leading samples lie on one side of the second half's noise (five standard deviations, or 2 %)."""
+    """Return how many leading samples lie on one side of the second half's noise (five standard deviations, or 2 %)."""
     settled = rows[:, rows.shape[1] // 2 :]
     middles = medians(settled)
     off = rows - middles[:, None]
@@ -162,12 +169,12 @@ def modes(rows: Rows, fewest_share: float = 0.2) -> tuple[Rows, Rows]:
 
 
 def lower_quartiles(rows: Rows) -> Rows:
-    """The value that a quarter of each row does not exceed, interpolated as NumPy does."""
+    """Return the value that a quarter of each row does not exceed, interpolated as NumPy does."""
     found: Rows = np.quantile(rows, 0.25, axis=1)
     return found
 
 
 @functools.lru_cache(128)
 def _pairs(count: int, distance: int) -> tuple[Places, Places]:
-    """The places of all pairs of samples that are so far apart, or farther."""
+    """Return the places of all pairs of samples that are so far apart, or farther."""
     return np.triu_indices(count, distance)

@@ -34,7 +34,7 @@ class SampleSummary:
 
 
 def summarise_samples(samples_ms: Sequence[float]) -> SampleSummary | None:
-    """The numbers of some samples; None without any.
+    """Return the numbers of some samples; None without any.
 
     Percentiles are nearest ranks (Hyndman and Fan 1996, type 1): real samples, never between two.
     """

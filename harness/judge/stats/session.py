@@ -79,7 +79,7 @@ def check(samples_ms: Sequence[float], limits: Limits = LIMITS) -> Quality:
 
 
 def check_each(sessions: Sequence[Sequence[float]], limits: Limits = LIMITS) -> list[Quality]:
-    """The same of many sessions, in a fraction of the time that each by itself takes."""
+    """Return the same of many sessions, in a fraction of the time that each by itself takes."""
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     found: dict[int, Quality] = {}
     for places, all_rows in rows_of_one_length(numbers):
@@ -90,24 +90,24 @@ def check_each(sessions: Sequence[Sequence[float]], limits: Limits = LIMITS) -> 
 
 
 def as_numbers(values: Sequence[object]) -> list[float]:
-    """The values as floats; what is not a number becomes NaN."""
+    """Return the values as floats; what is not a number becomes NaN."""
     if {*map(type, values)} == {float}:  # as good as always
         return list(values)  # type: ignore[arg-type]
     return [float(value) if isinstance(value, (int, float, np.number)) else math.nan for value in values]
 
 
 def is_time(value_ms: float) -> bool:
-    """Whether a number can be a latency at all."""
+    """Return whether a number can be a latency at all."""
     return SHORTEST_MS <= value_ms <= LONGEST_MS
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """How many independent samples finite values are worth (`harness.judge.stats.robust`)."""
+    """Return how many independent samples finite values are worth (`harness.judge.stats.robust`)."""
     return float(effective_sizes(np.array([values], float))[0])
 
 
 def invalid(values: list[float], limits: Limits) -> str:
-    """Why these cannot be times at all; empty if they can."""
+    """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
     odd = [value for value in values if not is_time(value)]
@@ -119,7 +119,7 @@ def invalid(values: list[float], limits: Limits) -> str:
 
 
 def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
-    """The rows that `invalid` does not reject."""
+    """Return the rows that `invalid` does not reject."""
     times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
     differ = rows.min(axis=1) != rows.max(axis=1)
     valid: NDArray[np.bool_] = times & (differ | limits.steady) & (rows.shape[1] >= limits.fewest)
@@ -214,7 +214,8 @@ class Noise:
 
 
 def location_ms(samples_ms: Samples) -> float:
-    """The one latency of a session, wherever it is shown or judged: Hodges and Lehmann's location of the logarithms.
+    """Return the one latency of a session, wherever it is shown or judged: Hodges and Lehmann's location of the
+    logarithms.
 
     NaN for no samples, or for such as are no times.
     """
@@ -255,7 +256,7 @@ def summarise(sessions: Sequence[Samples], limits: Limits = LIMITS, location: Lo
 def summarise_each(
     sides: Sequence[Sequence[Samples]], limits: Limits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
-    """The same of many sides, in a fraction of the time that each by itself takes."""
+    """Return the same of many sides, in a fraction of the time that each by itself takes."""
     sessions = [samples for side in sides for samples in side]
     checked = check_each(sessions, limits)
     good = [place for place, quality in enumerate(checked) if quality.ok]

@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 
 @functools.lru_cache(256)
 def boundaries(error: float, looks: int) -> tuple[float, ...]:
-    """What a standard normal statistic must reach at each of `looks` evenly spaced looks to be called above nothing.
+    """Return what a standard normal statistic must reach at each of `looks` evenly spaced looks to be called above
+    nothing.
 
     The chance that it ever does while there is nothing is `error` (one-sided).
     """
@@ -35,7 +36,7 @@ def boundaries(error: float, looks: int) -> tuple[float, ...]:
 
 
 def solve(spent: Sequence[float], looks: int) -> tuple[float, ...]:
-    """The boundaries of evenly spaced looks that have spent these errors."""
+    """Return the boundaries of evenly spaced looks that have spent these errors."""
     from scipy.special import ndtri
 
     found = [float(-ndtri(spent[0]))]
@@ -68,7 +69,7 @@ class _Path:
         return float(self._mass @ ndtr((self._grid - bound * math.sqrt(share)) / step))
 
     def boundary(self, error: float, share: float) -> float:
-        """The boundary that is passed with this chance at the next look."""
+        """Return the boundary that is passed with this chance at the next look."""
         from scipy.optimize import brentq
 
         return float(brentq(lambda bound: self.chance(bound, share) - error, -1.0, 12.0, xtol=1e-9))

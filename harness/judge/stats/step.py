@@ -65,7 +65,7 @@ UNKNOWN = Resemblance()
 
 
 def autocorrelation(residuals: Array, fitted: int) -> Array:
-    """What lies behind the residuals in each row, shape (rows, 1).
+    """Return what lies behind the residuals in each row, shape (rows, 1).
 
     What fitting so many numbers took from it is given back (Kendall, Biometrika 41, 1954).
     """
@@ -77,7 +77,7 @@ def autocorrelation(residuals: Array, fitted: int) -> Array:
 
 
 def effective_points(count: int, fitted: int) -> float:
-    """Number of points behind the estimate: correcting for the fit makes it less certain."""
+    """Return number of points behind the estimate: correcting for the fit makes it less certain."""
     return max(1.0, count - 3.0 * fitted) ** 2 / count
 
 
@@ -88,7 +88,7 @@ def join(own: Array, points: float, others: Resemblance) -> Array:
 
 
 def common_resemblance(found: Sequence[Resemblance]) -> Resemblance:
-    """What the series of one rig have in common: their mean, worth as many points as their scatter admits."""
+    """Return what the series of one rig have in common: their mean, worth as many points as their scatter admits."""
     known = [one for one in found if one.points > 1]
     if len(known) < FEWEST_SERIES:
         return UNKNOWN
@@ -152,7 +152,7 @@ class _Scan:
         self.df = count - 2 - trend
 
     def _of_steps(self, column: Array) -> Array:
-        """The product of a column with a step of 1 at each place."""
+        """Return the product of a column with a step of 1 at each place."""
         sums = column[:, ::-1].cumsum(axis=1)[:, ::-1]
         return np.asarray(self._alike * column[:, 1:] + (1 - self._alike) * sums[:, 1:])
 
@@ -172,7 +172,7 @@ class _Scan:
         return np.asarray(self.df * np.log(self.squares_without / np.maximum(self.squares, 1e-300)))
 
     def tail(self, bar: float) -> float:
-        """The chance that noise passes a bar anywhere; of the first row."""
+        """Return the chance that noise passes a bar anywhere; of the first row."""
         from scipy.special import ndtr
 
         alike, weight = float(self._alike.flat[0]), self.weight[0, self.inner]
@@ -187,7 +187,8 @@ class _Scan:
 
 
 def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
-    """The best step in a stretch of at least four points, neighbours of which resemble each other as is `known`."""
+    """Return the best step in a stretch of at least four points, neighbours of which resemble each other as is
+    `known`."""
     from scipy.special import ndtri, stdtr
 
     scan, tick = _scan(logs, known.alike), tick_of(logs)
@@ -202,7 +203,7 @@ def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
 
 
 def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
-    """The p-value of a fit whatever the noise is like, as long as neighbours resemble each other alone.
+    """Return the p-value of a fit whatever the noise is like, as long as neighbours resemble each other alone.
 
     What resembles nothing is drawn again in another order, and neighbours are made to resemble each other as before: so
     two slow sessions in a row need be no step where one in ten is slow. They are made alike by a standard error more
@@ -222,7 +223,7 @@ def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
 
 
 def _resembling(rows: Array, alike: float) -> Array:
-    """Rows each of whose points is its own and so much of the one before it.
+    """Return rows each of whose points is its own and so much of the one before it.
 
     As `scipy.signal.lfilter`, to import which takes a second.
     """
@@ -233,7 +234,7 @@ def _resembling(rows: Array, alike: float) -> Array:
 
 
 def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
-    """The surprise of each row's best step, its resemblance learned of what the step leaves."""
+    """Return the surprise of each row's best step, its resemblance learned of what the step leaves."""
     first = _Scan(rows, np.zeros((1, 1)), trend=trend)
     fitted = 2 + trend
     own = autocorrelation(first.residuals, fitted)
@@ -241,7 +242,7 @@ def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
 
 
 def _tail_of(ordered: Array, observed: float) -> float:
-    """The chance of at least what was observed, by the numbers drawn, in ascending order."""
+    """Return the chance of at least what was observed, by the numbers drawn, in ascending order."""
     count = len(ordered)
     begin = count - int(TAIL * count)
     start, beyond = float(ordered[begin - 1]), ordered[begin:]
@@ -256,7 +257,8 @@ def centre(logs: Array) -> Array:
 
 
 def tick_of(logs: Array) -> float:
-    """The smallest difference between two values that differ: of a coarse clock its tick, else next to nothing."""
+    """Return the smallest difference between two values that differ: of a coarse clock its tick, else next to
+    nothing."""
     gaps = np.diff(np.unique(logs))
     real = gaps[gaps > 1e-12]
     return float(real.min()) if len(real) else 0.0
@@ -279,7 +281,7 @@ def _scan(logs: Array, alike: float) -> _Scan:
 
 
 def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
-    """The level just before a step of this size: the mean, or least squares' line half a point before it."""
+    """Return the level just before a step of this size: the mean, or least squares' line half a point before it."""
     places = np.arange(len(logs)) - (cut - 0.5)
     rest = logs - shift * (places > 0)
     middle = float(rest.mean())
@@ -291,7 +293,8 @@ def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
 
 
 def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
-    """What a step stands beside, a constant and perhaps a line, each of length 1 and at right angles to the other."""
+    """Return what a step stands beside, a constant and perhaps a line, each of length 1 and at right angles to the
+    other."""
     found: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:
         one = _innovations(np.broadcast_to(column, (len(alike), count)), alike)

@@ -34,7 +34,8 @@ def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def hold(changes: Sequence[Change]) -> list[Change]:
-    """The same changes, those alarms `inconclusive` that the suite as a whole cannot hold at the false discovery rate.
+    """Return the same changes, those alarms `inconclusive` that the suite as a whole cannot hold at the false discovery
+    rate.
 
     If nothing changed anywhere, the chance of any alarm left in the suite is at most `FALSE_DISCOVERIES`.
     """
@@ -110,5 +111,5 @@ def _half_width(logs: Sequence[float], mean: float) -> float:
 
 
 def _as_share_of_other(relative: float) -> float:
-    """The same change as a fraction of the other side."""
+    """Return the same change as a fraction of the other side."""
     return 1 / (1 + relative) - 1

@@ -38,7 +38,7 @@ class Turn(NamedTuple):
 
 
 def order(seed: str, begun: Sequence[Arm] = ()) -> Iterator[Arm]:
-    """Base and head for ever, two of each in every block of four, shuffled; the same for the same seed.
+    """Yield base and head for ever, two of each in every block of four, shuffled; the same for the same seed.
 
     `begun` is what the first block has already, at most two of a side. A fixed A B B A takes a steady drift out of the
     difference, but whatever repeats every four sessions would pass for a change of head.
@@ -53,7 +53,7 @@ def order(seed: str, begun: Sequence[Arm] = ()) -> Iterator[Arm]:
 
 
 def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: float = 0.25) -> Estimate | None:
-    """The change by least squares, with a trend over the sessions where one is evident.
+    """Return the change by least squares, with a trend over the sessions where one is evident.
 
     None while a side has no usable session, or if the noise between sessions is unknown.
     """
@@ -102,7 +102,7 @@ def moderated_variance(
 
 
 def is_surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:
-    """Whether learned noise makes a variance as large as this one so unlikely (an F-test)."""
+    """Return whether learned noise makes a variance as large as this one so unlikely (an F-test)."""
     from scipy.special import fdtrc
 
     return df > 0 and float(fdtrc(df, noise.df, variance / noise.sd**2)) < surprise
@@ -136,7 +136,7 @@ def _centre(points: Sequence[tuple[int, float]]) -> _CentredSide:
 
 
 def _trend(base: _CentredSide, head: _CentredSide) -> float:
-    """The slope from session to session that both sides share, if one is evident; else 0."""
+    """Return the slope from session to session that both sides share, if one is evident; else 0."""
     from scipy.special import stdtr
 
     df = base.count + head.count - 3

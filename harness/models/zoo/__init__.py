@@ -45,7 +45,7 @@ class ZooModel:
     """File of the labelled data that it is asked about."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
-        """The network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
+        """Return the network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
         file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
         if not file.exists():
             return write_whole(file, self.build().to_bytes())
@@ -54,15 +54,15 @@ class ZooModel:
         return file
 
     def original(self, cache_dir: Path) -> Original:
-        """The same file: it is built as it is to be compiled."""
+        """Return the same file: it is built as it is to be compiled."""
         return Original(self.onnx_file(cache_dir))
 
     def outline(self) -> Any:
-        """The network without the data of its weights, to be looked at."""
+        """Return the network without the data of its weights, to be looked at."""
         return self.build().outline()
 
     def input_values(self, cache_dir: Path) -> Inputs:
-        """How some of its inputs are drawn."""
+        """Return how some of its inputs are drawn."""
         return self.inputs
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ INPUTS = {"position": Distribution.parse(f"integers(0, {POSITIONS - 1})")}
 
 
 def build() -> Network:
-    """The network: a token of 896 features, its position, keys and values of 127 tokens; and the same again."""
+    """Return the network: a token of 896 features, its position, keys and values of 127 tokens; and the same again."""
     net = SequenceGraph("decoder_layer")
     x = net.add_input("input", (1, 1, FEATURES), channels=FEATURES)
     position = net.add_input("position", (1,), channels=1, integers=True)

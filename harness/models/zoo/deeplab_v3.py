@@ -16,7 +16,7 @@ DILATED_FROM = 5
 
 
 def build() -> Network:
-    """The network: input 1x3x513x513, output 1x21x513x513, a score of each class for each pixel."""
+    """Return the network: input 1x3x513x513, output 1x21x513x513, a score of each class for each pixel."""
     net = ImageGraph("deeplab_v3", (1, 3, SIZE, SIZE))
     x = conv_bn_relu6(net, net.input, 32, 3, stride=2)
     for number, (expansion, channels, blocks, stride) in enumerate(STAGES):

@@ -23,7 +23,7 @@ STAGES = (
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("efficientnet_lite0", (1, 3, 224, 224))
     x = conv_bn_relu6(net, net.input, 32, 3, stride=2)
     for expansion, kernel, channels, blocks, stride in STAGES:

@@ -9,7 +9,7 @@ LENGTH, FEATURES, HEADS, INNER = 128, 768, 12, 3072
 
 
 def build() -> Network:
-    """The network: input and output 1x128x768."""
+    """Return the network: input and output 1x128x768."""
     net = SequenceGraph("encoder_block")
     x = net.add_input("input", (1, LENGTH, FEATURES), channels=FEATURES)
     query, key, value = (net.heads(net.linear(x, FEATURES), HEADS) for _ in range(3))

@@ -16,7 +16,7 @@ def conv(net: ImageGraph, x: Value, channels: int, kernel: Size, *, stride: int 
 
 
 def pooled(net: ImageGraph, x: Value, channels: int) -> Value:
-    """The branch of an average and a 1x1 convolution."""
+    """Return the branch of an average and a 1x1 convolution."""
     return conv(net, net.average_pool(x, 3, stride=1, pad=1), channels, 1)
 
 
@@ -67,7 +67,7 @@ def block_8(net: ImageGraph, x: Value) -> Value:
 
 
 def build() -> Network:
-    """The network: input 1x3x299x299, output 1x1000."""
+    """Return the network: input 1x3x299x299, output 1x1000."""
     net = ImageGraph("inception_v3", (1, 3, 299, 299))
     x = conv(net, conv(net, conv(net, net.input, 32, 3, stride=2), 32, 3), 64, 3, pad=1)
     x = conv(net, conv(net, net.max_pool(x, 3, stride=2), 80, 1), 192, 3)

@@ -20,7 +20,7 @@ BLOCKS = (
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("mobilenet_v1", (1, 3, 224, 224))
     x = net.conv_bn_relu(net.input, 32, 3, stride=2, pad=1)
     for channels, stride in BLOCKS:

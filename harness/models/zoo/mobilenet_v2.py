@@ -12,7 +12,7 @@ STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 def conv_bn_relu6(
     net: ImageGraph, x: Value, channels: int, kernel: int, *, stride: int = 1, groups: int = 1, dilation: int = 1
 ) -> Value:
-    """A convolution that keeps the size but for its stride."""
+    """Return a convolution that keeps the size but for its stride."""
     pad = (kernel - 1) // 2 * dilation
     conv = net.conv(x, channels, kernel, stride=stride, pad=pad, groups=groups, dilation=dilation, bias=False)
     return net.relu6(net.batch_norm(conv))
@@ -21,7 +21,7 @@ def conv_bn_relu6(
 def inverted_residual(
     net: ImageGraph, x: Value, expansion: int, channels: int, *, kernel: int = 3, stride: int = 1, dilation: int = 1
 ) -> Value:
-    """Expanded by a 1x1, filtered by a depthwise convolution, projected without an activation, and added."""
+    """Expand by a 1x1, filter by a depthwise convolution, project without an activation, and add."""
     y = conv_bn_relu6(net, x, x.channels * expansion, 1) if expansion != 1 else x
     y = conv_bn_relu6(net, y, y.channels, kernel, stride=stride, groups=y.channels, dilation=dilation)
     short = stride == 1 and x.channels == channels
@@ -30,7 +30,7 @@ def inverted_residual(
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("mobilenet_v2", (1, 3, 224, 224))
     x = conv_bn_relu6(net, net.input, 32, 3, stride=2)
     for expansion, channels, blocks, stride in STAGES:

@@ -29,13 +29,13 @@ def squeeze_and_excite(net: ImageGraph, x: Value) -> Value:
 
 
 def conv_bn(net: ImageGraph, x: Value, channels: int, kernel: int, *, stride: int = 1, groups: int = 1) -> Value:
-    """A convolution that keeps the size but for its stride."""
+    """Return a convolution that keeps the size but for its stride."""
     conv = net.conv(x, channels, kernel, stride=stride, pad=kernel // 2, groups=groups, bias=False)
     return net.batch_norm(conv, epsilon=1e-3)
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("mobilenet_v3_small", (1, 3, 224, 224))
     x = net.hard_swish(conv_bn(net, net.input, 16, 3, stride=2))
     for kernel, expanded, channels, excited, swish, stride in BLOCKS:

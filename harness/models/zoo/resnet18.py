@@ -20,7 +20,7 @@ def basic_block(net: ImageGraph, x: Value, channels: int, stride: int) -> Value:
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("resnet18", (1, 3, 224, 224))
     x = net.conv_bn_relu(net.input, 64, 7, stride=2, pad=3)
     x = net.max_pool(x, 3, stride=2, pad=1)

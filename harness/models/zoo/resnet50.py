@@ -22,7 +22,7 @@ def bottleneck(net: ImageGraph, x: Value, channels: int, stride: int) -> Value:
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("resnet50", (1, 3, 224, 224))
     x = net.max_pool(net.conv_bn_relu(net.input, 64, 7, stride=2, pad=3), 3, stride=2, pad=1)
     for channels, blocks, stride in STAGES:

@@ -13,7 +13,7 @@ FIRE_STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 19
 
 
 def fire(net: ImageGraph, x: Value, squeezed: int, expanded: int) -> Value:
-    """A 1x1 convolution that squeezes, then 1x1 and 3x3 side by side, concatenated."""
+    """Return a 1x1 convolution that squeezes, then 1x1 and 3x3 side by side, concatenated."""
     squeeze = net.relu(net.conv(x, squeezed, 1))
     left = net.relu(net.conv(squeeze, expanded, 1))
     right = net.relu(net.conv(squeeze, expanded, 3, pad=1))
@@ -21,7 +21,7 @@ def fire(net: ImageGraph, x: Value, squeezed: int, expanded: int) -> Value:
 
 
 def build() -> Network:
-    """The network: input 1x3x224x224, output 1x1000."""
+    """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("squeezenet1_1", (1, 3, 224, 224))
     x = net.relu(net.conv(net.input, 64, 3, stride=2))
     for stage in FIRE_STAGES:

@@ -9,7 +9,7 @@ from harness.models.zoo.squeezenet1_1 import fire
 
 
 def build() -> Network:
-    """The network: input 1x3x32x32, output 1x10."""
+    """Return the network: input 1x3x32x32, output 1x10."""
     net = ImageGraph("tiny", (1, 3, 32, 32))
     x = net.conv_bn_relu(net.input, 16, 3, stride=2, pad=1)
     x = net.conv_bn_relu(x, 16, 3, pad=1, groups=16)

@@ -41,7 +41,7 @@ class Partition:
 
 
 def generate(functions: Any, _options: Any, constant_names: Any) -> list[Any]:
-    """What `RunCodegen` calls as `relax.ext.openclml`: one module of kind `clml` for each partition."""
+    """Return what `RunCodegen` calls as `relax.ext.openclml`: one module of kind `clml` for each partition."""
     import tvm
 
     create = tvm.get_global_func("runtime.clml_runtime_create")
@@ -75,7 +75,7 @@ class _Writer:
     """Functions by the local variable that holds them."""
 
     def graph(self, function: Any) -> dict[str, Any]:
-        """The whole graph, in TVM's order of keys."""
+        """Return the whole graph, in TVM's order of keys."""
         for parameter in function.params:
             self.entries[parameter] = self._add(parameter, "input", name_of(parameter))
         for binding in bindings(function):
@@ -126,7 +126,7 @@ class _Writer:
         return self._add(call, "kernel", name, inputs, attributes)
 
     def _convolution(self, call: Any, composite: Any) -> tuple[list[Entry], dict[str, Any]]:
-        """Data, weight, then bias and batch norm if there are any; the attributes of all."""
+        """Return data, weight, then bias and batch norm if there are any; the attributes of all."""
         calls = {name: inner for inner in reversed(list(calls_in(composite))) if (name := op_name(inner))}
         conv = calls["relax.nn.conv2d" if "relax.nn.conv2d" in calls else "relax.nn.conv2d_transpose"]
         sources = [call.args[0], conv.args[1]]
@@ -180,27 +180,27 @@ class _Writer:
 
 
 def bindings(function: Any) -> Iterator[Any]:
-    """The bindings of a function in order."""
+    """Yield the bindings of a function in order."""
     for block in function.body.blocks:
         yield from block.bindings
 
 
 def calls_in(function: Any) -> Iterator[Any]:
-    """The calls that a function binds, in order."""
+    """Return the calls that a function binds, in order."""
     from tvm import relax
 
     return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
 
 
 def op_name(call: Any) -> str:
-    """The operator that is called, empty if it is no operator."""
+    """Return the operator that is called, empty if it is no operator."""
     import tvm
 
     return str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
 
 
 def tensors_of(kind: Any) -> list[Any]:
-    """A tensor type as a list of one, a tuple type as its fields. Raises TVM's `InternalError` for others."""
+    """Return a tensor type as a list of one, a tuple type as its fields. Raises TVM's `InternalError` for others."""
     fields = tuple_fields(kind)
     tensors = [kind] if fields is None else list(fields)
     for tensor in tensors:
@@ -210,14 +210,14 @@ def tensors_of(kind: Any) -> list[Any]:
 
 
 def shape_of(tensor: Any) -> list[int]:
-    """The sizes of a tensor's type; -1 stands for a size that is not known."""
+    """Return the sizes of a tensor's type; -1 stands for a size that is not known."""
     from tvm import tirx
 
     return [int(n) if isinstance(n, int | tirx.IntImm) else -1 for n in tensor.shape.values]
 
 
 def _attributes(call: Any) -> dict[str, Any]:
-    """The operator's attributes in the order of their declaration."""
+    """Return the operator's attributes in the order of their declaration."""
     if call.attrs is None:
         return {}
     fields = type(call.attrs).__tvm_ffi_type_info__.fields

@@ -77,20 +77,20 @@ class OffloadReport:
         return self.macs_offloaded / max(1, self.macs)
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values, with the shares."""
+        """Return the report as JSON values, with the shares."""
         shares = {"operator_share": round(self.operator_share, 6), "mac_share": round(self.mac_share, 6)}
         plain: dict[str, Any] = json.loads(json.dumps({**asdict(self), **shares}))
         return plain
 
 
 def offload_of(lowered: Any) -> dict[str, Any] | None:
-    """The report that a lowered module carries, None if no part of it could have been offloaded."""
+    """Return the report that a lowered module carries, None if no part of it could have been offloaded."""
     text = (lowered.attrs or {}).get(ATTRIBUTE)
     return json.loads(str(text)) if text is not None else None
 
 
 def describe(mod: Any, refusals: Refusals, rooted: Iterable[str]) -> OffloadReport:
-    """The report of a module whose partitions are made and not yet turned into code.
+    """Return the report of a module whose partitions are made and not yet turned into code.
 
     `rooted` are the operators that some pattern ends in.
     """

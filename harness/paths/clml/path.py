@@ -52,14 +52,14 @@ class ClmlPath(OpenCLPath):
         return _run(with_work(relax_passes(target, workarounds)), mod, target)
 
     def check(self, built: BuiltModule) -> None:
-        """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
+        """Check as path `opencl` does, and that every called part is in the library. Raises `InvalidKernel`."""
         super().check(built)
         called = {part["symbol"] for part in _report(built)["subgraphs"]}
         if missing := called - set(clml_symbols(built.executable)):
             raise InvalidKernel(f"the compiler reported success, but left out the CLML part {min(missing)}")
 
     def facts(self, built: BuiltModule) -> ClmlFacts:
-        """The noise-free numbers."""
+        """Return the noise-free numbers."""
         report = _report(built)
         parts = report["subgraphs"]
         return ClmlFacts(
@@ -73,12 +73,12 @@ class ClmlPath(OpenCLPath):
 
 
 def partition_module(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
-    """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
+    """Return the module after TVM cut it into parts and before code is generated from them; it carries its report."""
     return _run(passes_before(relax_passes(target, workarounds), "RunCodegen"), mod, target)
 
 
 def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
-    """The release's own passes with the workarounds; one more leaves the report in the module."""
+    """Return the release's own passes with the workarounds; one more leaves the report in the module."""
     refusals: Refusals = {}
     table = pattern_table(workarounds, refusals)
     offload = clml_offload_passes(table, target)
@@ -98,7 +98,7 @@ def _run(passes: Passes, mod: Any, target: Any) -> Any:
 
 
 def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
-    """A pass that changes nothing and leaves the report in the module's attributes."""
+    """Return a pass that changes nothing and leaves the report in the module's attributes."""
     import tvm
 
     def note(mod: Any, _ctx: Any) -> Any:

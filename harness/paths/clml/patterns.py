@@ -81,7 +81,7 @@ Refusals = dict[Any, list[tuple[str, str]]]
 
 
 def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list[Any]:
-    """The release's own table, then the workarounds' additions; a match must pass its check and every veto.
+    """Return the release's own table, then the workarounds' additions; a match must pass its check and every veto.
 
     `refusals` is filled while TVM matches.
     """

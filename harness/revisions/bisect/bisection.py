@@ -105,7 +105,7 @@ class Bisection:
         )
 
     def _diff(self, found: SearchResult, folder: Path) -> list[str]:
-        """What changed in the kernels, also written into the folder."""
+        """Return what changed in the kernels, also written into the folder."""
         artifacts = {inspection.name: inspection.artifact for inspection in found.inspections}
         old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (found.good, found.bad))
         lines = kernels_diff(old, new, (found.good, found.bad))
@@ -123,7 +123,7 @@ class BisectionResult:
 
 
 def _infer_reason(judge: Judge, bad: str, known: BisectionStore) -> Reason:
-    """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
+    """Return what the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
     inspection = known.inspections.get(bad) or judge.inspect(bad, [])
     if inspection.outcome in (NOT_INSTALLABLE, NOT_FITTING):
         raise UsageError(f"--bad {bad} {inspection.outcome}: {inspection.why}", hint="name another revision")
@@ -152,7 +152,10 @@ class SearchResult:
         return self.candidates[-1]
 
     def confirmed(self, case: str, *, as_shipped: bool) -> list[Decision]:
-        """The step that it found in turns, for the history; none if it is one of several, or no matter of latency."""
+        """Return the step that it found in turns, for the history.
+
+        None if it is one of several, or no matter of latency.
+        """
         looked = {one.name: one for one in self.inspections}
         bad = looked.get(self.bad)
         if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
@@ -202,7 +205,7 @@ def _format_inspection(inspection: Inspection) -> str:
 
 
 def kernels_diff(old: str, new: str, names: tuple[str, str]) -> list[str]:
-    """The unified difference of two OpenCL sources, without line ends; empty if they are the same.
+    """Return the unified difference of two OpenCL sources, without line ends; empty if they are the same.
 
     Declarations are left out: each stands again where the kernel begins.
     """

@@ -115,7 +115,10 @@ class Judge:
         return self._once(seen, runner)
 
     def _judged_before(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
-        """What it is if it made the same library as one that was judged, or kernels that tell; None otherwise."""
+        """Return what it is if it made the same library as one that was judged, or kernels that tell.
+
+        None otherwise.
+        """
         if same := next((one for one in earlier if one.library and one.library == seen.library), None):
             why = f"made the same library as {same.name}"
         elif same := self._by_kernels(seen, earlier):
@@ -150,7 +153,7 @@ class Judge:
         )
 
     def _plan_for(self, earlier: Sequence[Inspection]) -> TurnPlan:
-        """Whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
+        """Return whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
 
         So an error of either kind is far rarer than the engine's rules say, and few sessions decide.
         """
@@ -166,7 +169,7 @@ class Judge:
         return known.noise(key), known.kernels.noise(key) if known.kernels else None
 
     def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: TurnPlan) -> Inspection:
-        """The good revision and this one, in turns, until the engine decides."""
+        """Return the good revision and this one, in turns, until the engine decides."""
         taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
@@ -187,7 +190,10 @@ class Judge:
         )
 
     def _built(self, runner: RevisionRunner) -> CaseBuild:
-        """What it makes of the case; after so many attempts an outcome that is not the case's own is the commit's."""
+        """Return what it makes of the case.
+
+        After so many attempts an outcome that is not the case's own is the commit's.
+        """
         for _ in range(ATTEMPTS):
             build = runner.build([self.case])[self.case]
             if build.outcome.conclusive:
@@ -214,7 +220,7 @@ _SLOWER = {
 
 
 def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
-    """What one session's outcome says. Another fault than the one that was asked for hides the answer."""
+    """Return what one session's outcome says. Another fault than the one that was asked for hides the answer."""
     if outcome is Outcome.OK:
         return RevisionState.GOOD
     found = finding(outcome)
@@ -226,7 +232,7 @@ def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
 
 
 def reason_of(outcome: Outcome) -> Reason:
-    """What there is to look for if this is what the bad end came to."""
+    """Return what there is to look for if this is what the bad end came to."""
     if found := finding(outcome):
         return Reason.WRONG if found is Verdict.WRONG else Reason.BROKEN
     return Reason.SLOWER

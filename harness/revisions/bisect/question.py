@@ -44,7 +44,10 @@ class BisectionStore:
 
 @contextlib.contextmanager
 def bisection_store(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[BisectionStore]:
-    """What is known of a question, none of it if `fresh`; nobody else works on it meanwhile. Raises RigFailure."""
+    """Yield what is known of a question, none of it if `fresh`; nobody else works on it meanwhile.
+
+    Raises RigFailure.
+    """
     folder = cache / "bisect" / key_of(question)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_suffix(".lock"), timeout=0)

@@ -77,7 +77,7 @@ class Search:
 
 
 def _fraction(skipped: int) -> float:
-    """The van der Corput sequence in base 2, from its second element on."""
+    """Return the van der Corput sequence in base 2, from its second element on."""
     index, scale, value = skipped + 1, 0.5, 0.0
     while index:
         value += scale * (index % 2)

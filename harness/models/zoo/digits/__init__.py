@@ -18,16 +18,16 @@ class TrainedNetwork:
     """A network with its trained weights, as its file has them: input 1x1x8x8, output 1x10."""
 
     def to_bytes(self) -> bytes:
-        """The model as an ONNX file."""
+        """Return the model as an ONNX file."""
         return NETWORK.read_bytes()
 
     def outline(self) -> Any:
-        """The model, for counting; its weights are small enough to stay."""
+        """Return the model, for counting; its weights are small enough to stay."""
         import onnx
 
         return onnx.load(NETWORK)
 
 
 def build() -> TrainedNetwork:
-    """The network."""
+    """Return the network."""
     return TrainedNetwork()

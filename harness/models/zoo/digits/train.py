@@ -28,7 +28,7 @@ def columns(x: Any) -> Any:
 
 
 def convolve(x: Any, weight: Any, bias: Any) -> Any:
-    """A 3 x 3 convolution that keeps height and width."""
+    """Return a 3 x 3 convolution that keeps height and width."""
     return (columns(x) @ weight.reshape(len(weight), -1).T + bias).transpose(0, 3, 1, 2)
 
 
@@ -41,7 +41,7 @@ def convolve_back(x: Any, weight: Any, gradient: Any) -> tuple[Any, Any, Any]:
 
 
 def pool(x: Any) -> Any:
-    """The maximum of each 2 x 2."""
+    """Return the maximum of each 2 x 2."""
     n, c, h, w = x.shape
     return x.reshape(n, c, h // 2, 2, w // 2, 2).max(axis=(3, 5))
 
@@ -53,7 +53,7 @@ def spread(x: Any, pooled: Any, gradient: Any) -> Any:
 
 
 def forward(p: Arrays, images: Any) -> Arrays:
-    """All that the network computes."""
+    """Return all that the network computes."""
     first = np.maximum(convolve(images, p["w1"], p["b1"]), 0)
     pooled = pool(first)
     second = np.maximum(convolve(pooled, p["w2"], p["b2"]), 0)
@@ -75,7 +75,7 @@ def gradients(p: Arrays, images: Any, labels: Any) -> Arrays:
 
 
 def train(images: Any, labels: Any, random: np.random.Generator) -> Arrays:
-    """The weights."""
+    """Return the weights."""
 
     def normal(*shape: int) -> Any:
         return (random.standard_normal(shape) * (2.0 / np.prod(shape[1:])) ** 0.5).astype(np.float32)
@@ -96,7 +96,7 @@ def train(images: Any, labels: Any, random: np.random.Generator) -> Arrays:
 
 
 def as_onnx(p: Arrays) -> bytes:
-    """The network with its weights: input `(1, 1, 8, 8)` from 0 to 1, output ten scores."""
+    """Return the network with its weights: input `(1, 1, 8, 8)` from 0 to 1, output ten scores."""
     from onnx import TensorProto, helper, numpy_helper
 
     from harness.models.graph import IR_VERSION, GraphBuilder
