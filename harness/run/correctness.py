@@ -7,7 +7,7 @@ the number format is there: an absolute tolerance would let a softmax over 1000 
 be anything at all. Integers have to be equal.
 
 How much rounding matters depends on the network: a difference of large numbers magnifies it, and so do a hundred
-layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/evidence/accuracy.md).
+layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/data/accuracy.md).
 
 A right answer may prove nothing (`vacuous`): the oracle's output is held to its own judgement with three answers that
 know nothing of the network. Zeros pass where it is all zero, one number everywhere where it is constant, and the
