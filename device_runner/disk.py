@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from device_runner.failures import DiskFull
@@ -36,7 +36,7 @@ def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHE
         return None
     places = [folder for folder in folders if not named or Path(named).is_relative_to(folder)]
     places += [] if places and named else [Path(named).parent if named else _temporary()]
-    return _failure(min(places, key=_free_bytes), str(why), otherwise)
+    return _failure(_fullest(places), str(why), otherwise)
 
 
 def _full_file(why: BaseException | str) -> str | None:
@@ -56,7 +56,7 @@ def _full_file(why: BaseException | str) -> str | None:
 def nearly_full(why: str, *folders: Path) -> DiskFull | None:
     """Return the failure, if a program ended without a word that explains it, and there is no room in one of its
     folders."""
-    place = min((*folders, _temporary()), key=_free_bytes)
+    place = _fullest((*folders, _temporary()))
     return _failure(place, why, ELSEWHERE) if _free_bytes(place) < NEARLY_BYTES else None
 
 
@@ -77,6 +77,19 @@ def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
     hint = f"free some space (`adreno-bench cache --prune` removes what was built and not used lately), {otherwise}"
     free = f"{_free_bytes(folder) / 1e6:.1f} MB{_no_more_files(folder)} free in {folder}"
     return DiskFull(f"{DISK_FULL}: {free}", hint=hint, evidence=evidence)
+
+
+def _fullest(folders: Sequence[Path]) -> Path:
+    """Return the folder on the fullest disk, the first of those on it. Each disk is asked once, as it changes."""
+    disks = {folder: _disk_of(folder) for folder in folders}
+    free = {disk: _free_bytes(folder) for folder, disk in disks.items()}
+    return min(folders, key=lambda folder: free[disks[folder]])
+
+
+def _disk_of(folder: Path) -> object:
+    """Return what folders on one disk have in common."""
+    seen = _stat_of(folder)
+    return seen.f_fsid if seen and seen.f_fsid else folder
 
 
 def _free_bytes(folder: Path) -> int:

@@ -45,7 +45,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks_free(count: int) -> SimpleNamespace:
-    return SimpleNamespace(f_bavail=count, f_frsize=4096, f_files=9, f_favail=9)
+    return SimpleNamespace(f_bavail=count, f_frsize=4096, f_files=9, f_favail=9, f_fsid=1 + count)
 
 
 @pytest.fixture
@@ -81,6 +81,16 @@ def test_an_error_and_what_it_was_caused_by(tmp_path: Path) -> None:
     told(disk_full(GPP, tmp_path), tmp_path)
     assert disk_full(OSError(errno.EACCES, "denied"), tmp_path) is None
     assert disk_full("error: no such file", tmp_path) is None
+
+
+def test_of_two_folders_on_one_disk_the_first_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    falling = iter(range(99, 0, -1))
+
+    def shrinking(_: object) -> SimpleNamespace:
+        return SimpleNamespace(**{**vars(blocks_free(0)), "f_bavail": next(falling)})
+
+    monkeypatch.setattr(os, "statvfs", shrinking)
+    told(disk_full(GPP, tmp_path, tmp_path / "a", Path("/")), tmp_path)
 
 
 def test_silence_is_explained_only_where_there_is_no_room(tmp_path: Path, full: None) -> None:
