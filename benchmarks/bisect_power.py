@@ -1,4 +1,4 @@
-"""How often a bisection names the right commit, and what it takes. Run: python -m benchmarks.bisect_power [TRIALS]
+"""How often a bisection names the right commit, and what it takes. Run: python -m benchmarks.bisect_power [TRIALS].
 
 Each trial is a line of 64 commits of which one makes the case slower. The bisection is the product's own
 (`harness.revisions.bisect`), down to its search, judge and engine. Only the device is simulated: its sessions differ by

@@ -1,4 +1,4 @@
-"""Why the engine's two settings are what they are. Run: python -m benchmarks.engine_settings [TRIALS] [SEED]
+"""Why the engine's two settings are what they are. Run: python -m benchmarks.engine_settings [TRIALS] [SEED].
 
 Everything goes through the engine that ships (`judge_turns`), look by look.
 

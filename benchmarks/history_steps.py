@@ -1,4 +1,4 @@
-"""Steps of a history: false alarms, power and time. Run: python -m benchmarks.history_steps [TRIALS] [SEED] [--peers]
+"""Steps of a history: false alarms, power and time. Run: python -m benchmarks.history_steps [TRIALS] [SEED] [--peers].
 
 Twenty series of a rig are looked at together, as a history does (`harness.judge.stats.history`), after every one of the
 twelve commits that follow their step of 5 %, or no step at all. An alarm is any step in a series that has none; a step

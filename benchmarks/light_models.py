@@ -42,8 +42,7 @@ _BATCH_NORM = {1: (0.7, 1.3), 2: (-0.2, 0.2), 3: (-0.2, 0.2), 4: (0.6, 1.6)}
 
 
 def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with seeded weights in place of its `ConstantOfShape` and of initialisers that hold one
-    number only."""
+    """Return the model with seeded weights in place of `ConstantOfShape` and constant initialisers."""
     graph = model.graph
     given = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     shapes: dict[str, tuple[int, ...]] = {}

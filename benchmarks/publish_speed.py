@@ -1,4 +1,4 @@
-"""How long `adreno-bench history publish` takes. Run: python -m benchmarks.publish_speed [COMMITS SERIES]... [--asv]
+"""How long `adreno-bench history publish` takes. Run: python -m benchmarks.publish_speed [COMMITS SERIES]... [--asv].
 
 For each size it prints the processor time of our own part (reading results and records like those of a true run, 3 kB
 each, and writing the pages) and the largest resident set; with --asv also the seconds of asv's own publishing.

@@ -44,8 +44,7 @@ def run_gate(
     rules: Rules | None = None,
     day_sd: float = 0.02,
 ) -> Comparison:
-    """Return what a gate says of a case whose head is slower by `step`, after so many sessions of the rig were
-    `learned`.
+    """Return a gate's verdict on a case whose head is slower by `step`, after sessions that taught the noise.
 
     Days of the rig lie `day_sd` apart.
     """

@@ -248,15 +248,16 @@ class Program(Protocol):
         """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
 
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
-        """Wall ms of one inference by `repeat` batches of `size`, enqueued with one synchronisation at the end, and by
-        as many with a synchronisation after each inference; the two kinds take turns. Answers stay on the device.
+        """Return wall times in ms of one inference, in batches and one by one.
+
+        `repeat` batches of `size` are enqueued with one synchronisation at the end, in turns with as many with a
+        synchronisation after each inference. Answers stay on the device.
 
         Raises `RigFailure` where that cannot be timed.
         """
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
-        """Return the kernels of each of `repeat` inferences on the inputs of the last `run`, in the order they were
-        launched.
+        """Return the kernels of each of `repeat` inferences on the last inputs, in the order of launch.
 
         Raises `RigFailure` where launches cannot be watched.
         """
@@ -301,9 +302,9 @@ class Session(Protocol):
         """Return what this process has had at most until now."""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """Return what the OpenCL device does at best, measured now: `copy_bytes_s`, `image_bytes_s`, `float32_flop_s`
-        and
-        `float16_flop_s`, those that could be measured.
+        """Return the peak rates of the OpenCL device, measured now.
+
+        They are `copy_bytes_s`, `image_bytes_s`, `float32_flop_s` and `float16_flop_s`, those that could be measured.
         """
 
     def download(self, path: str, *, timeout_s: float) -> bytes:

@@ -54,8 +54,7 @@ def _full_file(why: BaseException | str) -> str | None:
 
 
 def nearly_full(why: str, *folders: Path) -> DiskFull | None:
-    """Return the failure, if a program ended without a word that explains it, and there is no room in one of its
-    folders."""
+    """Return the failure, if a program ended without a reason and one of its folders has no room."""
     place = _fullest((*folders, _temporary()))
     return _failure(place, why, ELSEWHERE) if _free_bytes(place) < NEARLY_BYTES else None
 

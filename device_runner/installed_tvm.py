@@ -108,8 +108,7 @@ def version(package: str) -> str:
 
 
 def stated_version(package: str) -> str:
-    """Return the version that `tvm` or `tvm_ffi` states itself: in the file that its build wrote, else as a
-    distribution."""
+    """Return the version that `tvm` or `tvm_ffi` states: in its build's file, else as a distribution."""
     for file in (folder / name for folder in _folders(package) for name in ("_version.py", "libinfo.py")):
         if file.exists() and (stated := _STATED.search(file.read_text(encoding="utf-8"))):
             return stated[1]
@@ -136,8 +135,7 @@ def _distribution(package: str) -> importlib.metadata.Distribution | None:
 
 
 def _as_released(found: importlib.metadata.Distribution, package: str) -> bool:
-    """Return whether the package that is imported is this distribution's, came from a registry (PEP 610) and is
-    unchanged."""
+    """Return whether the imported package is this distribution's, from a registry (PEP 610), unchanged."""
     folders, record = _folders(package), _record_file(found)
     if record is None or found.read_text("direct_url.json") or len(folders) > 1 or os.environ.get(LIBRARY_PATH):
         return False

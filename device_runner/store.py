@@ -92,8 +92,7 @@ def _write_sums(folder: Path) -> None:
 
 
 def _damaged_file(folder: Path) -> Path | None:
-    """Return a file of an entry that is not what was kept; None if there is none, or if none was noted when it was
-    made.
+    """Return a file of an entry that changed since it was made; None if there is none, or no hash.
 
     Each is read once by a process, and again when it was changed.
     """

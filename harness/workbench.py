@@ -190,8 +190,7 @@ def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[
 
 
 def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
-    """Return what TVM makes of each case of the request, for a device that is only asked for its limits, or for
-    none."""
+    """Return TVM's build of each case, for a device that is only asked for its limits, or for none."""
     with open_to_build(request, words, progress) as drawn:
         results = drawn.builder.build(plan.compile for plan in drawn.plans)
     found = [(plan, results[plan.compile.key]) for plan in drawn.plans]

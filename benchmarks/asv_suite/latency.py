@@ -30,7 +30,7 @@ class _Latency(Measured):
         self._next = 0
 
     def _use(self, samples_ms: list[float]) -> None:
-        """asv calls `setup` before every sample, so where the clock stands is kept outside of it."""
+        """Asv calls `setup` before every sample, so where the clock stands is kept outside of it."""
         self.require_right()
         if not samples_ms:
             raise NotImplementedError("emulated: its time means nothing")

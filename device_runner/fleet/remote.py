@@ -139,8 +139,7 @@ def _grant(control: socket.socket, address: Address) -> Grant:
 
 
 def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> tuple[Sequence[str], str]:
-    """Return the command that starts TVM's RPC server there, and the hash of the runtime that a phone was brought
-    for that."""
+    """Return the command that starts TVM's RPC server there, and the hash of the runtime pushed for it."""
     from device_runner.runtimes.phone import RuntimeStore, install
 
     if grant.offer.identity.kind != "virtual":

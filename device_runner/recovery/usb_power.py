@@ -23,8 +23,7 @@ PATH = re.compile(r"(\d+-\d+(?:\.\d+)*)")
 
 
 def hub_and_port(path: str) -> tuple[str, str]:
-    """Return the hub that a device hangs on, as `uhubctl` calls it, and the port: of `1-2.3` hub `1-2`, of `1-2` hub
-    `1`.
+    """Return hub and port of a device as `uhubctl` names them: of `1-2.3` hub `1-2`, of `1-2` hub `1`.
 
     Raises ValueError for what is no path of a USB device.
     """

@@ -84,8 +84,7 @@ class Sidecar:
     """Whether `load` has brought it into this process."""
 
     def library(self, cache: Path, *, extra_flags: Sequence[str] = (), toolchain: CppToolchain | None = None) -> Path:
-        """Return the library for a TVM, that of this interpreter by default. The first call builds it, later calls look
-        it up.
+        """Return the library for a TVM, by default this interpreter's. The first call builds it.
 
         Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
         files, DiskFull, and RigFailure if it does not compile.

@@ -62,8 +62,7 @@ def failure_of(text: str, doing: str) -> PathFailure:
 
 
 def _first_error(text: str) -> str:
-    """Return the first error that the device's OpenCL compiler names, as `error: LINE:COLUMN: what`; empty if it names
-    none.
+    """Return the first error of the device's OpenCL compiler as `error: LINE:COLUMN: what`; empty if none.
 
     The file is left out: it is a temporary one of the device, and another in every run.
     """

@@ -139,8 +139,7 @@ class SessionProbe:
             return bytes(self._module["program_binaries"](module))
 
     def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
-        """Return what the device with this name and driver does at best, in bytes and operations per second; measured
-        now.
+        """Return the peak rates of the device with this name and driver, per second; measured now.
 
         Empty without the probe; what the device cannot do is left out.
         """

@@ -139,8 +139,7 @@ def megahertz(text: str) -> int | None:
 
 
 def status_is_faked(thermal: str) -> bool:
-    """Return whether somebody told Android what to say (`cmd thermalservice override-status`), so that it means
-    nothing."""
+    """Return whether Android's status was overridden (`cmd thermalservice override-status`)."""
     return "IsStatusOverride: true" in thermal
 
 

@@ -43,8 +43,7 @@ def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
 
 
 def _others() -> list[int]:
-    """Return processes other than the first, which in a sandbox is the sandbox itself and cannot be killed from
-    within."""
+    """Return all processes but the first, which in a sandbox is the sandbox and cannot be killed from within."""
     found = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
     return [pid for pid in found if pid not in (1, os.getpid())]
 

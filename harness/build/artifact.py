@@ -113,8 +113,10 @@ Built = Mapping[str, Artifact | Answers | Failure]
 
 
 def pieces(source: str) -> dict[str, str]:
-    """Return what the device compiles for each kernel, by the kernel's name: lines count as in the device's build
-    log."""
+    """Return the source that the device compiles, by kernel.
+
+    Lines count as in the device's build log.
+    """
     found = list(_BEGINNING.finditer(source))
     ends = [*(match.start() for match in found[1:]), len(source)]
     return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}

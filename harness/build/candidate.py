@@ -228,8 +228,7 @@ def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
 
 
 def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
-    """Return a module whose `main` calls the function on tensors in plain memory, with copies to and from its
-    images."""
+    """Return a module whose `main` calls the function on plain memory, with copies to and from its images."""
     from tvm import relax
 
     builder = relax.BlockBuilder()

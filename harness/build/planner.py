@@ -131,8 +131,7 @@ def witness_request(file: Path) -> CompileRequest:
 
 
 def device_request(identity: Identity) -> CompileRequest:
-    """Return a request with all that the device decides; the model, the path and what belongs to them are for others to
-    set.
+    """Return a request with all that the device decides; callers set the model, the path and what belongs to them.
 
     Raises `Unsupported` for a processor that no artifact can be made for.
     """

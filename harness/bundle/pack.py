@@ -158,8 +158,7 @@ def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Tur
 
 
 def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
-    """Return base and head of each case in turns, as `harness.judge` would ask for them; a block of each case at a
-    time.
+    """Return base and head of each case in the order of `harness.judge`, a block of each case at a time.
 
     The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
     """

@@ -200,8 +200,7 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
 
 
 def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
-    """Return the suite of a file, with other models in place of its own if there are any; then there need be no such
-    file.
+    """Return the suite of a file, with other models in place of its own; with these, the file may be missing.
 
     Raises UsageError.
     """

@@ -50,8 +50,7 @@ class Deferred(TyperCommand):
     """Stands for a command until that is called. Its callback takes no arguments and imports the command."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Return the context of the command itself, which is what runs, shows its help or completes a word from now
-        on."""
+        """Return the context of the command itself, which runs, shows its help or completes a word."""
         assert self.callback
         return self.callback().make_context(info_name, args, parent, **extra)
 

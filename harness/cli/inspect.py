@@ -157,8 +157,7 @@ def _cell(path: str, taken: Counter[str], cases: Mapping[Verdict, int]) -> str:
 
 
 def _failed_cases(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what `adreno-bench ops` found of an operator, if not all is right: paths with the same result in one
-    line."""
+    """Yield the failed node tests of an operator, with paths of one result in one line."""
     from harness.ops.cells import Verdict
     from harness.ops.operator_table import wrong_cases
 

@@ -160,7 +160,6 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
 
 def _read(file: Path) -> list[dict[str, Any]]:
     """Return what `--json` printed. Raises UsageError for anything else."""
-
     from harness.ops.page import Coverage
 
     try:

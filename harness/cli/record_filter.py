@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def open_index(file: Path) -> RecordIndex:
     """Return the records of a file, by question. Lines that are not records are named on standard error."""
-
     from harness.run.record_index import RecordIndex
 
     index = RecordIndex(file, tell)

@@ -45,8 +45,7 @@ def case_summary(record: Record) -> str:
 
 
 def histogram(samples: Sequence[float]) -> str:
-    """Return how samples lie between the least and the largest, in characters: each is a bin, full where most
-    samples are."""
+    """Return a histogram of samples in characters: each is a bin, full where most samples are."""
     low, high = min(samples), max(samples)
     counts = [0] * BINS
     for sample in samples:

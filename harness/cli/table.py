@@ -127,8 +127,7 @@ def _top_one(record: Record) -> str:
 
 
 def _location(samples_ms: Sequence[float]) -> str:
-    """Return the number that verdicts are made of, so that a run and a comparison never show two for the same
-    samples."""
+    """Return the number that verdicts use, so that a run and a comparison show the same for the same samples."""
     from harness.judge.stats.session import location_ms
 
     found = location_ms(samples_ms)

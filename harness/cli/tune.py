@@ -76,7 +76,6 @@ def _tunable(request: Request) -> Request:
 
     Raises UsageError if none has.
     """
-
     from harness.cases.suite import SCHEDULED_PATHS
 
     paths = SCHEDULED_PATHS

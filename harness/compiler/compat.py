@@ -192,8 +192,7 @@ def with_function(mod: Any, name: str, function: Any) -> Any:
 
 
 def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
-    """Return a copy of the module in whose `main` each expression of a pattern is replaced by `replace(expression,
-    matched)`.
+    """Return a copy of the module with `replace(expression, matched)` for each match of a pattern in `main`.
 
     It is left as it is where `replace` returns the expression itself.
     """

@@ -65,8 +65,7 @@ LIMIT_S = 60.0
 
 
 def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) -> str:
-    """Return the kernel (`fused_concat_12`) or operator (`relax.stack of (2, 1, 8, 8, 8)`) that makes a step fail as it
-    did.
+    """Return the kernel (`fused_concat_12`) or operator (`relax.stack of (2, 1, 8)`) that makes a step fail.
 
     Empty if it fails on the whole module only, or the search takes too long.
     """

@@ -16,8 +16,7 @@ Passes = list[Any]
 
 
 def adreno_relax_passes(target: Any) -> Passes:
-    """Return the release's own ordered Relax passes for Adreno, from a fresh import to what the VM's code generator
-    takes."""
+    """Return the release's own Relax passes for Adreno in order, from import to code generation."""
     from tvm.relax.backend import adreno
 
     with target:

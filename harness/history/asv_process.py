@@ -125,7 +125,7 @@ def _require_support(request: Request) -> None:
 
 
 def _progress(request: Request, device: str) -> Progress:
-    """asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
+    """Asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
     return ProgressTee(Silent(), lambda case, step: tell(device, request.cache, case, step))
 
 

@@ -120,8 +120,7 @@ def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
 
 
 def is_news(event: Event, history: History) -> bool:
-    """Return whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to
-    show.
+    """Return whether an event is news: at the newest commit, or a step in the last ones, as a step shows late.
 
     A step that sessions in turns did not bear out is none.
     """
@@ -159,8 +158,7 @@ _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseS
 
 
 def _resemblances(history: History) -> dict[str, Resemblance]:
-    """Return what the series of each machine have in common, as to how much neighbouring commits resemble each
-    other."""
+    """Return how much neighbouring commits of each machine resemble each other."""
     found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
     for series in history.series:
         found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))

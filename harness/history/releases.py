@@ -118,8 +118,10 @@ def constraints_of(lock: str) -> str:
 
 
 def _harness_wheel(folder: Path, root: Path) -> Path:
-    """Return this harness as a wheel, built once for its content, from a copy: a build leaves files in its source
-    tree."""
+    """Return this harness as a wheel, built once for its content.
+
+    It is built from a copy, because a build leaves files in its source tree.
+    """
     files = source_files(root, _HARNESS_SOURCES)
     target = folder / digest(root, files)
     if not (found := list(target.glob("*.whl"))):

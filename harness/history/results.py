@@ -134,8 +134,7 @@ def newest_records(records: Iterable[Record]) -> list[Record]:
 
 @contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Let Python look for no garbage: a history is none, and to look at all of it again and again takes a third of
-    the time of reading it."""
+    """Switch Python's garbage collection off, which takes a third of the time of reading a history."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -295,5 +294,5 @@ def _from_asv(
 
 
 def _ms(seconds: float | None) -> float | None:
-    """asv writes an unbounded confidence interval as an infinite one."""
+    """Asv writes an unbounded confidence interval as an infinite one."""
     return None if seconds is None or not math.isfinite(seconds) else seconds * 1e3

@@ -139,8 +139,7 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
 
 
 def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
-    """Return the newest record of each case at each commit, of those that came after the first `before` bytes of a
-    file.
+    """Return the newest record of each case at each commit, beyond the first `before` bytes of a file.
 
     A commit is a file: what is right at one commit says nothing of another.
     """

@@ -50,8 +50,7 @@ class NetworkKernel:
         return self.launch.threads * self.launch.per_inference
 
     def per_inference(self, field: str) -> int | None:
-        """Return a count of one thread, for all threads of one inference; None if it, or the number of threads, is not
-        known.
+        """Return a thread's count for all threads of an inference; None if either is not known.
 
         A kernel that is never launched counts nothing.
         """
@@ -127,8 +126,9 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
 
 
 def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
-    """Return each case on each GPU; `artifacts` are keys of the store by case. Kernels of several cases are compiled
-    once.
+    """Return each case on each GPU. `artifacts` are keys of the store by case.
+
+    Kernels of several cases are compiled once.
 
     Raises UsageError for an artifact that is no longer in the store, and what `compile_kernels` raises.
     """
@@ -165,8 +165,7 @@ def code_of(network: Network, compiler: str) -> MachineCode:
 
 
 def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCode], Failure | None]:
-    """Return the same of a case on several GPUs, and what the compiler said of the first kernel of which it made
-    none."""
+    """Return a case on several GPUs, and the message of the first kernel that the compiler refused."""
     refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
     return [code_of(network, compiler) for network in networks], refused[0] if refused else None
 

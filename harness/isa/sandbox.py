@@ -88,8 +88,7 @@ def kind(root: Path, program: Path) -> str:
 
 
 def program_line(*preload: str) -> list[str]:
-    """Return the beginning of a command line that runs our program in the sandbox, with libraries loaded before its
-    own."""
+    """Return the beginning of a command that runs our program in the sandbox, with these libraries first."""
     return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{NAME}"]
 
 

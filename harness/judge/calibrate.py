@@ -68,8 +68,7 @@ def interrupted_sessions(plans: Sequence[Plan], run: Run, kept: RecordIndex, ses
 
 
 def _is_due(taken: Sequence[Record], sessions: int) -> bool:
-    """Return whether another session can tell more: not of a case that ran and has no latency, for it will have none
-    again."""
+    """Return whether another session can tell more; a case that ran without a latency will have none again."""
     timeless = bool(taken) and taken[-1].outcome.conclusive and not taken[-1].wall_ms
     return len(taken) < sessions and not timeless
 

@@ -55,8 +55,7 @@ class Comparison:
     """How many sessions in turns it rests on."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
-        """Return a side's latency to be read beside the change: of the estimate, or of the side if there is none; or
-        NaN.
+        """Return a side's latency beside the change: of the estimate, else of the side, else NaN.
 
         A confirmation's estimate is of its own fresh sessions, which the side does not hold.
         """
@@ -111,8 +110,7 @@ class Result:
 
 
 def exit_code(result: Result) -> ExitCode:
-    """Return what a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is
-    open.
+    """Return the exit code: findings first, then failures of the rig, then undecided slowness.
 
     What looks faster and is open is no reason to fail, since `faster` is none. Nor is a case that is open and looks
     like neither, as long as its sessions could have shown something.

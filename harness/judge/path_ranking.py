@@ -107,8 +107,7 @@ def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]],
 
 
 def _lead(best: Side, following: Side, noises: NoiseModel) -> Change:
-    """Return the second against the first: by their own sessions, which count once, and by what the rig's series
-    share."""
+    """Return the lead of the second over the first, by their sessions and the noise that the rig's series share."""
     shared = noises.noise(SeriesKey(best.key.identity, "any other"))
     return compare_summaries(best.summary, following.summary, noise=shared)
 

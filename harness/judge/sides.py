@@ -209,8 +209,7 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
 
 
 def measured_in_sequence(base: Side, head: Side) -> bool:
-    """Return whether one side was measured after the other, so that what the device was like by then goes with the
-    build."""
+    """Return whether one side was measured after the other, so that the device's drift joins the build's change."""
     pairs = len(base.started) * len(head.started)
     if not pairs:
         return False

@@ -134,8 +134,7 @@ def is_external(tensor: Any) -> bool:
 
 
 def tensors(model: Any) -> Iterator[Any]:
-    """Yield every tensor that a model carries: weights and attributes, of the graph, its inner graphs and its
-    functions."""
+    """Yield every tensor of a model: weights and attributes of the graph, inner graphs and functions."""
     for function in model.functions:
         yield from _node_tensors(function.node)
     yield from _graph_tensors(model.graph)

@@ -82,8 +82,7 @@ class Network:
         return self._piece(inside, [name for name in last.makes if name in read] or last.makes[:1])
 
     def only(self, operators: Iterable[Operator]) -> Piece:
-        """Return some operators, wherever they stand, with all that the others or the caller would read of them as
-        outputs."""
+        """Return a network of these operators, with all results that the others or the caller read as outputs."""
         inside = {*operators}
         outside = {name for operator in self.operators if operator not in inside for name in operator.reads}
         made = [name for operator in self.operators if operator in inside for name in operator.makes]

@@ -185,8 +185,7 @@ MODELS = "models"
 
 
 def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
-    """Return a file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed
-    in it.
+    """Open a user's file or a network of the zoo as it is compiled; also return what was changed in it.
 
     Raises UsageError.
     """

@@ -56,8 +56,7 @@ class ModelSource(Protocol):
         """The file of labelled data that it is asked about (`harness.models.input_files`), if there is one."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
-        """Return path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` where that is
-        needed.
+        """Return the path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` if needed.
 
         Raises `ModelError` if the model cannot be used.
         """

@@ -205,8 +205,7 @@ LONGEST_S = 8 * 3600.0
 def cells_of(
     release: str, words: Sequence[str], config: Path, cache: Path, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Return the cells that `adreno-bench ops WORDS` finds with a release or commit of TVM, installed if it is not
-    there.
+    """Return the cells of `adreno-bench ops WORDS` with a release or commit of TVM, which is installed if needed.
 
     Raises UsageError for what is none, InstallFailure, RigFailure.
     """

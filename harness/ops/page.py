@@ -94,8 +94,7 @@ class Coverage:
         return Grid(title, ("operator", "dtype", *headings), [*rows, ("all", "", *_marks(total, columns))])
 
     def findings(self) -> list[tuple[str, ...]]:
-        """Return what is not right, grouped by what is said of it: verdict, path, releases if several, cases, which,
-        why."""
+        """Return the findings, grouped by message: verdict, path, releases if several, cases, which, why."""
         groups: dict[tuple[Verdict, str, bool, str], list[Plain]] = {}
         for cell in self.cells:
             verdict = Verdict(cell["verdict"])

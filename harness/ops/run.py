@@ -255,9 +255,7 @@ def operators(
     cache: Path,
     say: Callable[[str], None],
 ) -> Iterator[CellResult]:
-    """Open a device and run the chosen cases on it. `modes` are of `as_shipped`. Raises UsageError, and what a device
-    raises.
-    """
+    """Open a device and run the chosen cases. `modes` are of `as_shipped`. Raises UsageError, and device failures."""
     say("looking for the cases (the first time, they are generated, which takes a minute)")
     found = [catalogue(name, cache) for name in sets]
     chosen = choose([case for one in found for case in one.cases], globs)

@@ -35,7 +35,6 @@ _THEIR_PATHS = re.compile(r"\S*/onnxruntime/\S+\.(cc|h):\d+ ?")
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says, as one line of at most 300 characters, without the places in onnxruntime's own
-    sources."""
+    """Return an error as one line of at most 300 characters, without places in onnxruntime's sources."""
     text = " ".join(_THEIR_PATHS.sub("", str(error)).split())
     return text[:300] or type(error).__name__

@@ -61,8 +61,10 @@ def _as_ours(error: Exception, kind: type[Exception]) -> Exception:
 
 
 def _shortened(text: str) -> str:
-    """`[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running Gather node. Name:'g'
-    Status Message: out of bounds` as `Gather 'g': out of bounds`.
+    """Shorten onnxruntime's message to `Gather 'g': out of bounds`.
+
+    It reads `[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running Gather node.
+    Name:'g' Status Message: out of bounds`.
     """
     text = text.rpartition("[ONNXRuntimeError] : ")[2].split(" : ", 2)[-1]
     begin, running, rest = text.partition("Non-zero status code returned while running ")

@@ -108,8 +108,7 @@ def _between_pixels(node: Any) -> bool:
 
 
 def move_numbers(model: Any, types: Types, draw: int) -> Any:
-    """Return the network, whose tensors have these types, with a factor before every float32 input of every
-    operator."""
+    """Return the network with a factor before every float32 input of every operator, by the tensors' types."""
     import onnx
     from onnx import TensorProto, helper
 
@@ -144,8 +143,7 @@ def move_numbers(model: Any, types: Types, draw: int) -> Any:
 
 
 def _distance(answer: Array, other: Array) -> float:
-    """Return the larger of two shares: of the largest error in the peak, and of its root mean square in that of the
-    output."""
+    """Return the larger of two relative distances: of the peaks, and of the root mean squares."""
     import numpy as np
 
     if answer.shape != other.shape:

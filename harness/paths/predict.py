@@ -38,8 +38,7 @@ def destination_of(path: str, node: Node, known: Collection[str]) -> str:
 
 
 def _fills_texels(node: Node) -> bool:
-    """Return a 2D convolution in one group whose channels, read and made, fill whole texels: others TVM leaves as they
-    are.
+    """Return whether it is a 2D convolution in one group whose channels fill whole texels; TVM leaves others.
 
     In several groups its image schedules would divide by zero (`grouped-conv-nchw4c`).
     """

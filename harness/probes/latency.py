@@ -113,8 +113,7 @@ def _steady_s(budget: Budget) -> float:
 
 
 def _steady(times: Sequence[float], seconds: float) -> bool:
-    """Return whether the two halves of the last so many seconds, or at least the last two inferences, agree within 5
-    %."""
+    """Return whether the two halves of the last seconds, or the last two inferences, agree within 5 %."""
     last = _last(times, seconds)
     middle = len(last) // 2
     before, after = statistics.median(last[:middle]), statistics.median(last[middle:])

@@ -100,8 +100,7 @@ def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool
 
 
 def _tick_ms(samples_ms: Sequence[float]) -> float:
-    """Return the tick of the clock, as far as its samples tell: what all of them are multiples of, in whole
-    nanoseconds."""
+    """Return the tick of the clock, as far as samples tell: their common divisor in whole nanoseconds."""
     return math.gcd(*(round(1e6 * ms) for ms in samples_ms)) / 1e6
 
 

@@ -33,8 +33,7 @@ QUIRKS: tuple[Quirk, ...] = (
 def quirks_for(
     path: str, precision: Precision, *, as_shipped: bool, but_for: Collection[str] = (), tvm: str = ""
 ) -> tuple[Quirk, ...]:
-    """Return the quirks that are worked around for a case, by TVM's version (default: the installed one). No probe is
-    run.
+    """Return the quirks to work around for a case with this TVM (default: the installed one). Runs no probe.
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """

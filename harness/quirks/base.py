@@ -28,8 +28,7 @@ class ProbeAnswer:
 
     @classmethod
     def of(cls, present: bool, seen: str, otherwise: str = "") -> ProbeAnswer:
-        """Return the answer of a probe that can tell: what it saw of the defect, and, if another thing, what of
-        none."""
+        """Return the answer of a probe that can tell, with what it saw if the defect is there, and otherwise."""
         return cls(Presence.PRESENT, seen) if present else cls(Presence.ABSENT, otherwise or seen)
 
 

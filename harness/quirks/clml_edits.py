@@ -109,8 +109,7 @@ def is_softmax_along_another_axis(match: Match) -> bool:
 
 
 def relu6_pattern() -> list[Any]:
-    """Return a clip with its three arguments; as one more operator, because the code generator drops a clip that is
-    fused.
+    """Return a pattern for a clip with three arguments, alone: the code generator drops a fused clip.
 
     Clips to other bounds stay on OpenCL: no composite's name can reach the runtime's clip.
     """

@@ -134,8 +134,10 @@ def rows_of(profile: Profile) -> list[Row]:
 
 
 def rows_between(before: Profile, now: Profile, *, rebuilt: bool) -> list[Row]:
-    """Two profiles side by side: what differs most first if the build did, too; else, as differences are noise,
-    the longest first."""
+    """Return two profiles side by side.
+
+    What differs most comes first if the build did, too; else the longest, because differences are noise.
+    """
     groups = groups_of(now, before)
     return _rows(groups if rebuilt else _longest_first(groups), now, compared=True)
 

@@ -322,6 +322,6 @@ def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
 
 
 def _graph(graphs: str, series: Series) -> str:
-    """asv's graph of a series. asv writes parameters as Python literals, in links too."""
+    """Asv's graph of a series. asv writes parameters as Python literals, in links too."""
     chosen = {"machine": series.machine, "p-case": repr(series.case.id), "p-quirks": repr(series.quirks)}
     return f"{graphs}#{LATENCY}?{urlencode(chosen)}"

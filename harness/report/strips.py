@@ -63,7 +63,10 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
     """Return a change with its interval over the band of changes that do not matter.
 
     Args:
-        low, high, middle, relevant: Fractions of base; NaN if not known.
+        low: Lower end of the interval, a fraction of base; NaN if not known.
+        high: Its upper end, likewise.
+        middle: The change, likewise.
+        relevant: Half of the band, likewise.
         reach: The fraction at both ends of the strip. What lies beyond is cut off, and ends in an arrow.
         kind: Class of the mark: the verdict.
     """

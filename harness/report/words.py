@@ -107,8 +107,7 @@ def between(first: str, last: str) -> str:
 
 
 def is_release(point: Point) -> bool:
-    """Return whether the commit only stands for a release of TVM: `history releases` makes one with the release's
-    date."""
+    """Return whether the commit only stands for a release of TVM, and so has the release's date."""
     return _RELEASED_MS.get(point.tvm) == point.date_ms
 
 
@@ -130,8 +129,7 @@ def day_text(date_ms: int) -> str:
 
 
 def numbers(event: Event) -> tuple[str, str]:
-    """Return the two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the
-    outcome."""
+    """Return the two numbers of an event: errors if an answer turned wrong, else latencies, else the outcome."""
     if event.verdict is Verdict.WRONG:
         return error(event.before), error(event.after)
     if event.step:

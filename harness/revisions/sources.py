@@ -148,8 +148,7 @@ def write_configuration(folder: Path, **settings: object) -> None:
 
 
 def _requirements() -> list[str]:
-    """Return what this harness needs beside TVM, as it is installed here, so that nothing but TVM differs between
-    releases."""
+    """Return what this harness needs beside TVM, as installed here, so that only TVM differs between releases."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import Requirement

@@ -59,9 +59,10 @@ def _schedules(facts: Facts) -> Decision | None:
 
 
 def _accuracy(facts: Facts) -> Decision | None:
-    """Decide about an answer that is not the oracle's. It is the importer's fault where LLVM behind it gives the same
-    answer, and the
-    model's where no answer in half precision could be right.
+    """Decide about an answer that is not the oracle's.
+
+    It is the importer's fault if LLVM behind it gives the same answer, and the model's if no answer in half precision
+    could be right.
     """
     if not (accuracy := facts.get(Accuracy)) or accuracy.right:
         return None

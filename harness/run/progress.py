@@ -36,8 +36,7 @@ class Progress(Protocol):
         """Show how much of a file the device has."""
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """Show a build: `queued`, then `building` (`building: lower`), then `built`, `reused` or `failed` in
-        `seconds`."""
+        """Show a build as `queued`, `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
 
     def begin(self, cases: int) -> None:
         """Announce more cases."""

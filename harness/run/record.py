@@ -388,8 +388,7 @@ def contradiction_in(record: Record) -> str:
 def lines_of(
     file: BinaryIO, begin: int = 0, number: int = 0, end: float = math.inf
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the lines between two places in a file: the number of each, where it begins, and all of it with its
-    newline.
+    """Yield the lines between two places in a file: number, beginning, and text with its newline.
 
     `number` lines end before `begin`. Blank ones are counted and left out.
     """

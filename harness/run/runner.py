@@ -49,8 +49,7 @@ def missing(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan]:
 
 
 def settled_by(plans: Sequence[Plan], origin: Origin, kept: RecordIndex) -> list[Record]:
-    """Return the latest kept record of each plan that running again would tell nothing new of, in the order of the
-    plans.
+    """Return the latest record of each plan that a new run would not add to, in the order of the plans.
 
     It is of this build and identity, and says something of its case. A quick look settles nothing but another one.
     """

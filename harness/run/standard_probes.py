@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 def standard_probes(work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
-    """Return what is asked of every case: what its answer is worth, labelled data, the proof of its toggles, and its
-    times."""
+    """Return the probes of every case: worth of its answer, labelled data, proof of toggles, times."""
     probes: list[Probe] = [VacuityProbe(work), *([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not run.timed:
         return probes

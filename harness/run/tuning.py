@@ -95,8 +95,7 @@ class ProgramBinaries:
         program.use_binaries(blob.read_bytes(), timeout_s=timeout_s)
 
     def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
-        """Return how many programs were made from binary and from source, which the probe counts where TVM's runtime
-        asks."""
+        """Return how many programs came from binaries and from source, as the probe counts them."""
         facts: dict[str, Any] = dict(session.program_counts(timeout_s=timeout_s))
         if slowed := set(_SLOWED.findall(session.log())):
             facts[SLOWED] = len(slowed)
@@ -269,8 +268,7 @@ class TuningStore:
         timeout_s: float,
         tuning: Callable[[], object] = bool,
     ) -> Path:
-        """Return the blob of this artifact on this device, made by a session that `tuning` hears of if there is
-        none."""
+        """Return the blob of this artifact on this device; a session makes it if there is none."""
 
         def tune() -> bytes:
             tuning()

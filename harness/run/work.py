@@ -135,8 +135,7 @@ def schedules_of(work: Work, tvm: str) -> Schedules:
 
 
 def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:
-    """Return what a record says of a build's schedules: which functions took one, whose kernels differ, and which
-    did not."""
+    """Return a record's fields on schedules: which functions took one, whose kernels differ, which did not."""
     told = artifact.compiled.schedules or {}
     mine, theirs = _definitions(artifact), _definitions(untuned) if isinstance(untuned, Artifact) else {}
     changed = [name for name in told.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
@@ -184,8 +183,7 @@ def _definitions(artifact: Artifact) -> dict[str, set[str]]:
 
 
 def beyond_half(file: Path) -> str:
-    """Return why no answer in half precision can be right: one line if the numbers in a range file leave float16's
-    range."""
+    """Return in one line why no answer in half precision can be right: the numbers leave float16's range."""
     numbers = json.loads(file.read_text(encoding="utf-8"))
     if numbers["largest"] <= LARGEST_HALF:
         return ""

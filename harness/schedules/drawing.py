@@ -112,8 +112,7 @@ def _primes(number: int) -> Iterator[int]:
 
 
 def _is_within(opens: Sequence[Open], drawn: Sequence[Decision | None], wanted: int, limits: ThreadLimits) -> bool:
-    """Return whether groups have as many work-items as are wanted and may be, and these no more to do than they can
-    hold."""
+    """Return whether groups have an allowed number of work-items, and these no more sums than they can hold."""
     tiles = [parts for parts in drawn if isinstance(parts, list) and len(parts) == LEVELS]
     if not tiles:
         return True

@@ -67,8 +67,7 @@ class Workshop:
         return list(load_tasks(found.folder))
 
     def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
-        """Return what was tried for these tasks holds as long as this is the same, whatever else of the harness
-        changes."""
+        """Return the key of trials, which stay valid while it is the same, even if the harness changes."""
         request = self._tasks.payload["request"]
         facts = {name: request[name] for name in ("path", "quirks", "host_triple")}
         allowed = [self._plan.relative_tolerance, self._plan.rounding_factor]

@@ -147,8 +147,7 @@ def host_interface() -> Interface:
 
 
 def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
-    """Return the files that matter, and what is wrong with those that cannot be read: the known ones and all they
-    need."""
+    """Return the files that matter and all they need, and what is wrong with unreadable ones."""
     elves: dict[str, Elf] = {}
     reasons = []
     waiting = [*REQUIRED, *(name for name in WELCOME if (folder / name).is_file())]

@@ -160,8 +160,10 @@ def _is_undefined(symbol: Any) -> bool:
 
 
 def _page_bytes(load: Any) -> int:
-    """Return whether a segment can be mapped with pages of a size: whether its place in the file and in memory agree
-    modulo that size."""
+    """Return the largest page size that its segments can be mapped with.
+
+    Their place in the file and in memory must agree modulo that size.
+    """
     alignment = max(int(load["p_align"]), 1)
     while alignment > 1 and (load["p_vaddr"] - load["p_offset"]) % alignment:
         alignment //= 2

@@ -47,8 +47,7 @@ mkdir -p "$folder" && ln -s "$found" "$folder/libOpenCL.so" && echo "$folder"
 
 
 def linked_opencl(transport: Transport, searched: Sequence[str] = SEARCHED) -> str:
-    """Return the folder on the device in which `libOpenCL.so` is a link to the board's own; empty if none is needed, or
-    helps.
+    """Return the device's folder with a link `libOpenCL.so` to the board's own; empty if useless.
 
     Raises `DeviceFull` if it cannot be made.
     """

@@ -115,8 +115,7 @@ class Range(GpuKnob):
 
 
 def available(text: str) -> list[int]:
-    """Return the clocks that a driver lists, in Hz, fastest first as power levels count, in whatever order it lists
-    them."""
+    """Return the clocks that a driver lists, in Hz, fastest first as power levels count."""
     return sorted({int(word) for word in re.findall(r"\b\d{1,12}\b", text)} - {0}, reverse=True)
 
 

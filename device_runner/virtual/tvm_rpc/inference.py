@@ -61,8 +61,7 @@ class ClockedGpu:
         os.pwrite(self._file, b"%020d\n" % int(self._busy_us), 0)
 
     def stretched(self, timed: Callable[..., Any], number: int) -> Callable[..., bytes]:
-        """Return a function that times inferences, `number` to a sample, made as slow as the clock is when it is
-        called."""
+        """Return a function that times `number` inferences to a sample, slowed as the clock is then."""
 
         def call(*arguments: Any) -> bytes:
             data = bytes(timed(*arguments))

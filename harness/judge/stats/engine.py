@@ -251,8 +251,9 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
 
 
 def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tuple[Verdict, float]:
-    """Return the verdict and its confidence, which is 0 if there is none. A change that is certain and irrelevant is
-    none.
+    """Return the verdict and its confidence; 0 without one.
+
+    A change that is certain and irrelevant is none.
 
     A clock that ticks by more than what is relevant rounds all sessions of a side alike, so nothing is excluded by it.
     """

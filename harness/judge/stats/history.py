@@ -158,8 +158,7 @@ def _spread(logs: Array) -> float:
 
 
 def _from_neighbours(logs: Array) -> Array:
-    """Return how far points are from the median of their neighbourhood, which shrinks to stay symmetric at both
-    ends."""
+    """Return the distance of points from the median of their neighbourhood, symmetric at both ends."""
     middles = logs.copy()
     for reach in range(1, REACH + 1):
         width = 2 * reach + 1
@@ -179,8 +178,7 @@ def _propose_cuts(logs: Array, spread: float) -> list[int]:
 
 
 def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, int]]:
-    """Yield the best cut of each stretch that explains at least so much of the squares: explained, begin, end and
-    cut."""
+    """Yield the best cut of each stretch that explains enough of the squares: explained, begin, end and cut."""
     lengths, length = [len(logs)], SHORTEST
     while length < len(logs):
         lengths.append(length)

@@ -182,8 +182,7 @@ def pooled_variance(spreads: Sequence[Spread]) -> Spread:
 
 
 def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
-    """Return what the series of one rig have in common: `spreads` are theirs, `series` the sessions that tell of
-    days."""
+    """Return the common noise of one rig: `spreads` are its series', `series` the sessions that tell of days."""
     return Pool(_common([one for one in spreads.values() if one.df]), _days(series, spreads))
 
 

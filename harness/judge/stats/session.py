@@ -214,8 +214,7 @@ class Noise:
 
 
 def location_ms(samples_ms: Samples) -> float:
-    """Return the one latency of a session, wherever it is shown or judged: Hodges and Lehmann's location of the
-    logarithms.
+    """Return the latency of a session: Hodges and Lehmann's location of the logarithms, everywhere.
 
     NaN for no samples, or for such as are no times.
     """

@@ -26,8 +26,7 @@ Array = NDArray[np.float64]
 
 @functools.lru_cache(256)
 def boundaries(error: float, looks: int) -> tuple[float, ...]:
-    """Return what a standard normal statistic must reach at each of `looks` evenly spaced looks to be called above
-    nothing.
+    """Return the boundaries of a standard normal statistic at `looks` evenly spaced looks.
 
     The chance that it ever does while there is nothing is `error` (one-sided).
     """

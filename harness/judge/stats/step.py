@@ -187,8 +187,7 @@ class _Scan:
 
 
 def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
-    """Return the best step in a stretch of at least four points, neighbours of which resemble each other as is
-    `known`."""
+    """Return the best step in a stretch of at least four points, whose neighbours resemble each other as `known`."""
     from scipy.special import ndtri, stdtr
 
     scan, tick = _scan(logs, known.alike), tick_of(logs)
@@ -257,8 +256,7 @@ def centre(logs: Array) -> Array:
 
 
 def tick_of(logs: Array) -> float:
-    """Return the smallest difference between two values that differ: of a coarse clock its tick, else next to
-    nothing."""
+    """Return the smallest difference between two values: the tick of a coarse clock, else almost nothing."""
     gaps = np.diff(np.unique(logs))
     real = gaps[gaps > 1e-12]
     return float(real.min()) if len(real) else 0.0
@@ -293,8 +291,7 @@ def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
 
 
 def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
-    """Return what a step stands beside, a constant and perhaps a line, each of length 1 and at right angles to the
-    other."""
+    """Return orthonormal vectors beside a step: a constant, and perhaps a line."""
     found: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:
         one = _innovations(np.broadcast_to(column, (len(alike), count)), alike)

@@ -34,8 +34,7 @@ def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def hold(changes: Sequence[Change]) -> list[Change]:
-    """Return the same changes, those alarms `inconclusive` that the suite as a whole cannot hold at the false discovery
-    rate.
+    """Return the changes, with alarms beyond the suite's false discovery rate as `inconclusive`.
 
     If nothing changed anywhere, the chance of any alarm left in the suite is at most `FALSE_DISCOVERIES`.
     """
