@@ -199,7 +199,7 @@ def plan_of(packed: PackedCase) -> Plan:
 
 
 def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
-    """Return what the plan's jobs came to, with files below a bundle's folder."""
+    """Return the results of the plan's jobs, with files below a bundle's folder."""
     libraries = filter(None, (packed.artifact, packed.reference))
     answers = {packed.answers: packed.unchecked, packed.witness: "", packed.range: ""}
     return {

@@ -290,7 +290,7 @@ def _other(source: Path, kind: Kind, folder: Path) -> Build:
         try:
             manifest = manifest_of((there / MANIFEST).read_bytes())
         except OSError as error:
-            raise UsageError(f"{source}is not a bundle: {error}", hint="`adreno-bench pack` makes one") from None
+            raise UsageError(f"{source} is not a bundle: {error}", hint="`adreno-bench pack` makes one") from None
         check_files(there, manifest)
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")

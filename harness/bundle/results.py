@@ -142,7 +142,7 @@ def read_manifest(bundle: Path) -> bytes:
             return (bundle / MANIFEST).read_bytes()
         return bundle.read_bytes() if bundle.suffix == ".json" else first_member(bundle, MANIFEST)
     except OSError as error:
-        raise UsageError(f"{bundle}is not a bundle: {error}", hint="name what `adreno-bench pack` made") from None
+        raise UsageError(f"{bundle} is not a bundle: {error}", hint="name what `adreno-bench pack` made") from None
 
 
 def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:

@@ -16,7 +16,7 @@ from harness.run.record import Record
 
 
 def verdicts_of(results: Results, rules: Rules) -> Result:
-    """Return what became of each case from base to head.
+    """Return the verdict on each case from base to head.
 
     Nothing is run: `judge` takes the sessions in which they were run.
     """

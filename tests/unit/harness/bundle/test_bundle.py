@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -213,6 +214,17 @@ def test_a_bundle_of_another_version_is_no_base(rig: Rig) -> None:
     manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 2'))
     with pytest.raises(UsageError, match="version 2, and this adreno-bench reads version 1"):
         rig.pack("both", against=packed.file)
+
+
+def test_what_is_no_bundle_is_refused_by_its_name(rig: Rig) -> None:
+    packed = rig.pack("folder")
+    results = rig.run(packed)
+    (packed.file / MANIFEST).unlink()
+    told = f"^{re.escape(str(packed.file))} is not a bundle: "
+    with pytest.raises(UsageError, match=told):
+        rig.pack("both", against=packed.file)
+    with pytest.raises(UsageError, match=told):
+        rig.read(results, bundle=packed.file)
 
 
 def test_a_truncated_archive_is_refused(rig: Rig) -> None:
