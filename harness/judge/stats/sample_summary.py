@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-CONFIDENCE = 0.95
-"""Of the interval of a median."""
+TAIL = 40
+"""The median lies beyond each end of its interval once in so many times, at most: 95 % for both."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,11 @@ def median_ranks(count: int) -> tuple[int, int] | None:
 
     The number of samples below the median is binomial (Conover, Practical Nonparametric Statistics, section 3.2).
     """
-    tail, place = 0.0, 0
-    while (chance := math.comb(count, place) / 2**count) + tail <= (1 - CONFIDENCE) / 2:
-        tail += chance
+    below, ways, place = 0, 1, 0  # whole numbers: ways in which so many of `count` samples lie below the median
+    most = 2**count // TAIL
+    while below + ways <= most:
+        below += ways
+        ways = ways * (count - place) // (place + 1)
         place += 1
     return (place - 1, count - place) if place else None
 

@@ -8,6 +8,7 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import bdtr
 
 from harness.judge.stats.sample_summary import median_ranks, summarise_samples
 
@@ -34,6 +35,15 @@ def test_known_percentiles() -> None:
 @pytest.mark.parametrize(("count", "ranks"), [(5, None), (6, (0, 5)), (10, (1, 8)), (20, (5, 14)), (100, (39, 60))])
 def test_ranks_are_those_of_the_tables_of_the_binomial(count: int, ranks: tuple[int, int] | None) -> None:
     assert median_ranks(count) == ranks
+
+
+@pytest.mark.parametrize("count", [1_000, 20_001, 100_000])
+def test_ranks_of_many_samples_are_the_last_below_the_tail(count: int) -> None:
+    ranks = median_ranks(count)
+    assert ranks
+    low, high = ranks
+    assert bdtr(low, count, 0.5) <= 0.025 < bdtr(low + 1, count, 0.5)
+    assert low + high == count - 1
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
