@@ -78,24 +78,15 @@ FindingsAreFine = Annotated[
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 CompilerConfig = Annotated[Path, seldom_option("--config", help="asv configuration of the TVM repository.")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Model to use instead of those of the suite: an .onnx or .pt2 file, or a network of the zoo. Repeatable.",
-        autocompletion=completion.models,
-    ),
-]
-ModelsOfRecords = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Only records of this model: an .onnx or .pt2 file, or a network of the zoo. Repeatable.",
-        autocompletion=completion.models,
-    ),
-]
+
+
+def _models_option(what: str) -> Any:
+    text = f"{what}: an .onnx or .pt2 file, or a network of the zoo. Repeatable."
+    return typer.Option("--model", metavar="MODEL", help=text, autocompletion=completion.models)
+
+
+Models = Annotated[list[str] | None, _models_option("Model to use instead of those of the suite")]
+ModelsOfRecords = Annotated[list[str] | None, _models_option("Only records of this model")]
 Shapes = Annotated[
     list[str] | None,
     model_option(metavar="NAME=SIZES", help="Fix a dynamic dimension: input=1x3x224x224, or batch=1. Repeatable."),

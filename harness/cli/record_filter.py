@@ -65,7 +65,7 @@ def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]
 
     with open_index(file) as index:
         found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
-        return [SeriesKey(one.identity_key, one.case, one.as_shipped) for one in found if one.sustained]
+        return [SeriesKey.of(one) for one in found if one.sustained]
 
 
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.files import write_whole
-from harness.cli.options import DEFAULT_RECORDS, CaseGlob, RuleOptions, grouped
+from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, RuleOptions, grouped, matches_models
 from harness.cli.record_filter import load_sides, read_builds
 from harness.cli.screen import out
 from harness.failures import UsageError
@@ -35,10 +35,7 @@ def report(
     base: Annotated[
         Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="MODEL", help="Show only this model. Repeatable."),
-    ] = None,
+    model: ModelsOfRecords = None,
     case: CaseGlob = None,
     to: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="Page to write; FILE.md gets the matrix alone, as Markdown.")
@@ -89,12 +86,10 @@ def _write_page(
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:
     """Return the records of each series of these models, the oldest first, whichever files they are in."""
-    found: dict[tuple[str, str, bool], list[Record]] = {}
-    for build in builds:
-        for one in build:
-            if not models or one.model in models:
-                found.setdefault((one.identity_key, one.case, one.as_shipped), []).append(one)
-    return [sorted(group, key=lambda record: record.started_at) for group in found.values()]
+    from harness.judge.sides import by_series
+
+    chosen = (one for build in builds if matches_models(build[0].case, models) for one in build)
+    return [sorted(group, key=lambda record: record.started_at) for group in by_series(chosen).values()]
 
 
 def _compare(

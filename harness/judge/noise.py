@@ -181,7 +181,7 @@ def learn(
     kernels: SessionsBySeries = defaultdict(list)
     for record in records:
         if record.outcome is Outcome.OK and record.comparable_ms:
-            key = SeriesKey(record.identity_key, record.case, record.as_shipped)
+            key = SeriesKey.of(record)
             build, day = f"{record.artifact} {record.identity.runtime}", record.started_at[:10]
             taken[key].append((build, day, record.comparable_ms))
             if record.device_ms:

@@ -49,6 +49,11 @@ class SeriesKey(NamedTuple):
     case: str
     as_shipped: bool = False
 
+    @classmethod
+    def of(cls, record: Record) -> SeriesKey:
+        """Return the series that a record belongs to."""
+        return cls(record.identity_key, record.case, record.as_shipped)
+
     def __str__(self) -> str:
         return f"{self.case}{' as shipped' if self.as_shipped else ''}"
 
@@ -144,10 +149,15 @@ def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
 
     Raises UsageError for a record whose case is none.
     """
+    return {key: side_of(group) for key, group in by_series(records).items()}
+
+
+def by_series(records: Iterable[Record]) -> dict[SeriesKey, list[Record]]:
+    """Return the records of each series, in their order."""
     grouped: dict[SeriesKey, list[Record]] = defaultdict(list)
     for record in records:
-        grouped[SeriesKey(record.identity_key, record.case, record.as_shipped)].append(record)
-    return {key: side_of(group) for key, group in grouped.items()}
+        grouped[SeriesKey.of(record)].append(record)
+    return grouped
 
 
 def side_of(group: Sequence[Record]) -> Side:
@@ -159,7 +169,7 @@ def side_of(group: Sequence[Record]) -> Side:
     found = [record for record in latest if finding(record.outcome)]
     decides = (found or right or latest)[-1]
     return Side(
-        key=SeriesKey(one.identity_key, one.case, one.as_shipped),
+        key=SeriesKey.of(one),
         outcome=decides.outcome,
         message=decides.message,
         sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),

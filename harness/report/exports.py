@@ -19,6 +19,7 @@ from pydantic.json_schema import models_json_schema
 
 from device_runner.files import write_whole
 from harness.judge.remarks import remarks
+from harness.judge.sides import by_series
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.judge.stats.session import location_ms
 from harness.report import words
@@ -104,10 +105,7 @@ def csv_text(export: RunExport | ComparisonExport) -> str:
 
 def records_markdown(records: Iterable[Record]) -> str:
     """Return the matrix of models and paths."""
-    groups: dict[tuple[str, str, bool], list[Record]] = {}
-    for record in records:
-        groups.setdefault((record.identity_key, record.case, record.as_shipped), []).append(record)
-    return markdown(matrices_of(entries_of(groups.values(), {}))) + "\n"
+    return markdown(matrices_of(entries_of(by_series(records).values(), {}))) + "\n"
 
 
 def comparison_markdown(export: ComparisonExport) -> str:

@@ -199,6 +199,8 @@ def test_cases_and_models_are_chosen_and_none_is_an_error(tmp_path: Path) -> Non
     )
     out = tmp_path / "r.html"
     words = ["report", "--records", str(records), "--out", str(out)]
+    assert CliRunner().invoke(app, [*words, "--model", "nets/other.onnx"]).exit_code == ExitCode.GOOD
+    assert "other" in out.read_text("utf-8").partition("<main>")[2]
     assert CliRunner().invoke(app, [*words, "--model", "other"]).exit_code == ExitCode.GOOD
     assert "tiny" not in out.read_text("utf-8").partition("<main>")[2]
     failed = CliRunner().invoke(app, [*words, "--model", "nobody"])
