@@ -75,8 +75,8 @@ def _watch_passes(edit: Callable[[Passes], Passes], note: Note) -> Callable[[Pas
 
     def edited(passes: Passes) -> Passes:
         made = edit(passes)
-        old = {id(one) for one in passes}
-        left_out = [one for one in passes if id(one) not in {id(kept) for kept in made}]
+        old, new = ({id(one) for one in some} for some in (passes, made))
+        left_out = [one for one in passes if id(one) not in new]
         return [one if id(one) in old else _watched_pass(one, left_out, note) for one in made]
 
     return edited

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -110,7 +111,7 @@ class Table:
         labels = _labels(row.series)
         return ", ".join(label for label, all_ in zip(labels, (kinds, quirks), strict=True) if len(all_) > 1)
 
-    @property
+    @cached_property
     def _labels(self) -> tuple[list[str], list[str]]:
         labels = [_labels(one.series) for row in self.rows for one in row.series]
         return [kind for kind, _ in labels], [quirks for _, quirks in labels]
@@ -322,6 +323,6 @@ def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
 
 
 def _graph(graphs: str, series: Series) -> str:
-    """Asv's graph of a series. asv writes parameters as Python literals, in links too."""
+    """Return the link to asv's graph of a series, in which asv writes parameters as Python literals."""
     chosen = {"machine": series.machine, "p-case": repr(series.case.id), "p-quirks": repr(series.quirks)}
     return f"{graphs}#{LATENCY}?{urlencode(chosen)}"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from harness.history.events import CaseState, state_of
 from harness.history.results import Point
-from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
+from harness.judge.stats.sample_summary import SampleSummary
 
 WIDTH = 1000
 """Units from left to right, however wide a strip is drawn."""
@@ -33,17 +33,17 @@ NORMAL = 1.4826
 """Standard deviation of normal noise for each median absolute deviation."""
 
 
-def samples_strip(sessions: Sequence[Sequence[float]], name: str) -> Markup:
+def samples_strip(sessions: Sequence[Sequence[float]], whole: SampleSummary | None, name: str) -> Markup:
     """Return the samples of each session in a lane of its own, and a box over all: quartiles, median, minimum and p90.
 
     Args:
         sessions: Samples in ms, the sessions in the order taken.
+        whole: Summary of them all; None without any.
         name: What was measured, for those who do not see it.
     """
-    shown = [session for session in sessions if session]
-    whole = summarise_samples([ms for session in shown for ms in session])
     if whole is None:
         return Markup()
+    shown = [session for session in sessions if session]
     place = _scale(whole.min_ms, whole.max_ms)
     lanes = min(len(shown), MOST_LANES)
     height = lanes * LANE + BOX + 4

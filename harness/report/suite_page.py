@@ -106,4 +106,4 @@ def clocks_of(entry: Entry) -> Iterator[Clock]:
         numbers = summarise_samples(samples)
         if numbers:
             one = entry.wall_ms if name == "wall" and entry.wall_ms else location_ms(samples)
-            yield Clock(name, one, numbers, samples_strip(sessions, f"{name} time"))
+            yield Clock(name, one, numbers, samples_strip(sessions, numbers, f"{name} time"))

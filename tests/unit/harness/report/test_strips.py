@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.history.results import Point
+from harness.judge.stats.sample_summary import summarise_samples
 from harness.report.strips import WIDTH, interval_strip, noise_ms, samples_strip, spark_bounds, sparkline
 from harness.run.outcome import Outcome
 
@@ -24,7 +25,7 @@ def places(svg: str) -> list[float]:
 
 @given(st.lists(TIMES, min_size=1, max_size=9))
 def test_every_sample_is_a_dot_within_the_strip(sessions: list[list[float]]) -> None:
-    svg = str(samples_strip(sessions, "wall time"))
+    svg = str(samples_strip(sessions, summarise_samples([ms for one in sessions for ms in one]), "wall time"))
     (dots,) = re.findall(r'class="dots" d="([^"]*)"', svg)
     found = [float(x) for x in re.findall(r"M(\d+) ", dots)]
     assert len(found) == sum(map(len, sessions))
@@ -33,7 +34,7 @@ def test_every_sample_is_a_dot_within_the_strip(sessions: list[list[float]]) -> 
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert str(samples_strip([], "wall time")) == ""
+    assert str(samples_strip([], None, "wall time")) == ""
 
 
 @given(FRACTIONS, FRACTIONS, FRACTIONS, st.floats(0.001, 0.5), st.floats(0.05, 1))
