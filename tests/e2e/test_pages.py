@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_records import a_record
 
-from benchmarks.browser import NAMES, PROGRAM, Page, browser
+from benchmarks.browser import NAMES, PROGRAM, Page
 from benchmarks.synthetic_history import history
 from harness.compiler.tir import Work
 from harness.history.results import load
@@ -89,12 +89,6 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("long")
     write_site(history(commits=2000, series=SERIES), folder, "graphs.html")
     return folder
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with browser(tmp_path_factory.mktemp("browser")) as page:
-        yield page
 
 
 @pytest.fixture(autouse=True)

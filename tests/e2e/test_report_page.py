@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.browser import NAMES, PROGRAM, Page, browser
+from benchmarks.browser import NAMES, PROGRAM, Page
 from benchmarks.synthetic_history import history
 from benchmarks.synthetic_suite import suite
 from harness.judge.compare import compare_sides
@@ -73,12 +73,6 @@ def hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("hundred") / "report.html"
     write_report(file, builds(suite(17)), {})
     return file
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with browser(tmp_path_factory.mktemp("browser")) as page:
-        yield page
 
 
 @pytest.fixture(autouse=True)

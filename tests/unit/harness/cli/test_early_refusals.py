@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from complaints import complaint
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
-from device_runner.failures import Failure, RigFailure
+from device_runner.failures import RigFailure
 from device_runner.files import what_else
 from harness.cli import app
 from harness.run.record import RecordFile
@@ -29,24 +30,12 @@ SUITES = {
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(*_: Any, **__: Any) -> None:
-        raise AssertionError("a device was opened")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("device_runner.registry.open_device", opened)
+def _files(no_device: None) -> None:
     for name, text in SUITES.items():
         Path(name).write_text(text)
     Path("text.onnx").write_text("this is no network")
     for name in ("fifo.onnx", "fifo.toml.fifo", "fifo.jsonl"):
         os.mkfifo(name)
-
-
-def complaint(*words: str) -> str:
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, Failure), done.exception
-    return str(done.exception)
 
 
 @pytest.mark.parametrize("suite", [name for name in SUITES if name != "good.toml"])

@@ -6,25 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import complaint
 from fake_records import sessions
-from typer.testing import CliRunner
 
-from device_runner.failures import Failure
 from harness.cases.case import Case, Precision
 from harness.cases.model import models_given
 from harness.cases.suite import Suite
-from harness.cli import app
 from harness.cli.options import CaseOptions
 from harness.failures import UsageError
 from harness.workbench import Request
 
 UNTUNED, SCHEDULED = Case.parse("tiny-opencl-float32-untuned"), Case.parse("tiny-opencl-float32-scheduled")
-
-
-def complaint(*words: str) -> str:
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, Failure), done.output
-    return str(done.exception)
 
 
 def request_of(*cases: Case) -> Request:

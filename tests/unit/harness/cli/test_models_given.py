@@ -8,31 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from complaints import complaint
 from fake_records import sessions
 from typer.testing import CliRunner
 
-from device_runner.failures import Failure
 from harness.cases.model import OnnxModel, models_given
 from harness.cases.request import RunOptions
 from harness.cases.suite import load_suite
 from harness.cli import COMMANDS, app
 from harness.cli.options import CaseOptions
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(*_: Any, **__: Any) -> None:
-        raise AssertionError("a device was opened")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("device_runner.registry.open_device", opened)
-
-
-def complaint(*words: str) -> str:
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, Failure), done.exception
-    return str(done.exception)
+pytestmark = pytest.mark.usefixtures("no_device")
 
 
 def commands_with(option: str) -> set[str]:
