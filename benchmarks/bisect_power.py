@@ -101,7 +101,7 @@ class _Unkept(BisectionStore):
 
 
 def answer(device: Device) -> str:
-    """Return what a bisection of the device's commits comes to."""
+    """Return the result of a bisection of the device's commits."""
     line = [str(number) for number in range(COMMITS)]
     rules = Rules(alpha=WRONG_RATE / (Search(line).inspections_left + MORE_INSPECTIONS))
     plan = TurnPlan(rules, MOST_SESSIONS)

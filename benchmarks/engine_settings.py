@@ -62,7 +62,7 @@ def spent(sd: float, share: float, trials: int, seed: int) -> str:
 
 
 def learn_and_judge(surprise: float, times: float, trials: int, seed: int) -> tuple[str, str, str]:
-    """Return what becomes of series on a rig so many times as noisy as what was learned of it."""
+    """Return the verdicts on series of a rig that is noisier than its learned noise, by this factor."""
     plan = TurnPlan(replace(Rules(), surprise=surprise))
     still = follow(plan, times * LEARNED.sd, 0.0, trials // 4, seed, LEARNED)
     slower = follow(plan, times * LEARNED.sd, plan.rules.relevant, trials // 20, seed, LEARNED)

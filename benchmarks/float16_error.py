@@ -90,7 +90,7 @@ def table(bench: Workbench, models: Sequence[str], paths: Sequence[str]) -> Iter
 
 
 def cell(record: Record) -> str:
-    """Return what a case came to."""
+    """Return the result of a case."""
     if record.accuracy is None:
         print(f"{record.case}: {record.message}", file=sys.stderr)
         return record.outcome.value

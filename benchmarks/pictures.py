@@ -4,7 +4,7 @@ python -m benchmarks.pictures
 
 `docs/images/page.png` shows a made-up history: three models, one wrong, one slower. `findings.png` and `report-run.png`
 show the results that docs/evidence/findings.md describes; the other reports are made up. Needs a browser
-(`make browser`). A test compares `SOURCES` with the templates of now: whoever changes these draws the pictures anew.
+(`make browser`). A test compares `SOURCES` with the templates: change these, and draw the pictures again.
 """
 
 from __future__ import annotations

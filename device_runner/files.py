@@ -22,7 +22,7 @@ _OTHERS = (
 
 
 def what_else(path: Path) -> str:
-    """Return what lies there instead of a file: `a FIFO`, say, which blocks whoever opens it.
+    """Name what is there instead of a file, such as `a FIFO`, which blocks its readers.
 
     Empty for a file or nothing.
     """

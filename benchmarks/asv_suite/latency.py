@@ -30,7 +30,7 @@ class _Latency(Measured):
         self._next = 0
 
     def _use(self, samples_ms: list[float]) -> None:
-        """Asv calls `setup` before every sample, so where the clock stands is kept outside of it."""
+        """Keep the clock outside of `setup`, which asv calls before every sample."""
         self.require_right()
         if not samples_ms:
             raise NotImplementedError("emulated: its time means nothing")

@@ -14,7 +14,7 @@ __all__ = ["EMULATED", "Chance", "Faults", "Heat", "Kernels", "Mishap", "SlowKer
 
 
 def __getattr__(name: str) -> Any:
-    """Return what starts a phone is loaded when it is asked for: the phone's own programs come through here, too."""
+    """Load the code that starts a phone on demand, because the phone's own programs import this package, too."""
     if name not in __all__:
         raise AttributeError(f"{__name__} has no {name}")
     from device_runner.virtual import handle

@@ -117,7 +117,7 @@ class Builder:
         return result
 
     def find(self, job: Job) -> Artifact | Answers | Failure | None:
-        """Return what a job came to before; None if it was never made. Raises RigFailure if that is damaged."""
+        """Return the earlier result of a job; None if it was never made. Raises RigFailure if that is damaged."""
         folder = self._stores[job.kind].find(job.key)
         return _read(job, folder, reused=True) if folder else None
 

@@ -273,7 +273,7 @@ def _tuned(record: Record) -> str:
 
 
 def _exit_code(results: _Results, findings_are_fine: bool) -> ExitCode:
-    """Return what the run is worth to a shell: right answers that prove nothing are worth nothing."""
+    """Return the exit code of a run; right answers that prove nothing do not count."""
     proving = (record for record in results.all if not (record.outcome is Outcome.OK and record.vacuous))
     outcomes = [record.outcome for record in proving] + [Outcome.DEVICE_LOST] * len(results.lost)
     if findings_are_fine and outcomes:

@@ -86,7 +86,7 @@ def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[s
 
 
 def _host_names() -> list[str]:
-    """Return what paths and messages may give away about whoever runs this."""
+    """Return the texts in paths and messages that identify the user."""
     names = [platform.node(), str(Path.home())]
     with suppress(OSError, KeyError, ImportError):  # a user id without a name
         names.append(getpass.getuser())

@@ -125,7 +125,7 @@ def _require_support(request: Request) -> None:
 
 
 def _progress(request: Request, device: str) -> Progress:
-    """Asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
+    """Tell those who watch the device, as asv swallows what is printed here; `history run` prints it in a silence."""
     return ProgressTee(Silent(), lambda case, step: tell(device, request.cache, case, step))
 
 

@@ -294,5 +294,5 @@ def _from_asv(
 
 
 def _ms(seconds: float | None) -> float | None:
-    """Asv writes an unbounded confidence interval as an infinite one."""
+    """Return seconds in ms; None for the infinite bound of an interval that asv could not close."""
     return None if seconds is None or not math.isfinite(seconds) else seconds * 1e3

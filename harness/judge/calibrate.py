@@ -100,6 +100,6 @@ def _emulated_paths(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:
-    """Return what a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
+    """Return the exit code of a calibration. A series that is too noisy is nobody's fault."""
     known = [Outcome.OK for one in done if one.profile]
     return exit_code([*known, *(one.outcome for one in done if one.outcome)])

@@ -299,7 +299,7 @@ def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
 
 
 def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:
-    """Return what became of the reference kernel that both sides measured.
+    """Return the change of the reference kernel that both sides measured.
 
     Another release may make another kernel of it.
     """

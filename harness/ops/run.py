@@ -103,7 +103,7 @@ class Operators:
         self._session.end()
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
-        """Yield what becomes of each cell, in their order.
+        """Yield the result of each cell, in their order.
 
         Raises DeviceFailure and RigFailure; what is done is kept.
         """

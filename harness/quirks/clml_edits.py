@@ -36,7 +36,7 @@ def is_grouped(match: Match) -> bool:
 
 
 def has_no_bias_per_channel(match: Match) -> bool:
-    """Return what is added to a convolution is not shaped (1, channels, 1, 1)."""
+    """Return whether a constant of another shape than (1, channels, 1, 1) is added to a convolution."""
     if match.convolution is None or "relax.add" not in match.calls:
         return False
     added = [shape_of(type_of(arg)) for arg in match.calls["relax.add"].args if is_constant(arg)]

@@ -56,7 +56,7 @@ class SideExport(Export):
 
 
 class CaseComparison(Export):
-    """What became of one case. Relative numbers are fractions of base; what is not known is null."""
+    """Result of one case. Relative numbers are fractions of base; what is not known is null."""
 
     case: str
     identity: str

@@ -173,7 +173,7 @@ def _marks(x: Sequence[int], y: Sequence[float | None], mark: tuple[str, str], s
 
 
 def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Trace:
-    """Asv's confidence intervals, as plotly takes them: by how much a bound lies above or below."""
+    """Return asv's confidence intervals for plotly: how far each bound lies above or below."""
     bounds = [
         (p.high_ms - p.wall_ms, p.wall_ms - p.low_ms)
         if p.wall_ms is not None and p.low_ms is not None and p.high_ms is not None

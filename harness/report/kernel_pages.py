@@ -170,7 +170,7 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
 
 
 def _source(groups: Sequence[Group]) -> str:
-    """Return what became of the source of all of them; empty if not the same of all."""
+    """Return the change of their kernels' source; empty if it differs between them."""
     found = {_source_of(group) for group in groups}
     return found.pop() if len(found) == 1 else ""
 

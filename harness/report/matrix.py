@@ -29,7 +29,7 @@ class Entry:
 
     sessions: tuple[Record, ...]
     record: Record
-    """The session that says what became of the case."""
+    """The session that decides the state of the case."""
     wall_ms: float | None
     """The number of all verdicts; None if it is not right, or if its path is emulated."""
     speedup: float | None = None
@@ -42,7 +42,7 @@ class Entry:
 
     @property
     def state(self) -> CaseState:
-        """What became of it."""
+        """State of the case."""
         return case_state(self.record.outcome, vacuous=self.record.outcome is Outcome.OK and bool(self.record.vacuous))
 
     @property

@@ -229,7 +229,7 @@ FIRST_MONDAY = date(1969, 12, 29).toordinal()
 def week_of(started_at: str) -> int:
     """Return the week of a time in ISO 8601, counted from the one that 1970 begins in, each from Monday on.
 
-    -1 for no time.
+    Returns -1 for no time.
     """
     try:
         return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7

@@ -63,7 +63,7 @@ class NoiseEstimate:
     def smallest_detectable(self, sessions: int, rules: Rules = RULES) -> float:
         """Return the change that `sessions` a side, looked at once, show with 95 %.
 
-        The noise being at its upper limit.
+        The noise is taken at its upper limit.
         """
         if not self.ok or sessions < 1:
             return math.nan

@@ -61,7 +61,7 @@ def _row(values: Numbers) -> Rows:
 def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows]]:
     """Yield the places of sessions that have as many samples as each other, and their rows.
 
-    None of those without any.
+    Sessions without samples are left out.
     """
     places: dict[int, list[int]] = {}
     for place, samples in enumerate(sessions):
@@ -88,7 +88,7 @@ def spreads(rows: Rows) -> Rows:
 def ticks(rows: Rows) -> Rows:
     """Return the smallest step between two different samples: what the clock cannot tell apart.
 
-    0 if all are the same.
+    It is 0 if all samples are the same.
     """
     steps = np.diff(np.sort(rows, axis=1), axis=1)
     smallest = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)
