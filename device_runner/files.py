@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -46,6 +47,8 @@ def write_whole(file: Path, content: str | bytes) -> Path:
     Of several who write it at once the last one wins. Text is written as UTF-8. Returns `file`. Raises OSError, and
     leaves what was there before as it was.
     """
+    if other := what_else(file):  # root would put a file in the place of /dev/stdout
+        raise FileExistsError(errno.EEXIST, f"This is {other}, not a file", str(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     # Beside the file, because a rename does not lead to another file system; hidden, so that no pattern finds it.
     scratch = file.with_name(f".{secrets.token_hex(8)}{SCRATCH_SUFFIX}")

@@ -44,6 +44,18 @@ def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == ["taken"]
 
 
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to("/dev/null")
+    for place, name in ((fifo, "a FIFO"), (link, "a device")):
+        with pytest.raises(FileExistsError, match=f"This is {name}, not a file"):
+            write_whole(place, "text")
+    assert fifo.is_fifo()
+    assert link.is_symlink()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["fifo", "link"]
+
+
 def test_a_write_that_is_interrupted_leaves_what_there_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_whole(tmp_path / "file", "old")
 
