@@ -34,9 +34,14 @@ def what_else(path: Path) -> str:
     return next((name for is_it, name in _OTHERS if is_it(mode)), "")
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text that may come from others can be part of a file name."""
+    return bool(re.fullmatch(r"\w[\w.-]{0,199}", text))
+
+
 def require_name(text: str) -> str:
     """Return a text that may come from others if it can be part of a file name. Raises ValueError if it cannot."""
-    if not re.fullmatch(r"\w[\w.-]{0,199}", text):
+    if not is_name(text):
         raise ValueError(f"{text[:80]!r} cannot be part of a file name")
     return text
 

@@ -56,6 +56,8 @@ _DL = frozenset({"dl_iterate_phdr", "dladdr", "dlerror", "dlopen", "dlsym"})
 """Symbols of bionic's libdl.so. Before glibc 2.34, libdl.so.2 has all but the first, which its libc always has."""
 _M = frozenset(f"{name}{suffix}" for name in _MATHEMATICS.split() for suffix in ("", "f"))
 """What LLVM makes of TVM's mathematical intrinsics, for float and double (C17, 7.12)."""
+_ABSENT = {"aarch64-linux-android": frozenset({"exp10", "exp10f", "roundeven", "roundevenf"})}
+"""Of these, what the device's library lacks (bionic: libm/libm.map.txt)."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ def _provider(symbol: str, triple: str) -> str:
     """Return the library that defines a symbol on the device; empty if none is known."""
     if symbol.startswith("TVMFFI"):
         return FFI
+    if symbol in _ABSENT.get(triple, ()):
+        return ""
     kind = next((kind for kind, symbols in (("c", _C), ("m", _M), ("dl", _DL)) if symbol in symbols), "")
     return _SONAMES[triple].get(kind, "")
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
+from device_runner.runtimes.probe import MOST_BROKEN, Probe
 from device_runner.runtimes.probe.answers import plain
 
 if TYPE_CHECKING:
-    from device_runner.runtimes.probe import Probe
     from device_runner.runtimes.probe.answers import Answer, OpenCLDevice
     from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
@@ -85,12 +85,13 @@ def describe(machine: Machine, timeout_s: float) -> Description:
     """Ask a machine for its OpenCL device. Raises `SetupMissing` if there is none that can be used."""
     machine.probe.ready()  # built outside of the session's deadline
     try:
-        try:
-            return _asked(machine, timeout_s)
-        except (DeviceCrash, Hang):
-            if not machine.probe.lacking:
-                raise
-            return _asked(machine, timeout_s)  # the probe did it, and is not asked again
+        for _ in range(MOST_BROKEN):
+            try:
+                return _asked(machine, timeout_s)
+            except (DeviceCrash, Hang):
+                if not machine.probe.suspect:
+                    raise
+        return _asked(machine, timeout_s)  # the probe did it, and is not asked again
     except PathFailure as failure:  # no program ran: it is the rig that has no OpenCL
         message = f"OpenCL does not work on {machine.name}: {failure.message}"
         raise SetupMissing(message, hint=HINT, evidence=failure.evidence) from failure

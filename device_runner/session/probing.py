@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from device_runner.deadline import Deadline
 from device_runner.device import PeakMemory
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
-from device_runner.foreign_json import read_json
 from device_runner.runtimes.probe import Probe
 from device_runner.runtimes.probe.answers import (
     Answer,
     BadAnswer,
     answer_of,
     batches_of,
+    counts_of,
     launches_of,
     memory_of,
     peaks_of,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from device_runner.device import Launch, Pushed
+
+R = TypeVar("R")
 
 
 class Process(Protocol):
@@ -42,8 +44,8 @@ class Process(Protocol):
 class SessionProbe:
     """What the probe does in one process. Where it is lacking, answers are None or empty, and `Probe` says why.
 
-    Every method raises `DeviceCrash` or `Hang` if the process that it asks ends or falls silent; the probe is not used
-    on this device again.
+    Every method raises `DeviceCrash` or `Hang` if the process that it asks ends or falls silent. If that happens twice
+    in a row, the probe is not used on this device again.
     """
 
     def __init__(self, session: Process, probe: Probe) -> None:
@@ -61,36 +63,26 @@ class SessionProbe:
     def count(self, deadline: Deadline) -> None:
         """Begin to count the programs that TVM's runtime makes; load the probe for it."""
         if not self._counted_places:
-            self._counted_places = int(self._ask("count_programs", deadline) or 0)
+            self._counted_places = self._ask("count_programs", deadline, int) or 0
 
     def describe(self, deadline: Deadline) -> Answer | None:
         """Return what the process's OpenCL says of itself."""
-        told = self._ask("describe", deadline)
-        try:
-            return None if told is None else answer_of(bytes(told))
-        except BadAnswer as bad:
-            self._probe.lacking = f"its answer makes no sense: {bad}"
-            return None
+        return self._ask("describe", deadline, lambda told: answer_of(bytes(told)))
 
     def program_counts(self, deadline: Deadline) -> dict[str, int]:
         """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
-        told = self._ask("programs", deadline) if self._counted_places else None
-        return {} if told is None else {str(name): int(count) for name, count in read_json(bytes(told)).items()}
+        counts = self._ask("programs", deadline, lambda told: counts_of(bytes(told))) if self._counted_places else None
+        return counts or {}
 
     def peak_memory(self, deadline: Deadline) -> PeakMemory:
         """Return what the process has had at most until now."""
-        told = self._ask("memory", deadline)
-        try:
-            return PeakMemory() if told is None else memory_of(bytes(told))
-        except BadAnswer as bad:
-            self._probe.lacking = f"its answer makes no sense: {bad}"
-            return PeakMemory()
+        return self._ask("memory", deadline, lambda told: memory_of(bytes(told))) or PeakMemory()
 
     def watch_kernels(self, deadline: Deadline) -> None:
         """Begin to keep launches of kernels, and forget those kept so far. Raises `RigFailure` if they are not seen."""
         if not self._watched_places:
-            self._watched_places = int(self._ask("watch_kernels", deadline) or 0)
-        if not self._watched_places or self._ask("launches", deadline) is None:
+            self._watched_places = self._ask("watch_kernels", deadline, int) or 0
+        if not self._watched_places or self._ask("launches", deadline, bytes) is None:
             why = self.lacking or "TVM's runtime launches them in a way that it does not see"
             raise RigFailure(
                 f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device NAME` shows the cause"
@@ -102,7 +94,7 @@ class SessionProbe:
         Raises `RigFailure` if they are not alike.
         """
         try:
-            seen, dropped = launches_of(bytes(self._ask("launches", deadline) or b""))
+            seen, dropped = launches_of(self._ask("launches", deadline, bytes) or b"")
         except BadAnswer as bad:
             raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
         if dropped:
@@ -145,15 +137,20 @@ class SessionProbe:
         """
         if self._loaded(deadline) is None:
             return {}
-        with self._blamed(), self._session.calling("measuring the device's peak rates", deadline.remaining_s):
+        with self._blamed("peaks"), self._session.calling("measuring the device's peak rates", deadline.remaining_s):
             return peaks_of(bytes(self._module["peaks"](name, driver_version)))
         return {}
 
-    def _ask(self, function: str, deadline: Deadline) -> Any:
+    def _ask(self, function: str, deadline: Deadline, read: Callable[[Any], R]) -> R | None:
+        """Return what the probe answers, read by `read`; None without the probe, or if the answer makes no sense."""
         if self._loaded(deadline) is None:
             return None
-        with self._blamed(), self._session.calling(f"asking the probe to {function}", deadline.remaining_s):
-            return self._module[function]()
+        with self._blamed(function), self._session.calling(f"asking the probe to {function}", deadline.remaining_s):
+            told = self._module[function]()
+            try:
+                return None if told is None else read(told)
+            except (BadAnswer, ValueError, TypeError) as bad:
+                self._probe.lacking = f"its answer makes no sense: {bad}"
         return None
 
     def _loaded(self, deadline: Deadline) -> Any:
@@ -162,16 +159,19 @@ class SessionProbe:
             return None
         if self._module is None:
             pushed = self._session.bring(*file, deadline)
-            with self._blamed(), self._session.calling("loading the probe", deadline.remaining_s):
+            with self._blamed("load"), self._session.calling("loading the probe", deadline.remaining_s):
                 self._module = self._session.remote.load_module(pushed.path)
         return self._module
 
     @contextmanager
-    def _blamed(self) -> Iterator[None]:
+    def _blamed(self, function: str) -> Iterator[None]:
         """Do without the probe where it fails; an end of the whole process is raised all the same."""
         try:
             yield
+        except (DeviceCrash, Hang) as failure:
+            self._probe.broke(function, failure.message)
+            raise
         except PathFailure as failure:
             self._probe.lacking = failure.message
-            if isinstance(failure, DeviceCrash | Hang):
-                raise
+        else:
+            self._probe.worked(function)

@@ -3,7 +3,8 @@
 TVM's RPC client connects to a port, blocks in C++ for as long as the server does, and frees remote objects while it
 holds Python's interpreter lock (tvm-ffi 0.1.14, object.pxi): neither the pump nor the clock can live in this process.
 The relay is a small process of its own. It cuts the stream when a deadline passes, and the blocked call returns with
-an error. It leaves no forwarding rule in the adb server, and ends with us.
+an error. It passes on nothing that no server of TVM's would send (`rpc_replies`). It leaves no forwarding rule in the
+adb server, and ends with us.
 """
 
 from __future__ import annotations
@@ -55,6 +56,13 @@ class Relay:
         return self._reason() is None
 
     @property
+    def nonsense(self) -> str:
+        """What the device sent that no RPC server of TVM's sends, if the stream was cut for that; else empty."""
+        reason = self._reason() or b""
+        found = reason.startswith(relay_process.NONSENSE)
+        return reason.removeprefix(relay_process.NONSENSE).decode(errors="replace") if found else ""
+
+    @property
     def died(self) -> bool:
         """Whether the relay itself ended, and the stream only with it."""
         return self._reason() == b""
@@ -89,7 +97,7 @@ class Relay:
     def _reason(self) -> bytes | None:
         if self._ended_because is None:
             try:
-                self._ended_because = self._control.recv(64, socket.MSG_DONTWAIT)
+                self._ended_because = self._control.recv(relay_process.REASON_BYTES, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return None
             except OSError:  # killed with messages of ours unread, or closed here

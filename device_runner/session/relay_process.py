@@ -17,12 +17,16 @@ import threading
 import time
 
 from device_runner.peers import is_foreign
+from device_runner.session.rpc_replies import Conversation, Nonsense, Reader
 
 EXPIRED = b"expired"
+NONSENSE = b"nonsense: "
+"""Precedes what the device sent that no RPC server of TVM's sends. It was not passed on."""
 REMOTE_CLOSED = b"remote closed"
 CLIENT_CLOSED = b"client closed"
 
 CHUNK_BYTES = 262_144
+REASON_BYTES = 256
 
 
 def main() -> None:
@@ -42,7 +46,9 @@ def main() -> None:
         if listener in ready and (client := _own_client(listener)):
             listener.close()
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            for pump in ((client, stream, CLIENT_CLOSED), (stream, client, REMOTE_CLOSED)):
+            both = Conversation()
+            pumps = (client, stream, both.requests, CLIENT_CLOSED), (stream, client, both.replies, REMOTE_CLOSED)
+            for pump in pumps:
                 threading.Thread(target=_pump, args=(*pump, control), daemon=True).start()
         if control in ready:
             message = _message(control)
@@ -61,10 +67,15 @@ def _own_client(listener: socket.socket) -> socket.socket | None:
     return client
 
 
-def _pump(source: socket.socket, sink: socket.socket, reason: bytes, control: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # the other side is gone; `reason` tells the owner
+def _pump(source: socket.socket, sink: socket.socket, reader: Reader, reason: bytes, control: socket.socket) -> None:
+    try:
         while data := source.recv(CHUNK_BYTES):
+            reader.check(data)
             sink.sendall(data)
+    except Nonsense as nonsense:
+        reason = NONSENSE + str(nonsense).encode()[: REASON_BYTES - len(NONSENSE)]
+    except OSError:
+        pass  # the other side is gone; `reason` tells the owner
     _tell(control, reason)
     _cut(source, sink)
 

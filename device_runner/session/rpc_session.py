@@ -8,6 +8,7 @@ gone. It still stands: TVM reports an error of the program.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import re
 import time
@@ -36,6 +37,7 @@ from device_runner.runtimes.probe.answers import BadAnswer
 from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
+from device_runner.session.rpc_replies import TEXT_LIMIT_BYTES
 from device_runner.store import sha256_of
 from device_runner.transport.base import boot_of
 
@@ -51,13 +53,15 @@ SESSION_LIMIT_S = 6 * 3600
 _WORKER_ENDED = r"Child pid=\d+ .*status = ?(\d+)"
 """What TVM's server says of a worker, with the status of `waitpid` (apps/cpp_rpc/rpc_server.cc: three wordings)."""
 
-DOWNLOAD_LIMIT_BYTES = 256 << 20
-"""A tuning file, the only thing that is downloaded, has a few MiB."""
+OUTPUT_LIMIT_BYTES = 256 << 20
+"""Limit of a network's outputs together."""
 
 PROBE_TIMEOUT_S = 0.9
 """A device that answers no shell for so long after a deadline is lost: the whole verdict falls within a second."""
 SLOW_PROBE_TIMEOUT_S = 5.0
 """What tells of a crash may arrive so late: Android's handler writes its tombstone first."""
+
+OTHER_SERVER = "is it of another release of TVM? `adreno-bench doctor --device NAME` shows that"
 
 
 @contextmanager
@@ -124,8 +128,7 @@ class RpcSession:
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
             if server.process.code in KILLED:
                 raise LinkFailure(message, evidence=failure.evidence) from failure
-            hint = "is it of another release of TVM? `adreno-bench doctor --device NAME` shows that"
-            raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
+            raise RigFailure(message, hint=OTHER_SERVER, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
         """Push (by hash), load and initialise a library. Programs are counted from the first one with kernels on."""
@@ -157,8 +160,8 @@ class RpcSession:
         """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
         deadline = Deadline(timeout_s)
         told = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
-        if told.isdecimal() and int(told) > DOWNLOAD_LIMIT_BYTES:
-            message = f"{path} on {self._transport.name} has {told} bytes, more than {DOWNLOAD_LIMIT_BYTES >> 20} MiB"
+        if told.isdecimal() and int(told) > TEXT_LIMIT_BYTES:
+            message = f"{path} on {self._transport.name} has {told} bytes, more than {TEXT_LIMIT_BYTES >> 20} MiB"
             raise RigFailure(message, hint="adreno-bench did not create this file: remove it")
         with self.calling(f"downloading {path}", deadline.remaining_s):
             return bytes(self.remote.download(path))
@@ -231,8 +234,16 @@ class RpcSession:
     def _diagnosis(self, error: Exception, doing: str, timeout_s: float) -> Failure:
         if self._relay.open:
             return failure_of(str(error), doing)
-        self._failure = self._breakdown(error, doing, timeout_s)
+        self._failure = self._refusal(doing) or self._breakdown(error, doing, timeout_s)
         return self._failure
+
+    def _refusal(self, doing: str) -> RigFailure | None:
+        """Return why the relay cut the connection of a server that breaks the protocol; None if it did not."""
+        if not self._relay.nonsense:
+            return None
+        server = f"the RPC server on {self._transport.name}"
+        message = f"{server} breaks TVM's protocol: it sent {self._relay.nonsense} while {doing}"
+        return RigFailure(message, hint=OTHER_SERVER, evidence=self.log())
 
     def _breakdown(self, error: Exception, doing: str, timeout_s: float) -> Failure:
         """Return why the connection is gone."""
@@ -307,7 +318,7 @@ class RpcProgram:
             self._vm.invoke_stateful(entry)
             self._device.sync()
             elapsed_ms = (time.perf_counter() - started) * 1e3
-            outputs = [tensor.numpy() for tensor in _leaves(self._vm.get_outputs(entry))]
+            outputs = _arrays(self._vm.get_outputs(entry))
         return outputs, elapsed_ms
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
@@ -345,7 +356,10 @@ class RpcProgram:
     def _samples(self, clock: Any, entry: str, repeat: int, timeout_s: float) -> list[float]:
         with self._session.calling(f"timing {self._loadable.library.name}", timeout_s):
             evaluator = self._vm.time_evaluator("invoke_stateful", clock, number=1, repeat=repeat)
-            return [seconds * 1e3 for seconds in evaluator(entry).results]
+            samples = [seconds * 1e3 for seconds in evaluator(entry).results]
+            if len(samples) != repeat or not all(0 <= sample < math.inf for sample in samples):
+                raise ValueError(f"the device timed {repeat} runs with {len(samples)} times, not all of them finite")
+            return samples
 
 
 def _close_what_tvm_left(port: int) -> None:
@@ -363,6 +377,18 @@ def _decoded(device: Any, attribute: str) -> str:
         return str(getattr(device, attribute) or "")
     except UnicodeDecodeError:
         return ""
+
+
+def _arrays(value: Any) -> list[Array]:
+    """Copy tensors from the device. Raises ValueError if they are larger than any network's."""
+    arrays: list[Array] = []
+    left = OUTPUT_LIMIT_BYTES
+    for tensor in _leaves(value):
+        left -= math.prod(tensor.shape) * tensor.dtype.itemsize
+        if left < 0:
+            raise ValueError(f"the outputs have more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
+        arrays.append(tensor.numpy())
+    return arrays
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -34,6 +34,7 @@ OUTPUT_LIMIT_BYTES = 16 << 20
 TITLE_LIMIT = 160
 
 SERVER_ANSWERS_S = 1.0
+RESTART = "restart the device, or plug it in again"
 
 _HINTS = {
     "unauthorized": "unlock its screen and allow USB debugging for this computer",
@@ -81,7 +82,8 @@ class Adb:
                 elif kind == _EXIT:
                     return ShellResult(data[0], stdout.decode(errors="replace"), stderr.decode(errors="replace"))
                 if len(stdout) + len(stderr) > OUTPUT_LIMIT_BYTES:
-                    raise OSError(f"it prints more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
+                    message = f"device {self.serial} prints more than {OUTPUT_LIMIT_BYTES >> 20} MiB"
+                    raise DeviceLost(f"{message}: {_title(command)}", hint=RESTART)
         raise AssertionError("the packets end with an exit code or an error")
 
     @property
@@ -165,12 +167,13 @@ class Adb:
             yield
         except TimeoutError:
             message = f"device {self.serial} did not answer within {deadline.seconds:g} s: {action}"
-            raise DeviceLost(message, hint="if it is frozen, restart it or plug it in again") from None
+            raise DeviceLost(message, hint=RESTART) from None
         except Refused as refused:
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
         except OSError as error:
             self._require_server()
-            raise DeviceLost(f"the connection to device {self.serial} broke: {error}: {action}") from error
+            message = f"the connection to device {self.serial} broke: {error}: {action}"
+            raise DeviceLost(message, hint=RESTART) from error
 
     def _require_server(self) -> None:
         """Raise `LinkFailure` if it is the server that is gone."""

@@ -71,7 +71,7 @@ class RemoteProcess:
             for event in self._events:
                 if isinstance(event, int):
                     self.code = event
-                else:
+                elif event:  # empty pieces without end would fill the memory
                     self._keep(event)
         except OSError:
             pass  # `code` stays None: that is how a lost connection reads

@@ -71,7 +71,7 @@ STAND_INS = (
 )
 """Faults that only our stand-ins for TVM's `tvm_rpc` and OpenCL runtime have."""
 
-SHELL_ANSWERS = ("garbage", "truncated")
+SHELL_ANSWERS = ("garbage", "truncated", "endless")
 BROKEN_RUNTIMES = ("symbol", "handshake")
 """One that is not linked for want of a symbol, one that speaks another protocol."""
 MISHAPS = ("unplug", "freeze", "kill_server", "reset_gpu", "overheat", "reboot")

@@ -79,6 +79,14 @@ def test_a_symbol_that_no_device_defines_is_named(tmp_path: Path) -> None:
         chosen.link([made], tmp_path / "lib.so", ANDROID)
 
 
+def test_mathematics_that_android_lacks_is_refused_for_phones_alone(tmp_path: Path) -> None:
+    made = compiled(linker(ANDROID), tmp_path, "float exp10f(float); float f(float x) { return exp10f(x); }")
+    with pytest.raises(RigFailure, match=r"exp10f|could not make") as caught:
+        linker(ANDROID).link([made], tmp_path / "lib.so", ANDROID)
+    assert "exp10f" in f"{caught.value} {caught.value.evidence}"
+    linker(BOARD).link([made], tmp_path / "lib.so", BOARD)
+
+
 def test_linking_the_same_gives_the_same_bytes(tmp_path: Path) -> None:
     chosen = linker(ANDROID)
     made = compiled(chosen, tmp_path, "int f(int x) { return x + 1; }")

@@ -62,7 +62,7 @@ def test_a_server_that_does_not_speak_rpc_is_the_rigs_fault(tmp_path: Path, mann
         "time.sleep(60)\n"
     )
     device = LocalDevice("local", LocalTransport(str(tmp_path)), [sys.executable, str(tmp_path / "program.py")])
-    with pytest.raises(RigFailure, match="cannot be used"), device.session({}, timeout_s=10):
+    with pytest.raises(RigFailure, match=r"cannot be used|breaks TVM's protocol"), device.session({}, timeout_s=10):
         pytest.fail("a session with what is no RPC server")
 
 

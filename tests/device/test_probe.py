@@ -230,3 +230,15 @@ def test_kernels_are_watched_while_the_timer_runs(device: LocalDevice, opencl_pr
     sums = [sum(launch.end_ns - launch.start_ns for launch in one) / 1e6 for one in first]
     assert min(sums) < 20 * max(samples)
     assert max(sums) > min(samples) / 20
+
+
+def test_a_server_that_is_killed_once_while_the_probe_is_asked_does_not_end_its_use() -> None:
+    used = probe.Probe(lambda: Path(__file__))
+    used.broke("memory", "died of SIGKILL")
+    assert (used.lacking, used.suspect) == ("", True)
+    used.worked("memory")
+    used.broke("memory", "died of SIGKILL")
+    used.worked("load")
+    assert used.ready()
+    used.broke("memory", "died of SIGKILL")
+    assert (used.lacking, used.ready()) == ("died of SIGKILL", None)

@@ -29,10 +29,12 @@ from device_runner.rpc_server.handshake import Unwelcome, read_name
 from device_runner.rpc_server.tracker import receive_json
 from device_runner.rpc_server.tvm_rpc.clients import Declined, Unexpected, meet
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
+from device_runner.session.rpc_replies import CALL, COPY_ACK, COPY_FROM_REMOTE, POINTER, RETURN, Conversation, Nonsense
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 from device_runner.transport.adb import Adb
 from device_runner.virtual.packet import ProtocolError, decode_header
+from harness.build.shared_store import Refused, entry_text, read_entry
 from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import manifest_of
 from harness.bundle.results import Broken, lines_of
@@ -93,6 +95,14 @@ def network(data: bytes, folder: Path) -> object:
     return confined(file, lambda: len(read_and_prepare(file, file, {})[1]), deadline_s=LONG_S, memory_bytes=1 << 30)
 
 
+def reply(data: bytes, _: Path) -> None:
+    """What an RPC server answers to a client that asks for a function, calls it, and copies 8 bytes."""
+    both = Conversation()
+    asked = (GET_FUNCTION, 0), (CALL, 0), (COPY_FROM_REMOTE, 8)
+    both.requests.check(HELLO[:15] + b"".join(struct.pack("<QiQ", 12, *one) for one in asked))
+    both.replies.check(data)
+
+
 def tiny_network() -> bytes:
     import tempfile
 
@@ -133,9 +143,16 @@ class Entry:
     """Bytes that it reads, of which others are made, and what was once not refused as it should be."""
 
 
+GET_FUNCTION = 9
 DEEP = b"[" * 100_000
 ADB = b"OKAYOKAY" + struct.pack("<BI", 1, 2) + b"hi" + struct.pack("<BI", 3, 1) + b"\0"
 HELLO = struct.pack("<ii", 0xFF271, 7) + b"client:"
+REPLY = (
+    struct.pack("<ii1s", 0xFF271, 1, b"k")
+    + struct.pack("<QiiiQ", 20, RETURN, 1, POINTER, 7)
+    + struct.pack("<QiiiqiQiiiBBHqQiQ", 76, RETURN, 3, 1, 70, 7, 1, 1, 0, 1, 2, 32, 1, 2, 0, POINTER, 1)
+    + struct.pack("<QiQ", 12, COPY_ACK, 0)
+)
 CLML = struct.pack("<QQQ", 0x434C4D4C54554E45, 0, 1) + b"a" + struct.pack("<Q", 0)
 PEAKS = json.dumps({"copy_bytes_s": 1e9}).encode()
 REPORT = b"@adreno-bench battery\nlevel: 50\n\n@adreno-bench 0"
@@ -156,12 +173,18 @@ ENTRIES = {
         in_file(lambda file: RecordFile(file).load()), (), lambda: [virtual_record().line().encode(), DEEP]
     ),
     "verdicts": Entry(in_file(read_comparison), (Failure,), lambda: [b'{"schema": 1, "cases": []}', DEEP]),
+    "shared store": Entry(
+        lambda data, _: read_entry(data, "artifacts/key"),
+        (Refused,),
+        lambda: [entry_text("artifacts/key", {"lib.so": "0" * 64}).encode(), DEEP],
+    ),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),
     "adb": Entry(shell_of, (Failure,), lambda: [ADB]),
     "packet": Entry(lambda data, _: decode_header(data), (ProtocolError,), lambda: [bytes(24)]),
     "client": Entry(on_socket(lambda sock: meet(sock, "", "k", "")), (Declined, Unexpected), lambda: [HELLO]),
     "name": Entry(on_socket(read_name), (Unwelcome, OSError), lambda: [HELLO]),
+    "reply": Entry(reply, (Nonsense,), lambda: [REPLY]),
     "tracker": Entry(
         on_socket(lambda sock: receive_json(sock, Deadline(LONG_S))),
         (ValueError, OSError),

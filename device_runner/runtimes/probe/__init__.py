@@ -6,6 +6,7 @@ TVM has there. It is pushed and loaded like any artifact, and registers nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,14 +29,37 @@ PROBE = CCode(
 library = PROBE.file
 
 
+MOST_BROKEN = 2
+"""After so many processes in a row that ended or fell silent in one function, the probe is not asked again."""
+
+
 class Probe:
-    """The probe for one device: built when it is first needed, and not used again once it did harm."""
+    """The probe for one device: built when it is first needed, and not used again once it did harm twice in a row.
+
+    Once may be the end of a server that somebody killed while the probe was asked.
+    """
 
     def __init__(self, make: Callable[[], Path] | None) -> None:
         self._make = make
         self._made: tuple[Path, str] | None = None
         self.lacking = "" if make else "there is none for this device"
         """Why it is not used, in one line; empty if it is."""
+        self._broke = Counter[str]()
+
+    @property
+    def suspect(self) -> bool:
+        """Whether the process ended or fell silent when it was asked something the last time."""
+        return self._broke.total() > 0
+
+    def broke(self, function: str, why: str) -> None:
+        """Note that the process ended or fell silent in a function."""
+        self._broke[function] += 1
+        if self._broke[function] == MOST_BROKEN:
+            self.lacking = why
+
+    def worked(self, function: str) -> None:
+        """Note that a function returned."""
+        self._broke.pop(function, None)
 
     def ready(self) -> tuple[Path, str] | None:
         """Return the library and its sha256; None if it is lacking.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -98,7 +99,7 @@ def _read(text: bytes) -> Iterator[Any]:
     """Yield the JSON value; raise BadAnswer for text that is none, and for a value that the block cannot take."""
     try:
         yield read_json(text.decode(errors="replace"))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
@@ -149,6 +150,12 @@ def memory_of(text: bytes) -> PeakMemory:
         return PeakMemory(process or None, gpu or None)
 
 
+def counts_of(text: bytes) -> dict[str, int]:
+    """Read what `programs` returned: programs by what they were made from. Raises BadAnswer."""
+    with _read(text) as told:
+        return {str(name): int(count) for name, count in told.items()}
+
+
 def launches_of(text: bytes) -> tuple[list[Launch], int]:
     """Read what `launches` returned: those with times, oldest first, and how many were dropped. Raises BadAnswer."""
     with _read(text) as told:
@@ -170,13 +177,16 @@ def _sizes(told: Sequence[Any]) -> tuple[int, int, int]:
 def peaks_of(text: bytes) -> dict[str, float]:
     """Read what `peaks` returned: rates by name, per second, those that were measured. Raises BadAnswer."""
     with _read(text) as told:
-        return {str(name): float(rate) for name, rate in told.items() if name != "problem" and rate}
+        rates = {str(name): float(rate) for name, rate in told.items() if name != "problem" and rate}
+    if not all(0 < rate < math.inf for rate in rates.values()):
+        raise BadAnswer("a rate that is not positive")
+    return rates
 
 
 def batches_of(text: bytes, repeat: int) -> tuple[list[float], list[float]]:
     """Read what `batches` returned: ms of an inference, in batches and each waited for. Raises BadAnswer."""
     with _read(text) as told:
         batched, synced = ([float(ns) / 1e6 for ns in told[kind]] for kind in ("batched_ns", "synced_ns"))
-    if not len(batched) == len(synced) == repeat or min(*batched, *synced) <= 0:
+    if not len(batched) == len(synced) == repeat or not all(0 < one < math.inf for one in (*batched, *synced)):
         raise BadAnswer(f"{len(batched)} and {len(synced)} times of {repeat} batches")
     return batched, synced

@@ -22,9 +22,11 @@ from device_runner.virtual.transport import Inbox, Stream
 
 _FRAME = struct.Struct("<BI")
 _MAX_WINDOW_SIZE_BYTES = 64
+ENDLESS = "endless"
 _NONSENSE = {
     "garbage": b"\xde\xad\xbe\xef not what was asked for \x00\xff",
     "truncated": _FRAME.pack(1, 1000) + b"the beginning of an ans",
+    ENDLESS: _FRAME.pack(1, 4096) + b"all work and no play\n" * 195 + b"!",
 }
 _WINDOW_SIZE = re.compile(rb"(\d+)x(\d+),(\d+)x(\d+)")
 
@@ -69,6 +71,8 @@ async def _start(
 async def _answer_nonsense(stream: Stream, kind: str) -> None:
     await stream.accept()
     await stream.write(_NONSENSE[kind])
+    while kind == ENDLESS:
+        await stream.write(_NONSENSE[kind])
 
 
 async def _run(stream: Stream, running: Child, wire: _Raw | _Framed) -> None:

@@ -32,6 +32,7 @@ class Signs:
     """How many commands it leaves without an answer before it answers."""
     expired: bool = False
     relay_died: bool = False
+    nonsense: str = ""
     ended: bool = False
     code: int | None = None
     log: str = ""
@@ -48,7 +49,7 @@ def verdict(signs: Signs) -> Failure:
     process = SimpleNamespace(ended=signs.ended, code=signs.code, output=lambda: signs.log)
     vars(opened).update(
         _transport=SimpleNamespace(shell=signs.shell, name="phone"),
-        _relay=SimpleNamespace(open=False, expired=signs.expired, died=signs.relay_died),
+        _relay=SimpleNamespace(open=False, expired=signs.expired, died=signs.relay_died, nonsense=signs.nonsense),
         _server=SimpleNamespace(process=process, boot=BOOT),
         _failure=None,
     )
@@ -74,6 +75,7 @@ def verdict(signs: Signs) -> Failure:
         (Signs(ended=True), DeviceLost, "went away and came back"),
         (Signs(ended=True, expired=True), DeviceLost, "went away and came back"),
         (Signs(relay_died=True), LinkFailure, "the relay to phone was killed"),
+        (Signs(answers=False, nonsense="a key of -1 bytes"), RigFailure, "it sent a key of -1 bytes while running"),
     ],
 )
 def test_the_owner_of_a_broken_connection(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,9 @@ from fake_adb import read
 from waiting import LONG_S
 
 from device_runner.session.relay import Relay
+from device_runner.session.rpc_replies import CALL, MAGIC, RETURN
+
+HELLO = struct.pack("<ii", MAGIC, 1) + b"k"
 
 
 @pytest.fixture
@@ -30,12 +34,25 @@ def client_of(relay: Relay) -> socket.socket:
 
 def test_bytes_pass_in_both_directions(ends: tuple[socket.socket, socket.socket]) -> None:
     device, stream = ends
+    call = HELLO + struct.pack("<QiQi", 16, CALL, 0, 0)
+    answer = HELLO + struct.pack("<QiiiqiQ", 32 + 400_000, RETURN, 2, 1, 9, 9, 400_000) + b"pong" * 100_000
     with Relay(stream) as relay, client_of(relay) as client:
-        client.sendall(b"ping")
-        assert read(device, 4) == b"ping"
-        device.sendall(b"pong" * 100_000)
-        assert read(client, 400_000) == b"pong" * 100_000
+        client.sendall(call)
+        assert read(device, len(call)) == call
+        device.sendall(answer)
+        assert read(client, len(answer)) == answer
         assert relay.open
+
+
+def test_what_no_server_sends_does_not_arrive(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        client.sendall(HELLO)
+        read(device, len(HELLO))
+        device.sendall(HELLO + struct.pack("<Qi", 4, CALL))
+        assert client.recv(64) == b""
+        assert relay.nonsense == "an answer without a question"
+        assert not relay.open
 
 
 def test_a_deadline_cuts_both_sides_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:

@@ -41,7 +41,7 @@ def test_a_packet_that_claims_to_be_huge_is_not_waited_for() -> None:
         Adb(SERIAL, server.port).shell(["true"], timeout_s=300)
 
 
-@pytest.mark.parametrize(("told", "refused"), [("268435457\n", True), ("12\n", False), ("", False), ("-1", False)])
+@pytest.mark.parametrize(("told", "refused"), [("67108865\n", True), ("12\n", False), ("", False), ("-1", False)])
 def test_a_file_is_not_downloaded_if_it_is_too_large(told: str, refused: bool) -> None:
     def shell(command: list[str], *, timeout_s: float) -> ShellResult:
         assert command == ["stat", "-L", "-c", "%s", "/a; rm -rf $HOME"]
@@ -61,7 +61,7 @@ def test_a_file_is_not_downloaded_if_it_is_too_large(told: str, refused: bool) -
         remote=SimpleNamespace(download=lambda _path: bytearray(b"content")),
     )
     if refused:
-        with pytest.raises(RigFailure, match="268435457 bytes, more than 256 MiB"):
+        with pytest.raises(RigFailure, match="67108865 bytes, more than 64 MiB"):
             opened.download("/a; rm -rf $HOME", timeout_s=5)
     else:
         assert opened.download("/a; rm -rf $HOME", timeout_s=5) == b"content"

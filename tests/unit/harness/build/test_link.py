@@ -13,7 +13,8 @@ from device_runner.device import Identity
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
 from device_runner.runtimes import cross
 from device_runner.runtimes.cross import check_library, linker
-from harness.build.planner import host_triple, linker_version
+from harness.build.keys import linker_version
+from harness.build.planner import host_triple
 
 ANDROID = "aarch64-linux-android"
 
