@@ -29,18 +29,25 @@ def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
     a device that was opened before. Raises UsageError if it is none of these.
     """
     file = Path(like)
+    if file.is_file() and _is_schedules(file):
+        return _tuned(identity, read(file).origin)
+    found = identity_like(like, cache)
+    return replace(identity, **{name: getattr(found, name) for name in LIMITS})
+
+
+def identity_like(like: str, cache: Path) -> Identity:
+    """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
+    file = Path(like)
     if not file.is_file():
         found = recall_identity(like, cache)
         if found is None:
             hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
             raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
-        return _limited(identity, found)
-    if _is_schedules(file):
-        return _tuned(identity, read(file).origin)
+        return found
     records = RecordFile(file).load().records
     if not records:
         raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
-    return _limited(identity, records[-1].identity)
+    return records[-1].identity
 
 
 def _is_schedules(file: Path) -> bool:
@@ -51,10 +58,6 @@ def _is_schedules(file: Path) -> bool:
         except ValueError:
             return False
     return isinstance(first, dict) and "limits" in first
-
-
-def _limited(identity: Identity, other: Identity) -> Identity:
-    return replace(identity, **{name: getattr(other, name) for name in LIMITS})
 
 
 def _tuned(identity: Identity, origin: Origin) -> Identity:

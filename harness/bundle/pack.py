@@ -6,7 +6,6 @@ import ctypes
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import TopologicalSorter
@@ -22,6 +21,7 @@ from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
+from device_runner.scratch import scratch_folder
 from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
 from harness.build.artifact import (
@@ -135,8 +135,8 @@ def pack(
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
     runtime = runtime_of(kind, request.cache)  # what is missing is told before anything is built
     made = built(plans)
-    with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
-        folder = Path(scratch) / "bundle"
+    with scratch_folder() as scratch, writing(scratch, out.parent):
+        folder = scratch / "bundle"
         builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, made)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
@@ -282,10 +282,10 @@ def _other(source: Path, kind: Kind, folder: Path) -> Build:
 
     Raises UsageError for one that cannot be that.
     """
-    with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch:
+    with scratch_folder() as scratch:
         there = source
         if not source.is_dir():
-            there = Path(scratch)
+            there = scratch
             unpack(source, there)
         try:
             manifest = manifest_of((there / MANIFEST).read_bytes())

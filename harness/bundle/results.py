@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from pydantic import ValidationError
@@ -20,6 +19,7 @@ from pydantic import ValidationError
 from device_runner.device import Identity, Program
 from device_runner.foreign_json import read_json
 from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
+from device_runner.scratch import scratch_folder
 from device_runner.session.replay import BadReport, ReplayProgram
 from harness.build.artifact import CRC, Artifact, Built
 from harness.bundle.archive import find_files, first_member, unpack
@@ -98,8 +98,7 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
     """
     if not source.exists():
         raise UsageError(f"there is no {source}", hint="name the folder that run.sh wrote, or an archive of it")
-    with TemporaryDirectory(prefix="adreno-bench-") as folder:
-        scratch = Path(folder)
+    with scratch_folder() as scratch:
         files = find_files(source, WANTED, scratch, IGNORED)
         for name in WANTED:
             if name not in files:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
+from device_runner.scratch import scratch_folder
 from device_runner.store import key_of
 from harness.build.artifact import Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, load_tasks
@@ -50,8 +50,8 @@ class Workshop:
         self._functions = Path()
 
     def __enter__(self) -> Workshop:
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="adreno-bench-tune-"))
-        self._candidates = self._stack.enter_context(Builder(Path(folder), self._limits, forked=True))
+        folder = self._stack.enter_context(scratch_folder())
+        self._candidates = self._stack.enter_context(Builder(folder, self._limits, forked=True))
         return self
 
     def __exit__(self, *_: object) -> None:
