@@ -6,13 +6,14 @@ INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
+SCALE := $(VENV)/.scale
 
-.PHONY: demo test fuzz test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones fp16 system browser userland clean
+.PHONY: demo test fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
 
-test: $(INSTALLED) phones system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
+test: $(INSTALLED) phones scale system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time
@@ -33,10 +34,13 @@ test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux b
 	echo "$$(tr -cd i <.pytest_cache/gpu_counts | wc -c) images over buffers," \
 		"$$(tr -cd b <.pytest_cache/gpu_counts | wc -c) buffers"; exit $$code
 
+test-bionic: $(INSTALLED) phones ## what phones are given, under Android's own loader and C library: ROOT=FOLDER has system/bin/linker64
+	ADRENO_BENCH_TEST_BIONIC="$(abspath $(ROOT))" $(BIN)/python -m pytest tests/device/test_bionic.py
+
 test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ONNX's definition: half an hour
 	ADRENO_BENCH_TEST_ZOO=all $(BIN)/python -m pytest tests/e2e/test_zoo.py
 
-test-long: $(INSTALLED) phones system browser userland ## the tests that `make test` leaves out for their length: a quarter of an hour
+test-long: $(INSTALLED) phones scale system browser userland ## the tests that `make test` leaves out for their length: a quarter of an hour
 	ADRENO_BENCH_TEST_LONG=1 $(BIN)/python -m pytest -m long
 
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
@@ -67,6 +71,9 @@ lock:
 	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
 	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
+	printf '%s\n' 'distributed>=2025.9' 'flask-cors>=6' 'flask>=3' 'moto[s3]>=5.1' 's3fs>=2025.9' | \
+	  uv pip compile --universal --python-version 3.10 --constraint requirements.lock --generate-hashes --no-annotate \
+	  --no-header - -o requirements-scale.lock
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
 	  'intel-cmplr-lib-rt>=2025.3' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-fp16.lock
@@ -79,6 +86,14 @@ phones: $(INSTALLED)
 
 $(PHONES): requirements-phones.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-phones.lock
+	touch $@
+
+# What shares a store between hosts and builds on others, and an S3 server for their tests, which are skipped without it.
+scale: $(INSTALLED)
+	@$(MAKE) --no-print-directory $(SCALE) || echo "Dask and s3fs could not be installed: one host only" >&2
+
+$(SCALE): requirements-scale.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-scale.lock
 	touch $@
 
 # Intel's OpenCL for processors, which computes in half precision (docs/explanation/virtual-device.md). Its licence is

@@ -46,6 +46,7 @@ KINDS = (
     Kind("artifacts", "compiled case, or the compiler's error"),
     Kind("oracles", "inputs and right answers of a model, and answers of TVM probes"),
     Kind("models", "an ONNX file"),
+    Kind("received", "a file that another host sent to have built"),
     Kind("pieces", "a part of a network that shows a defect, and its inputs"),
     Kind("operators", "operator cases, with their inputs and expected outputs"),
     Kind("operator_results", "result of an operator case"),

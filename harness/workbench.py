@@ -6,6 +6,8 @@ Every command that runs or builds cases comes through here, and so do asv's benc
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from device_runner.store import cache_root
 from harness.build.artifact import Artifact
 from harness.build.planner import check, plan_case, plan_oracle
 from harness.build.pool import Builder
+from harness.build.shared_store import shared_store
 from harness.cases.case import Case
 from harness.cases.model import OnnxModel, words_given
 from harness.cases.plan import Job, Plan
@@ -35,6 +38,9 @@ from harness.run.preparation import identify
 from harness.run.progress import Progress
 from harness.run.record import NO_DEVICE
 from harness.run.tuning import TuningStore
+
+STORE = "ADRENO_BENCH_STORE"
+"""Environment: URL of the store that hosts share, where the suite names none."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class Request:
     """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
     forked: bool = False
     """Whether many small networks will be built, for which workers are forked (`harness.build.starters`)."""
+    builders: str | None = None
+    """Address of a Dask scheduler whose workers build."""
 
     @classmethod
     def read(
@@ -65,6 +73,7 @@ class Request:
         schedules: Path | None = None,
         quick: bool = False,
         sustain_s: float = 0.0,
+        builders: str | None = None,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
 
@@ -77,9 +86,12 @@ class Request:
         if schedules:
             suite = suite.model_copy(update={"schedules": schedules})
         cases = choose(suite, globs)
+        suite = suite.model_copy(update={"store": suite.store or os.environ.get(STORE)})
+        if builders:
+            _require_scheduler(builders, suite.store, suite_file)
         check(suite, cases, cache)
         words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
-        return cls(suite, cases, cache, quirks, quick, sustain_s, words)
+        return cls(suite, cases, cache, quirks, quick, sustain_s, words, builders=builders)
 
     @property
     def paths(self) -> set[str]:
@@ -113,7 +125,14 @@ class Request:
         def watch(job: Job, state: str, seconds: float) -> None:
             progress.build(job.title, state, seconds)
 
-        return Builder(self.cache, self.suite.limits, watch=watch, forked=self.forked)
+        shared, elsewhere = shared_store(self.suite.store, progress.say), None
+        if self.builders and shared:
+            from harness.build.dask_builders import DaskBuilders
+
+            elsewhere = DaskBuilders(self.builders, shared, progress.say)
+        return Builder(
+            self.cache, self.suite.limits, watch=watch, forked=self.forked, shared=shared, elsewhere=elsewhere
+        )
 
 
 @dataclass(frozen=True)
@@ -138,6 +157,15 @@ class PlannedRequest:
     identity: Identity
     plans: list[Plan]
     builder: Builder
+
+
+def _require_scheduler(address: str, store: str | None, suite_file: Path) -> None:
+    """Raise UsageError for what is no address of Dask, or a suite without a store."""
+    if not re.fullmatch(r"(tcp|tls|ucx|wss?)://[^/\s]+:\d+", address):
+        raise UsageError(f"{address} is not the address of a scheduler", hint="pass --builders tcp://HOST:8786")
+    if not store:
+        hint = f'{suite_file}: store = "s3://BUCKET/NAME", or "file:///FOLDER" that all hosts have'
+        raise UsageError("--builders needs a store that hosts share", hint=hint)
 
 
 def make_ready(paths: Collection[str], cache: Path) -> None:
@@ -174,19 +202,22 @@ def open_workbench(
 
 
 @contextlib.contextmanager
-def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[PlannedRequest]:
+def open_to_build(
+    request: Request, words: str, progress: Progress, identities: Sequence[Identity] = ()
+) -> Iterator[PlannedRequest]:
     """Plan the request for a device of which nothing but its image limits is wanted, or for none (`NO_DEVICE`).
 
-    Raises what opening a device raises.
+    With `identities`, plan it for such devices in place of that one. Raises what opening a device raises.
     """
-    if words != NO_DEVICE:
+    if words != NO_DEVICE and not identities:
         with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
             yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
         return
     make_ready(request.paths, request.cache)
-    identity = no_device()
+    wanted = identities or [no_device()]
+    plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}
     with request.builder(progress) as builder:
-        yield PlannedRequest(identity, request.plans(identity), builder)
+        yield PlannedRequest(wanted[0], list(plans.values()), builder)
 
 
 def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:

@@ -22,6 +22,7 @@ LONGEST_FIRST = (
     "test_run.py",
     "test_gate.py",
     "test_fleet.py",
+    "test_builders.py",
     "test_fleet_two_hosts.py",
     "test_fault_matrix.py",
     "test_tuned.py",
@@ -85,8 +86,12 @@ STOCK = "ADRENO_BENCH_TEST_STOCK"
 
 @pytest.fixture(scope="session")
 def sidecar_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where our OpenCL and CLML runtimes are kept from run to run; with `STOCK` beside TVM's own."""
-    kept = Path(pytestconfig.cache.mkdir("sidecar"))
+    """Where our OpenCL and CLML runtimes are kept from run to run; with `STOCK` beside TVM's own.
+
+    Without pytest's cache (`-p no:cacheprovider`) they are kept for this run.
+    """
+    has_cache = pytestconfig.pluginmanager.hasplugin("cacheprovider")
+    kept = Path(pytestconfig.cache.mkdir("sidecar")) if has_cache else tmp_path_factory.mktemp("sidecar")
     if not (folder := os.environ.get(STOCK)):
         return kept
     os.environ[layer.VARIABLE] = str(layer.layer(kept))  # as virtual phones have it: images lie over buffers

@@ -9,9 +9,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import platform
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from device_runner.failures import SetupMissing
+from device_runner.runtimes.cross import linker
 from device_runner.store import key_of, sha256_of
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
@@ -118,6 +121,21 @@ def probe_job(quirk: str) -> Job:
     """Return the job that asks the installed TVM whether it has a known defect."""
     key = key_of({"probe": quirk, **versions(), "sources": probe_sources()})
     return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
+
+
+def linker_version(triple: str | None) -> str:
+    """Return what stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
+    try:
+        return linker(triple).version if triple else ""
+    except SetupMissing:  # building says so
+        return ""
+
+
+def toolchain(triple: str | None) -> dict[str, str]:
+    """Return what decides a build for a processor besides its request, in which hosts may differ."""
+    linkers = {f"a linker for {triple}": linker_version(triple)} if triple else {}
+    tvm = {"TVM": versions()["tvm"], "tvm-ffi": versions()["ffi"], "our sources": pipeline_version()}
+    return {**tvm, **releases(), "processor": platform.machine(), **linkers}
 
 
 @functools.cache

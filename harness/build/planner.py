@@ -13,11 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from device_runner.device import Identity
-from device_runner.failures import SetupMissing, Unsupported
+from device_runner.failures import Unsupported
 from device_runner.names import suggestion
-from device_runner.runtimes.cross import TRIPLES, linker
+from device_runner.runtimes.cross import TRIPLES
 from device_runner.store import key_of, sha256_of
-from harness.build.keys import compile_job, oracle_job, plain_inputs, range_job, reference_job
+from harness.build.keys import compile_job, linker_version, oracle_job, plain_inputs, range_job, reference_job
 from harness.cases.case import Case, Precision
 from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan, unsupported
@@ -162,14 +162,6 @@ def host_triple(identity: Identity) -> str | None:
             hint=f"devices with {' or '.join(TRIPLES)} can be used",
         )
     return TRIPLES[identity.abi]
-
-
-def linker_version(triple: str | None) -> str:
-    """Return what stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
-    try:
-        return linker(triple).version if triple else ""
-    except SetupMissing:  # building says so
-        return ""
 
 
 def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:

@@ -14,12 +14,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from device_runner.device import Loadable
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
+from device_runner.files import is_name
 from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled, author_of
@@ -28,6 +30,9 @@ from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
 from harness.process import cores
+
+if TYPE_CHECKING:
+    from harness.build.shared_store import SharedStore
 
 STDERR_TAIL_BYTES = 8_192
 LOOK_EVERY_S = 1.0
@@ -46,8 +51,24 @@ WITHOUT_LIBRARY = ("oracle", "witness", "values", "llvm-values", "range", "tasks
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]
-"""Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`, `reused` or
-`failed`."""
+"""Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`,
+`built elsewhere`, `reused` or `failed`."""
+
+
+class Elsewhere(Protocol):
+    """Other hosts that build."""
+
+    jobs: int
+    """How many jobs may wait for them at once."""
+
+    def takes(self, job: Job) -> bool:
+        """Return whether they can do a job."""
+
+    def make(self, job: Job, limits: Limits, folder: Path) -> None:
+        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to."""
+
+    def close(self) -> None:
+        """Stop waiting."""
 
 
 class Builder:
@@ -65,8 +86,15 @@ class Builder:
         watch: Watcher = lambda *_: None,
         worker: Sequence[str] = WORKER,
         forked: bool = False,
+        shared: SharedStore | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        """`forked` is for many small jobs: workers are forked from processes that have the compiler loaded."""
+        """Open the pool.
+
+        `forked` is for many small jobs: workers are forked from processes that have the compiler loaded. `shared` is
+        asked before anything is made, and given what was. Hosts `elsewhere` do what they can in place of this one.
+        """
+        self._root = root
         artifacts = Store(root, "artifacts")
         answers = Store(root, "oracles")
         self._stores = {
@@ -74,9 +102,12 @@ class Builder:
             **dict.fromkeys(WITHOUT_LIBRARY, answers),
         }
         self._limits = limits
+        self._shared, self._elsewhere = shared, elsewhere
         self._watch = watch
         self._starter = ForkStarter() if forked else Starter(worker)
-        self._pool = ThreadPoolExecutor(processes or cores(), thread_name_prefix="build")
+        threads = elsewhere.jobs if elsewhere else processes or cores()
+        self._pool: Executor = ThreadPoolExecutor(threads, thread_name_prefix="build")
+        self._cores = threading.Semaphore(processes or cores())
         self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -90,6 +121,8 @@ class Builder:
             running = list(self._running)
         for worker in running:
             worker.end()
+        if self._elsewhere:
+            self._elsewhere.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._starter.close()
 
@@ -121,18 +154,39 @@ class Builder:
         folder = self._stores[job.kind].find(job.key)
         return _read(job, folder, reused=True) if folder else None
 
+    def artifact(self, key: str) -> Artifact | None:
+        """Return an artifact of an earlier build, of another host if need be; None if no store has it.
+
+        Raises RigFailure if it is damaged.
+        """
+        found, store = load_artifact(self._root, key), self._stores["compile"]
+        if found or not self._shared or not is_name(key):
+            return found
+        with store.making(key, self._limits.build_s + GRACE_S) as scratch:
+            self._shared.fetch(store.kind, key, scratch)
+        return load_artifact(self._root, key)
+
     def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
         store = self._stores[job.kind]
         state = "reused"
 
         def make(scratch: Path) -> None:
             nonlocal state
-            state = "built"
+            if self._shared and self._shared.fetch(store.kind, job.key, scratch):
+                return
             self._watch(job, "building", 0.0)
-            self._work(job, scratch)
+            if self._elsewhere and self._elsewhere.takes(job):
+                state = "built elsewhere"
+                self._elsewhere.make(job, self._limits, scratch)
+                return
+            state = "built"
+            with self._cores:
+                self._work(job, scratch)
 
         folder = store.obtain(job.key, make, self._limits.build_s + GRACE_S)
-        return _read(job, folder, reused=state == "reused"), state
+        if self._shared and state == "built":
+            self._shared.publish(store.kind, job.key, folder)
+        return _read(job, folder, reused=state != "built"), state
 
     def _work(self, job: Job, scratch: Path) -> None:
         """Run the worker; leaves an entry in `scratch`, or raises a Failure that must not be kept."""

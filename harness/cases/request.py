@@ -25,6 +25,11 @@ WORKED_AROUND = QuirkPolicy()
 """All of them."""
 
 
+WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
+QUIRK_STATES = (WITH_WORKAROUNDS, AS_SHIPPED)
+"""The two states that a history measures a release in: at its best, and as its users meet it."""
+
+
 @dataclass(frozen=True)
 class CompileRequest:
     """All that decides what is compiled, as plain JSON values."""

@@ -107,6 +107,8 @@ class Suite(_Section):
     """Tolerances by case. The last match counts, and overrides `tolerance`."""
     schedules: Path | None = None
     """File of tuned schedules (`adreno-bench tune`): each case that has kernels of TVM's is measured with them, too."""
+    store: str | None = field(None, pattern=r"^[a-z0-9+]+://\S+$")
+    """URL of a store that hosts share (`harness.build.shared_store`)."""
     limits: Limits = Limits()
     steady: Steady = Steady()
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact
 from harness.cases.plan import Plan
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import (
+    DEFAULT_DEVICE,
+    AsJson,
+    Builders,
+    CaseOptions,
+    DeviceName,
+    grouped,
+    refuse_options,
+    seldom_option,
+)
 from harness.cli.screen import Screen, out, out_json
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.tables import size, table
@@ -22,16 +31,35 @@ HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 
 @grouped
-def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
+def build(
+    context: typer.Context,
+    what: CaseOptions,
+    device: DeviceName = DEFAULT_DEVICE,
+    like: Annotated[
+        list[str] | None,
+        seldom_option(
+            metavar="FILE|DEVICE",
+            help="Build for a device like the last in this file of records, or one that was opened before. Repeatable.",
+        ),
+    ] = None,
+    builders: Builders = None,
+    as_json: AsJson = False,
+) -> None:
     """Compile the cases and show what the compiler made of them.
 
     The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
+    from harness.bundle.like import identity_like
     from harness.workbench import open_to_build
 
-    request = what.request()
-    with Screen() as screen, open_to_build(request, device, screen) as bench:
-        built = bench.builder.build(plan.compile for plan in bench.plans)
+    if like:
+        refuse_options(context, ("device",), "with --like, which names the devices")
+    request = what.request(builders=builders)
+    identities = [identity_like(name, request.cache) for name in like or ()]
+    with Screen() as screen, open_to_build(request, device, screen, identities) as bench:
+        shared = request.suite.store  # whoever measures takes the answers, too
+        jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]
+        built = bench.builder.build(jobs)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
     if as_json:
         out_json(_plain(bench, built))
@@ -74,6 +102,7 @@ def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failu
             "message": failure.message if failure else "",
             "facts": result.compiled.facts if isinstance(result, Artifact) else {},
             "quirks": plan.quirks,
+            "effective_quirks": result.compiled.effective_quirks if isinstance(result, Artifact) else None,
         }
 
     identity = bench.identity

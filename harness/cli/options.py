@@ -78,6 +78,9 @@ FindingsAreFine = Annotated[
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 CompilerConfig = Annotated[Path, seldom_option("--config", help="asv configuration of the TVM repository.")]
+CompilerRepo = Annotated[
+    Path | None, seldom_option(help="Local clone or bare repository, instead of that of the configuration.")
+]
 
 
 def _models_option(what: str) -> Any:
@@ -99,6 +102,11 @@ Inputs = Annotated[
 ]
 Trust = Annotated[
     bool, model_option("--trust", help="Load a .pt2 file that contains code. Use only with files you trust.")
+]
+
+Builders = Annotated[
+    str | None,
+    seldom_option(metavar="ADDRESS", help="Build on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786."),
 ]
 
 MODEL_OPTIONS = ("model", "shape", "input", "trust")

@@ -27,6 +27,7 @@ from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     AsJson,
+    Builders,
     CaseOptions,
     DeviceNames,
     FindingsAreFine,
@@ -59,6 +60,7 @@ def run(
     exports: RecordExports,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
+    builders: Builders = None,
     records: RecordsFile = DEFAULT_RECORDS,
     resume: Annotated[
         bool,
@@ -103,7 +105,7 @@ def run(
     file = RecordFile(records)
     file.require_writable()
     with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
-        request = what.request(quick=quick, sustain_s=sustain or 0.0)
+        request = what.request(quick=quick, sustain_s=sustain or 0.0, builders=builders)
         at = address_of(tracker) if tracker else None
         wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
         names = worker_names(wanted, request.cache, at, screen.say)
@@ -198,8 +200,9 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(work.request.paths, work.request.cache)
+    request = work.request
     settings = Settings(
-        work.request.cache, new_id(), work.request.quirks.as_shipped, work.request.suite.limits, work.allowed
+        request.cache, new_id(), request.quirks.as_shipped, request.suite.limits, work.allowed, request.suite.store
     )
     processes = Processes(Access(work.request.cache, tracker), partial(run_cases, settings))
     settled: list[Record] = []

@@ -10,6 +10,7 @@ from device_runner.failures import Failure
 from device_runner.workers import Answer, Channel
 from harness.build.artifact import Built
 from harness.build.pool import Builder
+from harness.build.shared_store import shared_store
 from harness.cases.plan import Plan
 from harness.cases.suite import Limits
 from harness.run.context import Run
@@ -37,6 +38,8 @@ class Settings:
     """Limits of builds that a case needs while it runs."""
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
+    store: str | None = None
+    """URL of the store that hosts share."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ class Return:
 def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
     """Run what is ordered until there are no more orders, which raises EOFError."""
     tunings, allowed = TuningStore(settings.cache), settings.allowed
-    with Builder(settings.cache, settings.limits, processes=1) as builder:
+    shared = shared_store(settings.store, channel.say)
+    with Builder(settings.cache, settings.limits, processes=1, shared=shared) as builder:
         run = Run(device, tunings, settings.as_shipped, allowed=allowed, id=settings.run, builder=builder)
         while True:
             order = _next(run, channel)

@@ -55,6 +55,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "bundles",
         "isa_toolchains",
         "isa_kernels",
+        "received",
     ):
         make(root, kind, "aa")
     (root / "toolchains" / "aa.log").write_text("installed\n")

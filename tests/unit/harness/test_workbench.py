@@ -19,6 +19,7 @@ from device_runner.runtimes import host
 from harness.cases.case import Case
 from harness.cases.plan import Job
 from harness.cases.suite import Suite
+from harness.failures import UsageError
 from harness.run.progress import Silent
 from harness.workbench import Request, open_to_build, open_workbench
 
@@ -118,3 +119,34 @@ def test_what_is_built_without_a_device_is_for_the_image_limits_of_every_adreno(
         (plan, *_) = drawn.plans
     assert (drawn.identity.image2d_max_width, drawn.identity.image_max_array_layers) == (16384, 2048)
     assert plan.compile.key == request_tiny.plans(Identity("phone", "abc", abi="x86_64"))[0].compile.key
+
+
+def test_devices_that_are_elsewhere_are_built_for_without_opening_one(
+    request_tiny: Request, builder: FakeBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("device_runner.registry.open_device", None)
+    phone = Identity("phone", "1a2b", abi="arm64-v8a")
+    with open_to_build(request_tiny, "virtual", Silent(), [phone, phone, Identity("virtual", "v")]) as drawn:
+        triples = [plan.compile.payload["request"]["host_triple"] for plan in drawn.plans]
+    assert triples == ["aarch64-linux-android"] * 2 + [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("nonsense", "nonsense is not the address of a scheduler"), ("tcp://h:1", "--builders needs a store")],
+)
+def test_builders_that_cannot_be_asked(tmp_path: Path, address: str, said: str) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    with pytest.raises(UsageError, match=said):
+        Request.read(suite, None, builders=address)
+
+
+def test_the_environment_names_the_store_of_a_suite_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    assert Request.read(suite, None).suite.store is None
+    monkeypatch.setenv("ADRENO_BENCH_STORE", "s3://bucket/prefix")
+    assert Request.read(suite, None).suite.store == "s3://bucket/prefix"

@@ -119,6 +119,25 @@ def test_results_go_to_the_branch_and_come_back(tmp_path: Path) -> None:
     assert (checkout / ".asv/confirmed.jsonl").read_text() == '{"decided": 1}\n{"decided": 2}\n'
 
 
+def test_hosts_that_measure_at_once_keep_the_results_of_each(tmp_path: Path) -> None:
+    first = a_checkout(tmp_path)
+    second = tmp_path / "second"
+    subprocess.run(["cp", "-R", first, second], check=True)
+    for checkout, host in ((first, "one"), (second, "two")):
+        assert script(checkout, ".ci/results", "restore").returncode == 0
+        (checkout / ".asv/results/benchmarks.json").write_text(f'"{host}"')
+        (checkout / f".asv/results/{host}").mkdir()
+        (checkout / f".asv/results/{host}/records.jsonl").write_text("{}\n")
+        (checkout / ".asv/confirmed.jsonl").write_text(f'{{"decided": "{host}"}}\n')
+    for checkout in (first, second):
+        assert script(checkout, ".ci/results", "keep").returncode == 0
+    assert script(first, ".ci/results", "restore").returncode == 0
+    assert {file.parent.name for file in (first / ".asv/results").rglob("records.jsonl")} == {"one", "two"}
+    assert (first / ".asv/results/benchmarks.json").read_text() == '"two"'
+    decided = (first / ".asv/confirmed.jsonl").read_text().splitlines()
+    assert sorted(decided) == ['{"decided": "one"}', '{"decided": "two"}']
+
+
 FAKE = """#!/bin/sh
 echo "$@" >> calls.txt
 case "$*" in
@@ -148,6 +167,21 @@ def test_nightly_measures_every_phone_that_is_ready_whatever_the_others_do(tmp_p
     runs = [call for call in (checkout / "calls.txt").read_text().splitlines() if call.startswith("history run")]
     assert [call.partition("--device ")[2].split()[0] for call in runs] == ["bad", "bad", "good", "good"]
     assert done.returncode == 1
+
+
+def test_a_build_host_builds_for_every_device_with_results(tmp_path: Path) -> None:
+    checkout = a_checkout(tmp_path)
+    bench = fake_bench(checkout, [])
+    assert "no results yet" in script(checkout, ".ci/build", BENCH=bench).stdout
+    for name in ("one", "two"):
+        (checkout / f".asv/results/{name}").mkdir(parents=True)
+        (checkout / f".asv/results/{name}/records.jsonl").write_text("{}\n")
+    assert script(checkout, ".ci/build", BENCH=bench, BUILDERS="tcp://farm:8786").returncode == 0
+    like = " ".join(f"--like .asv/results/{name}/records.jsonl" for name in ("one", "two"))
+    assert (checkout / "calls.txt").read_text().splitlines() == [
+        f"build {like} --builders tcp://farm:8786",
+        f"build --as-shipped {like} --builders tcp://farm:8786",
+    ]
 
 
 def test_nightly_without_a_phone_is_red(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""A Dask scheduler and workers as processes of their own, each with its own cache."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from waiting import LONG_S, eventually
+
+COMPILER = "harness.build.worker"
+
+
+class Farm:
+    """Hosts that build, on one port of 127.0.0.1."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = int(free.getsockname()[1])
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.start_scheduler()
+
+    def start_scheduler(self) -> None:
+        """Start one, at the same address every time."""
+        words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-jupyter")
+        self.scheduler = self._start("scheduler", *words)
+
+    def start_worker(self, name: str, **environment: str) -> Path:
+        """Start a worker that does one job at a time, and wait until the scheduler knows it; its cache."""
+        cache = self.folder / name
+        cache.mkdir(exist_ok=True)
+        words = ("worker", self.address, "--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        local = ("--host", "127.0.0.1", "--local-directory", str(self.folder / "local"))
+        self.workers[name] = self._start(name, *words, *local, ADRENO_BENCH_CACHE=str(cache), **environment)
+        log = self.folder / f"{name}.log"
+        assert eventually(lambda: "Registered to" in log.read_text(), LONG_S)
+        return cache
+
+    def compiling(self) -> dict[str, psutil.Process]:
+        """The compiler's processes by the worker that they belong to."""
+        found = {}
+        for name, worker in self.workers.items():
+            for child in _children(worker):
+                if COMPILER in _words(child):
+                    found[name] = child
+        return found
+
+    def kill_one_that_compiles(self) -> str:
+        """Kill a worker in the middle of a job; its name."""
+        assert eventually(lambda: bool(self.compiling()), LONG_S)
+        name, compiler = next(iter(self.compiling().items()))
+        self.workers[name].send_signal(signal.SIGKILL)
+        assert eventually(lambda: not compiler.is_running() or compiler.status() == psutil.STATUS_ZOMBIE)
+        return name
+
+    def end(self) -> None:
+        """Kill all of it."""
+        for process in (self.scheduler, *self.workers.values()):
+            process.kill()
+            process.wait()
+
+    def _start(self, name: str, *words: str, **environment: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "dask", *words]
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
+
+
+def _children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+@contextmanager
+def farm(folder: Path) -> Iterator[Farm]:
+    """A scheduler without workers. Skips the test where Dask is not installed."""
+    pytest.importorskip("distributed", reason="`make scale` installs it")
+    folder.mkdir(exist_ok=True)
+    started = Farm(folder)
+    try:
+        yield started
+    finally:
+        started.end()
