@@ -12,21 +12,26 @@ import typer
 from device_runner.fleet.select import select_one
 from device_runner.names import suggestion
 from device_runner.store import cache_root
+from harness.cli.completion import quirks
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
+    MODEL_OPTIONS,
     AsJson,
     CaseOptions,
     CompilerConfig,
+    CompilerRepo,
     ConfirmOptions,
     DeviceName,
     grouped,
+    refuse_options,
     seldom_option,
 )
 from harness.cli.screen import Screen, out, out_json
 from harness.cli.table import milliseconds
 from harness.cli.verdicts import keep_for_history
 from harness.failures import UsageError
+from harness.quirks import quirks_of, require_known
 from harness.revisions.sources import Revision, describe, revision, revisions_between
 from harness.run.outcome import ExitCode
 from harness.tables import table
@@ -34,12 +39,19 @@ from harness.tables import table
 if TYPE_CHECKING:
     from harness.revisions.bisect.bisection import BisectionResult
     from harness.revisions.bisect.judging import Inspection, Reason
+    from harness.revisions.bisect.search import Search
 
+_OF_CASES = (
+    *("suite", "case", *MODEL_OPTIONS, "as_shipped", "with_quirks", "schedules", "reason", "device", "fresh"),
+    *("relevant", "relevant_kernels", "floor_ms", "most_sessions"),
+)
+"""Options that say which case is bisected and how it is judged."""
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 
 @grouped
 def bisect(
+    context: typer.Context,
     good: Annotated[str, typer.Option(metavar="REVISION", help="Release or commit that is good.")],
     bad: Annotated[str, typer.Option(metavar="REVISION", help="Later release or commit that is bad.")],
     what: CaseOptions,
@@ -49,12 +61,22 @@ def bisect(
     ] = "",
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    repo: Annotated[
-        Path | None, seldom_option(help="Local clone or bare repository, instead of that of the configuration.")
-    ] = None,
+    repo: CompilerRepo = None,
     only: Annotated[
         list[str] | None, seldom_option(metavar="PATH", help="Consider only commits that touch this path. Repeatable.")
     ] = None,
+    quirk: Annotated[
+        str,
+        seldom_option(
+            metavar="QUIRK",
+            help="Bisect by the program of this defect's report instead of a case.",
+            autocompletion=quirks,
+        ),
+    ] = "",
+    graft: Annotated[
+        str,
+        seldom_option(metavar="RELEASE", help="With --quirk: put the files of --only into this release."),
+    ] = "",
     fresh: Annotated[
         bool, seldom_option("--fresh", help="Start anew instead of resuming an earlier bisection.")
     ] = False,
@@ -68,10 +90,14 @@ def bisect(
     """
     from harness.revisions.bisect.bisection import Bisection
 
-    case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
-    ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))
     paths = tuple(only or ())
-    line = revisions_between(*ends, paths=paths)
+    if quirk:
+        refuse_options(context, _OF_CASES, "with --quirk")
+        ends = _ends(good, bad, config, repo)
+        raise typer.Exit(_bisect_report(quirk, revisions_between(*ends, paths=paths), graft, paths, config, as_json))
+    refuse_options(context, ("graft",), "without --quirk")
+    case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
+    line = revisions_between(*_ends(good, bad, config, repo), paths=paths)
     with Screen() as screen:
         options = what.on_each_revision(select_one(device, cache, screen.say))
         bisection = Bisection(
@@ -86,6 +112,54 @@ def bisect(
         if paths:
             out(f"\n{_limited(paths, answer.found.bad)}")
     raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
+
+
+def _ends(good: str, bad: str, config: Path, repo: Path | None) -> tuple[Revision, Revision]:
+    return revision(good, config, cache_root(), repo), revision(bad, config, cache_root(), repo)
+
+
+def _bisect_report(
+    quirk: str, line: Sequence[Revision], graft: str, paths: Sequence[str], config: Path, as_json: bool
+) -> ExitCode:
+    """Print where the program of a report turns; return the exit code."""
+    from harness.quirks.report import NO_REPORT, report_of
+    from harness.revisions.bisect.by_report import find_turn, grafted_commits, whole_commits
+    from harness.revisions.environment import environment
+
+    require_known([quirk])
+    report = report_of(quirks_of([quirk])[0])
+    if report is None:
+        raise UsageError(f"{quirk}: {NO_REPORT}")
+    cache = cache_root()
+    with Screen() as screen:
+        if graft:
+            if not paths:
+                raise UsageError("--graft takes the files that --only names", hint="--only python/tvm")
+            python = environment(revision(graft, config, cache), cache, screen.say)
+            ask = grafted_commits(report.script, python, paths)
+        else:
+            ask = whole_commits(report.script, cache, screen.say)
+        found = find_turn(line, ask, screen.say)
+    candidates = found.search.candidates
+    if as_json:
+        looks = [{"revision": name, "state": one.state.value, "seen": one.seen} for name, one in found.answers.items()]
+        out_json({"quirk": quirk, "last": found.search.good, "candidates": candidates, "looks": looks})
+    else:
+        rows = [(name, one.state.value, one.seen) for name, one in found.answers.items()]
+        out(table(rows, ("revision", "defect", "what the program saw"), prose=("what the program saw",)))
+        out(f"\n{_turn(found.search, quirk)}")
+        out(f"\n{describe(next(one for one in line if one.name == candidates[-1]))}")
+        if graft:
+            out(f"\nall but {', '.join(paths)} is that of {graft}")
+        elif paths:
+            out(f"\n{_limited(paths, candidates[-1])}")
+    return ExitCode.GOOD if len(candidates) == 1 else ExitCode.NOTHING_MEASURED
+
+
+def _turn(search: Search, quirk: str) -> str:
+    if len(search.candidates) == 1:
+        return f"the answer for {quirk} turns at {search.bad}; {search.good} is the last before it"
+    return f"the answer for {quirk} turns at one of these:\n  " + "\n  ".join(search.candidates)
 
 
 def _limited(paths: Sequence[str], bad: str) -> str:

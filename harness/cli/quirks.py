@@ -13,7 +13,14 @@ import typer
 from device_runner.files import write_whole
 from device_runner.store import cache_root
 from harness.cases.plan import Job
-from harness.cli.options import DEFAULT_COMPILER_CONFIG, AsJson, CompilerConfig, output_option, refuse_options
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    AsJson,
+    CompilerConfig,
+    CompilerRepo,
+    output_option,
+    refuse_options,
+)
 from harness.cli.screen import Screen, out, out_json
 from harness.compiler.installed import versions
 from harness.failures import UsageError
@@ -39,6 +46,7 @@ def quirks(
         output_option(metavar="RELEASE", help="Also reproduce with this release or commit of TVM. Repeatable."),
     ] = None,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    repo: CompilerRepo = None,
     as_json: AsJson = False,
 ) -> None:
     """List the known defects of TVM, and probe the installed TVM for each.
@@ -47,9 +55,9 @@ def quirks(
     docs/explanation/quirks.md explains each.
     """
     if report:
-        _write_reports(_chosen(report), folder, _interpreters(release or (), config), as_json)
+        _write_reports(_chosen(report), folder, _interpreters(release or (), config, repo), as_json)
         return
-    refuse_options(context, ("folder", "release", "config"), "without --report")
+    refuse_options(context, ("folder", "release", "config", "repo"), "without --report")
     _list_quirks(as_json)
 
 
@@ -79,7 +87,7 @@ def _chosen(words: Sequence[str]) -> Sequence[Quirk]:
     return quirks_of(words)
 
 
-def _interpreters(releases: Sequence[str], config: Path) -> dict[str, Path]:
+def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> dict[str, Path]:
     """Python by release of TVM: the other releases in environments of their own, then the installed one."""
     from harness.revisions.environment import environment
     from harness.revisions.sources import revision
@@ -87,7 +95,7 @@ def _interpreters(releases: Sequence[str], config: Path) -> dict[str, Path]:
     installed, cache = versions()["tvm"], cache_root()
     with Screen() as screen:
         others = {
-            name: environment(revision(name, config, cache), cache, screen.say)
+            name: environment(revision(name, config, cache, repo), cache, screen.say)
             for name in releases
             if name != installed
         }

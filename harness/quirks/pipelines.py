@@ -40,7 +40,7 @@ QUIRKS = (
     Quirk(
         "tir-pipeline-tuple",
         "the Adreno TIR pipeline lacks the host and device passes, so every build with it raises TypeError",
-        upstream="python/tvm/s_tir/backend/adreno/pipeline.py; the triple came with apache/tvm #19663",
+        upstream="python/tvm/s_tir/backend/adreno/pipeline.py; the triple came with apache/tvm #19581",
         workaround="register the pipeline's passes together with the finalising passes that all targets share",
         paths=("opencl", "texture", "clml"),
         probe=_default_pipeline,

@@ -11,13 +11,14 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import write_whole
+from harness.compiler.installed import RELEASES
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.tables import markdown_table, unpadded_markdown
 
@@ -28,12 +29,18 @@ NO_REPORT = "no report yet"
 _FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
+_WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
 _ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
 """Presence by exit code and last line. Anything else is a failure of the reproducer."""
 
 
-_LEGEND = """Made by `adreno-bench quirks --report all`. A release's column says what the program of the report found.
-`main` is empty where no program was run. `none found`: nothing in a stored copy of TVM's issues and pull requests."""
+MAIN = "5d4dc87213 of 2026-08-22"
+"""Newest stored commit of TVM's main branch that was built. It is older than 0.27.0.post1."""
+_LEGEND = f"""Made by `adreno-bench quirks --report all`. A release's column says what the program of the report found,
+`main` what it found with {MAIN}, built from source. `unchanged`: there, the program could not be run, and the
+files that it judges are those of 0.26.0. `networks`: [networks of the zoo](quirk-hits.md) in which the workaround
+changes what is built. [Bisections](quirk-bisections.md) have the first bad commits. `none found`: nothing in a stored
+copy of TVM's issues and pull requests."""
 
 
 class Severity(str, Enum):
@@ -55,11 +62,13 @@ class Report:
     first_bad: str
     """First commit with the defect, or `not bisected`."""
     main: str
-    """State on TVM's main branch, empty if it was not run."""
+    """State on TVM's main branch at `MAIN`, empty if it was not run."""
     upstream: str
     """Issue, pull request or commit of TVM that deals with it, or `none found`."""
     text: str
     """The report, in TVM's template, without the releases."""
+    networks: str = ""
+    """Number of networks of the zoo that it hits; empty if they were not counted."""
 
     @property
     def script(self) -> str:
@@ -72,10 +81,16 @@ class Report:
         """Return the report with what `reproduce.py` found, by release of TVM."""
         rows = [(release, answer.state.value, answer.seen) for release, answer in states.items()]
         tried = markdown_table(rows, ("apache-tvm", "defect", "what the program saw"))
-        facts = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}.\n\n"
+        facts = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. {_pinned(states)}\n\n"
         facts += f"First bad commit: {self.first_bad}. Known upstream: {self.upstream}."
-        facts += f" Main: {self.main}." if self.main else " Not run on main."
+        facts += f" Main ({MAIN}): {self.main}." if self.main else " Not run on main."
         return f"# [Bug] {self.title}\n\n" + self.text.replace(_ENVIRONMENT, f"{_ENVIRONMENT}\n{tried}\n\n{facts}\n", 1)
+
+
+def _pinned(releases: Iterable[str]) -> str:
+    """Return how to install the newest release: apache-tvm 0.27.0.post1 crashes with newer releases of tvm-ffi."""
+    known = [RELEASES[name] for name in releases if name in RELEASES]
+    return f"`pip install {' '.join(known[-1].pins)} numpy`." if known else ""
 
 
 def report_of(quirk: Quirk) -> Report | None:
@@ -94,17 +109,18 @@ def report_of(quirk: Quirk) -> Report | None:
         facts.get("main", ""),
         facts["upstream"],
         text[head.end() :].lstrip(),
+        facts.get("networks", ""),
     )
 
 
-def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S) -> ProbeAnswer:
-    """Run a `reproduce.py` with this interpreter's TVM, isolated, in a folder of its own."""
+def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, package: Path | None = None) -> ProbeAnswer:
+    """Run a `reproduce.py` with this interpreter's TVM, or that in the folder `package`, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / SCRIPT
         file.write_text(script, encoding="utf-8")
         try:
             done = subprocess.run(
-                [str(python), "-I", str(file)],
+                [str(python), "-I", *(["-c", _WITH_PACKAGE, str(package)] if package else []), str(file)],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -119,7 +135,7 @@ def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S) -> ProbeA
     state = _ENDS.get((done.returncode, lines[-1]), Presence.CANNOT_TELL)
     if state is Presence.CANNOT_TELL:
         said = (done.stderr.strip().splitlines() or lines)[-1]
-        return ProbeAnswer(state, f"exit code {done.returncode}: {said}")
+        return ProbeAnswer(state, f"exit code {done.returncode}: {said}".replace(str(package), "TVM"))
     return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
 
 
@@ -148,8 +164,10 @@ def report_table(
     for quirk, report in sorted(reports, key=rank):
         tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
         known = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
-        rows.append((f"`{quirk.id}`", report.severity.value if report else NO_REPORT, *tried, *known))
+        what = (report.severity.value, report.networks) if report else (NO_REPORT, "")
+        rows.append((f"`{quirk.id}`", *what, *tried, *known))
     numbers = Counter(report.severity.value if report else NO_REPORT for _, report in reports)
     count = ", ".join(f"{numbers[name]} {name}" for name in (*(one.value for one in ranks), NO_REPORT) if numbers[name])
-    table = unpadded_markdown(rows, ("quirk", "severity", *states, "main", "first bad commit", "upstream"))
+    headers = ("quirk", "severity", "networks", *states, "main", "first bad commit", "upstream")
+    table = unpadded_markdown(rows, headers)
     return "\n\n".join(("# Defects of TVM", f"{count}. {_LEGEND}", table)) + "\n"

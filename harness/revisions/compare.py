@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result, blindness_of, compare_sides
-from harness.judge.confirm import Budget, settle
+from harness.judge.confirm import Budget, Explain, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
@@ -34,8 +34,8 @@ class RevisionPair:
     budget: Budget | None = None
     """Budget for measuring in turns."""
 
-    def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
-        """Return what became of each case. Raises UsageError, RigFailure."""
+    def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None) -> Result:
+        """Return what became of each case, and by `explain` which kernels did it. Raises UsageError, RigFailure."""
         base, head = self.base.build(cases), self.head.build(cases)
         same = self._find_unchanged(base, head)
         rest = [case for case in cases if case not in same]
@@ -43,7 +43,7 @@ class RevisionPair:
         if not rest:
             found = Result([])
         elif self.latency or (self.latency is None and not emulated):
-            found = self._measure(rest, rules, most_sessions, emulated=emulated)
+            found = self._measure(rest, rules, most_sessions, explain, emulated=emulated)
         else:
             found = self._compare_outcomes(rest, quick=emulated)
         compared = [*same.values(), *found.cases]
@@ -59,7 +59,9 @@ class RevisionPair:
             if build.library and case in base and base[case].library == build.library
         }
 
-    def _measure(self, cases: Sequence[str], rules: Rules, most_sessions: int, *, emulated: bool) -> Result:
+    def _measure(
+        self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None, *, emulated: bool
+    ) -> Result:
         taken = {arm: self._run(arm, cases) for arm in (Arm.BASE, Arm.HEAD)}
 
         def measurer(comparison: Comparison) -> Measure:
@@ -75,7 +77,7 @@ class RevisionPair:
         compared = compare_sides(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]), rules, together=True)
         # A phone's own slowdown ends after a while; an emulation's times are no kernel's in any session.
         budget = replace(self.budget or Budget(), control=control) if emulated else self.budget
-        return settle(compared, rules, measurer, most_sessions, budget=budget)
+        return settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
 
     def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> Result:
         """Run each case once with each of the two, and look at right and wrong alone."""

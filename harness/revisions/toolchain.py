@@ -201,6 +201,13 @@ class Toolchain:
             )
         return [records[case] for case in cases]
 
+    def profile(self, case: str, repeat: int) -> str:
+        """Return the profile of a case as JSON, in a fresh session. Raises UsageError, RigFailure."""
+        code, text, said = self._call(["profile", "--json", "--repeat", str(repeat)], [case])
+        if code:
+            raise RigFailure(said.removeprefix("adreno-bench: "), hint="run it again")
+        return text
+
     def _session(self, cases: Sequence[str], *, quick: bool) -> tuple[list[Record], str]:
         with tempfile.TemporaryDirectory() as scratch:
             file = Path(scratch) / "records.jsonl"

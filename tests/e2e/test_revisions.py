@@ -86,7 +86,18 @@ def test_a_library_that_is_slowed_is_confirmed_slower(home: Path, cache: Path, c
     assert case["verdict"] == "slower", told
     assert case["relative"] == pytest.approx(0.3, abs=0.05)
     assert " sessions in turns" in case["reasons"][0]
+    assert f"its kernels were not watched: {OPENCL} launches no kernels" in case["reasons"][-1]  # it waits instead
     assert code == ExitCode.SLOWER, told
+
+
+def test_a_profile_against_a_release_shows_the_kernels_of_both(home: Path, cache: Path) -> None:
+    (home / "faults.json").write_text(json.dumps(KEEPS))
+    words = ("profile", "--case", OPENCL, SHIPPED, "--against", "0.25.0.post1", "--suite", "suite.toml")
+    code, out, err = command.bench(home, cache, *words, **{FAULTS_VARIABLE: str(home / "faults.json")})
+    if "No matching distribution" in err:
+        pytest.skip(f"the releases cannot be had here: {err}")
+    assert code == ExitCode.GOOD, err
+    assert f"here: {OPENCL}\nthere: {OPENCL} by 0.25.0.post1\n" in out
 
 
 def test_bisecting_the_releases_names_0_26_and_shows_what_changed(home: Path, cache: Path) -> None:

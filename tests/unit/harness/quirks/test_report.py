@@ -66,7 +66,8 @@ def test_the_published_table_has_every_quirk_with_what_its_report_says() -> None
     }
     for quirk in QUIRKS:
         row, report = rows[f"`{quirk.id}`"], REPORTS[quirk.id]
-        assert (row[1], *row[-3:]) == (report.severity.value, report.main, report.first_bad, report.upstream)
+        facts = (report.severity.value, report.networks, report.main, report.first_bad, report.upstream)
+        assert (*row[1:3], *row[-3:]) == facts
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +119,26 @@ def test_the_worst_come_first_and_what_has_no_report_last() -> None:
     assert "no report yet" in lines[2]
 
 
+def test_a_bisected_commit_has_its_transcript() -> None:
+    pages = (ROOT / "docs" / place for place in ("data/quirk-bisections.md", "how-to/bisect.md"))
+    words = {word for page in pages for word in page.read_text("utf-8").split()}
+    found = {name: report.first_bad for name, report in REPORTS.items() if "bisection" in report.first_bad}
+    assert len(found) >= 5
+    assert {name for name, commit in found.items() if commit.split()[0] not in words} == set()
+
+
 def test_what_was_seen_stands_under_environment(tmp_path: Path) -> None:
     write_report(SMALL, {"1.0": ProbeAnswer(Presence.PRESENT, "seen")}, tmp_path)
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.startswith("# [Bug] title\n\n### Environment\n\n| apache-tvm")
     assert re.search(r"\| 1\.0 +\| present +\| seen +\|", text)
     assert (tmp_path / SCRIPT).read_text("utf-8") == "x = 1\n"
+
+
+def test_a_report_names_the_tvm_ffi_that_its_release_works_with(tmp_path: Path) -> None:
+    write_report(SMALL, {"0.27.0.post1": ProbeAnswer(Presence.PRESENT, "seen")}, tmp_path)
+    said = "`pip install apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 numpy`"
+    assert said in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_the_command_writes_what_a_stranger_can_run(tmp_path: Path) -> None:

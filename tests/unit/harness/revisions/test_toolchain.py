@@ -28,6 +28,8 @@ from harness.judge.confirm import Budget
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
+from harness.profile.profile import Operator, Profile
+from harness.profile.sides import RevisionKernels, profile_with
 from harness.revisions.compare import OUTCOMES_ALONE, RevisionPair
 from harness.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
 from harness.revisions.sources import Revision, Source
@@ -266,6 +268,32 @@ def test_a_build_that_prints_no_json_is_a_failure_of_the_rig(tmp_path: Path) -> 
         toolchain(tmp_path, "print('out of disk', file=sys.stderr); sys.exit(4)").build([CASE])
 
 
+PROFILES = """
+from harness.profile.profile import Operator, Profile
+ms = 9.0 + turn
+operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=ms, threads=64)
+about = dict(case=cases[0], identity_key="k", gpu="G", tvm="0.26.0", artifact="a", operators=(operator,))
+print(Profile(**about, kernels_ms=ms, span_ms=ms, wall_ms=ms).model_dump_json(by_alias=True))
+"""
+
+
+def test_a_profile_is_what_the_command_prints_with_that_revision(tmp_path: Path) -> None:
+    found = profile_with(toolchain(tmp_path, PROFILES), CASE, 7)
+    assert (found.case, found.operators[0].ms) == (CASE, 10.0)
+    ((command, rest, _, _),) = calls(tmp_path)
+    assert command == "profile"
+    assert (rest[:3], rest[-2:]) == (["--json", "--repeat", "7"], ["--case", CASE])
+
+
+def test_a_case_that_a_revision_does_not_profile_says_why(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    body = f"print('adreno-bench: {CASE} is not profiled, because it is wrong-result', file=sys.stderr); sys.exit(2)"
+    with pytest.raises(UsageError, match=f"^{CASE} is not profiled, because it is wrong-result$"):
+        profile_with(toolchain(tmp_path, body), CASE)
+    with pytest.raises(RigFailure, match=f"r1 printed no profile of {CASE}"):
+        profile_with(toolchain(tmp_path / "none", "print('[]')"), CASE)
+
+
 def test_a_session_ends_with_whoever_started_it(tmp_path: Path) -> None:
     body = "open(calls + '.pid', 'w').write(str(os.getpid())); import time; time.sleep(60)"
     made = toolchain(tmp_path, body)
@@ -312,6 +340,19 @@ class Fake:
         self.ran += cases
         self.quick.append(quick)
         return [self.records[case].pop(0) for case in cases]
+
+    def profile(self, case: str, repeat: int) -> str:
+        ms = float(len(self.builds[case]))
+        operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=ms, threads=64)
+        about: dict[str, Any] = {
+            "case": case,
+            "identity_key": "k",
+            "gpu": "G",
+            "tvm": "0",
+            "artifact": self.builds[case],
+        }
+        profile = Profile(**about, operators=(operator,), kernels_ms=ms, span_ms=ms, wall_ms=ms)
+        return profile.model_dump_json(by_alias=True)
 
 
 def test_the_same_library_is_the_same_and_nothing_is_run() -> None:
@@ -364,6 +405,18 @@ def test_an_emulated_gpu_that_shows_no_slowness_ends_the_sessions(emulated: tupl
         assert result.cases[0].verdict is Verdict.INCONCLUSIVE
         assert exit_code(result) is ExitCode.RIG_FAILURE
         assert result.undecided == []
+
+
+def test_the_kernels_of_what_is_slower_are_asked_of_both_revisions() -> None:
+    kept: list[tuple[Arm, str]] = []
+    base = Fake({CASE: "xx"}, {CASE: sessions(10, 20, seed=1)})
+    head = Fake({CASE: "XXX"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24)})
+    pair = RevisionPair(base, head)  # type: ignore[arg-type]
+    explain = RevisionKernels(pair, lambda arm, profile: kept.append((arm, profile.artifact)))
+    (case,) = pair.compare([CASE], Rules(), 16, explain).cases
+    assert case.verdict is Verdict.SLOWER
+    assert [(one.operator, one.base_ms, one.head_ms) for one in case.kernels] == [("conv2d", 2.0, 3.0)]
+    assert kept == [(Arm.BASE, "xx"), (Arm.HEAD, "XXX")]
 
 
 def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> None:
