@@ -74,10 +74,10 @@ def compare(
 
     The verdict on each case is wrong, broken, slower, faster, fixed, same or inconclusive.
 
-    Releases and commits are installed, built and run, and what looks slower or faster is measured in turns. Records
-    and baselines are compared as they are, on the same identity. On an emulated GPU only outcomes are compared, unless
-    you pass --latency. If artifacts that are the same on both sides look changed, the run is unfit and no latency is
-    believed. Exit code 6: something looks slower and is undecided.
+    Releases and commits are installed, built and run, and what looks slower or faster is measured in turns; if it is,
+    its kernels on both sides are shown. Records and baselines are compared as they are, on the same identity. On an
+    emulated GPU only outcomes are compared, unless you pass --latency. If artifacts that are the same on both sides
+    look changed, the run is unfit and no latency is believed. Exit code 6: something looks slower and is undecided.
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
@@ -109,6 +109,7 @@ def compare(
         texts = [
             verdicts.headline(result.cases) if markdown else "",
             verdicts.verdict_table(result.cases, markdown=markdown),
+            *verdicts.kernel_tables(result.cases, markdown=markdown),
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
             remark,
             _emulated(result),
@@ -142,6 +143,8 @@ def _of_revisions(
 ) -> tuple[Result, str]:
     from harness.judge.confirm import Budget, decisions_of
     from harness.judge.stats.turns import Arm
+    from harness.profile.profile import Profile, append_profile, kernels_file
+    from harness.profile.sides import RevisionKernels
     from harness.revisions.compare import RevisionPair
     from harness.revisions.toolchain import Toolchain
     from harness.run.record import RecordFile
@@ -159,10 +162,15 @@ def _of_revisions(
             if arm in kept_in:
                 kept_in[arm].append(record)
 
+        def keep_kernels(arm: Arm, profile: Profile) -> None:
+            if arm in kept_in:
+                append_profile(kernels_file(kept_in[arm].path), profile)
+
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
         pair = RevisionPair(first, second, keep, latency, Budget(minutes, say=screen.say))
-        result = pair.compare(cases, confirming.rules, confirming.most_sessions)
+        explain = RevisionKernels(pair, keep_kernels)
+        result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"

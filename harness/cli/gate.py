@@ -14,6 +14,7 @@ from harness.cli.options import (
     MODEL_OPTIONS,
     AsJson,
     BaselinesFolder,
+    Builders,
     CaseOptions,
     ConfirmOptions,
     DeviceOfRecords,
@@ -22,7 +23,7 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records, read_sides, sustained_series
+from harness.cli.record_filter import device_of_records, read_sides, sustained_records
 from harness.cli.screen import Screen, out_json, out_parts
 from harness.cli.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
@@ -30,6 +31,7 @@ from harness.judge.verdict import Verdict
 if TYPE_CHECKING:
     from harness.judge.compare import Result
     from harness.judge.gate import Gate
+    from harness.workbench import Request
 
 
 @grouped
@@ -48,17 +50,19 @@ def gate(
         Path | None, typer.Option("--from", metavar="FILE", help="Judge these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
+    builders: Builders = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
     Measures each changed latency in turns with the build of the baseline, in fresh sessions, until it is decided or the
-    time is up. Exit code 6: something looks slower and is undecided. Compares only baselines of the same identity, and
-    names cases without one.
+    time is up, and shows the kernels of what is slower or faster. Exit code 6: something looks slower and is undecided.
+    Compares only baselines of the same identity, and names cases without one.
     """
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
+    from harness.judge.sides import SeriesKey
     from harness.report.comparison import export_comparison
 
     held_to = Gate.read(
@@ -70,33 +74,40 @@ def gate(
         as_shipped=what.as_shipped,
     )
     if given:
-        unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records")
+        unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records", "builders")
         refuse_options(context, unused, "with --from, which runs nothing")
         found = read_sides(given, what.case, device)
-        sustained = sustained_series(given, what.case)
+        sustained = [SeriesKey.of(one) for one in sustained_records(given, what.case)]
         result = held_to.compare(found, lambda _: "a gate without --from measures again", sustained=sustained)
     else:
-        result = _run(what, held_to, minutes, device, records)
+        result = _run(what.request(builders=builders), held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     export = export_comparison(result)
     exports.write_verdicts(export)
     if as_json:
         out_json(export.plain())
     else:
-        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness), _remark(result)
-        out_parts(*told, verdicts.needed(result), verdicts.undecided(result))
+        told = verdicts.verdict_table(result.cases), *verdicts.kernel_tables(result.cases)
+        out_parts(
+            *told,
+            verdicts.summary(result.fitness),
+            _remark(result),
+            verdicts.needed(result),
+            verdicts.undecided(result),
+        )
     raise typer.Exit(exit_code(result))
 
 
-def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
+def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
     from harness.judge.confirm import Budget
     from harness.judge.gate import Remeasure
     from harness.judge.sides import sides_of
+    from harness.profile.sides import GateKernels
     from harness.run.record import RecordFile
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
 
-    file, request = RecordFile(records or DEFAULT_RECORDS), what.request()
+    file = RecordFile(records or DEFAULT_RECORDS)
     file.require_writable()
     with Screen() as screen:
         name = device_of_records(request, device, file.path, screen, given=records is not None)
@@ -104,7 +115,8 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
             screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
-            return held_to.compare(sides_of(done), again.measurer, Budget(minutes, say=screen.say))
+            budget, explain = Budget(minutes, say=screen.say), GateKernels(again)
+            return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)
 
 
 def _remark(result: Result) -> str:

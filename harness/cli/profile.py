@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cases.case import Case
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, output_option
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    DEFAULT_DEVICE,
+    AsJson,
+    CaseOptions,
+    CompilerConfig,
+    DeviceName,
+    grouped,
+    output_option,
+)
 from harness.cli.screen import Screen, out, out_json
 from harness.failures import UsageError
 
 if TYPE_CHECKING:
     from harness.profile.measure import Watched
+    from harness.profile.profile import Profile
     from harness.workbench import Request
 
 
@@ -25,11 +35,13 @@ def profile(
     against: Annotated[
         str | None,
         typer.Option(
-            metavar="CASE|FILE",
-            help="Compare with another case, or with a profile that --json wrote.",
+            metavar="BASE",
+            help="Compare with another case, a profile that --json wrote, the build in a folder of baselines, or what "
+            "a TVM release or commit builds.",
         ),
     ] = None,
     device: DeviceName = DEFAULT_DEVICE,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     repeat: Annotated[int, typer.Option(min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
         Path | None, output_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
@@ -37,23 +49,21 @@ def profile(
     plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw the operators as a roofline.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which kernels take the time, and why two cases differ.
+    """Show which kernels take the time, and why two cases or builds differ.
 
     The time of a kernel is that of its OpenCL event. Operations and bytes are those that the operator needs, from TIR.
     """
-    from harness.profile.profile import Profile, trace_of
+    from harness.profile.profile import trace_of
     from harness.profile.report import pages
 
-    kept = Profile.read(Path(against)) if against and Path(against).is_file() else None
     request = what.request()
     mine = _the_one(request.cases, "--case")
-    other = None
-    if against and not kept:
-        other = _the_one(replace(what, case=[against]).request().cases, "--against")
-    found = _watched(replace(request, cases=[one for one in (mine, other) if one]), device, repeat)
+    with Screen() as screen:
+        asked = _Asked(what, replace(request, cases=[mine]), device, repeat, screen)
+        watched, beside = asked.both_sides(against, config)
+    measured = watched.profile
     if trace:
-        trace.write_text(trace_of(found[0].inferences), encoding="utf-8")
-    measured, beside = found[0].profile, found[1].profile if other else kept
+        trace.write_text(trace_of(watched.inferences), encoding="utf-8")
     if plot:
         from harness.report.plots import plot_roofline
 
@@ -71,10 +81,67 @@ def _the_one(cases: Sequence[Case], option: str) -> Case:
     return cases[0]
 
 
-def _watched(request: Request, device: str, repeat: int) -> list[Watched]:
-    from harness.profile.measure import watch
-    from harness.profile.peaks import peaks_of
-    from harness.workbench import open_workbench
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be watched, on which device, and who hears how it goes."""
 
-    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
-        return watch(bench, repeat, peaks_of(bench.device, request.cache, screen.say), screen)
+    what: CaseOptions
+    request: Request
+    """Of one case."""
+    device: str
+    repeat: int
+    screen: Screen
+
+    def both_sides(self, against: str | None, config: Path) -> tuple[Watched, Profile | None]:
+        """Return what was watched of the case, and the profile to compare it with."""
+        case = self.request.cases[0]
+        if against is None:
+            return self._watch(case)[0], None
+        if Path(against).is_file():
+            from harness.profile.profile import Profile
+
+            kept = Profile.read(Path(against))
+            return self._watch(case)[0], kept
+        if Path(against).is_dir():
+            here, blessed = self._watch(case, baselines=Path(against))
+            return here, _named(blessed.profile, f"{case.id} of {against}")
+        if any(one.matches(against) for reachable in self.request.suite.reachable for one in reachable):
+            here, there = self._watch(case, _the_one(replace(self.what, case=[against]).request().cases, "--against"))
+            return here, there.profile
+        return self._with_revision(against, config)
+
+    def _with_revision(self, word: str, config: Path) -> tuple[Watched, Profile]:
+        """Return the same with what a release or a commit of TVM builds."""
+        from harness.profile.sides import profile_with
+        from harness.revisions.sources import revision
+        from harness.revisions.toolchain import Toolchain
+
+        case, cache = self.request.cases[0], self.request.cache
+        try:
+            base = revision(word, config, cache)
+        except UsageError as error:
+            raise UsageError(f"no case matches {word!r}, and {error.message}", hint=error.hint) from None
+        options = self.what.on_each_revision(self.request.one_device(self.device, self.screen))
+        toolchain = Toolchain.of(
+            base, cache, options, self.screen.say
+        )  # may take minutes: the device is free meanwhile
+        here = self._watch(case)[0]
+        return here, _named(profile_with(toolchain, case.id, self.repeat), f"{case.id} by {base}")
+
+    def _watch(self, *cases: Case, baselines: Path | None = None) -> list[Watched]:
+        """Watch each case; with `baselines`, then the build that the first was blessed with."""
+        from harness.profile.measure import watch
+        from harness.profile.peaks import peaks_of
+        from harness.profile.sides import watch_baseline
+        from harness.workbench import open_workbench
+
+        request, screen = replace(self.request, cases=list(cases)), self.screen
+        with open_workbench(request, request.one_device(self.device, screen), screen) as bench:
+            peaks = peaks_of(bench.device, request.cache, screen.say)
+            found = watch(bench, self.repeat, peaks, screen)
+            return [*found, watch_baseline(bench, baselines, self.repeat, peaks, screen)] if baselines else found
+
+
+def _named(profile: Profile, name: str) -> Profile:
+    """Return a profile under another name, as both sides are of one case."""
+    return profile.model_copy(update={"case": name})

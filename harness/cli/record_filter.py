@@ -59,13 +59,11 @@ def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Sid
     return chosen
 
 
-def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]:
-    """Return the series of a file's records that ran without a pause, which are compared with nothing."""
-    from harness.judge.sides import SeriesKey
-
+def sustained_records(file: Path, globs: Sequence[str] | None) -> list[Record]:
+    """Return the newest record of each series of a file that ran without a pause, which are compared with nothing."""
     with open_index(file) as index:
         found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
-        return [SeriesKey.of(one) for one in found if one.sustained]
+        return [one for one in found if one.sustained]
 
 
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:

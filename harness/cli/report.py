@@ -10,13 +10,14 @@ import typer
 
 from device_runner.files import write_whole
 from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, RuleOptions, grouped, matches_models
-from harness.cli.record_filter import load_sides, read_builds
+from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.cli.screen import out
 from harness.failures import UsageError
 from harness.tables import size
 from harness.terminal import tell
 
 if TYPE_CHECKING:
+    from harness.profile.profile import Profile
     from harness.report.comparison import ComparisonExport
     from harness.run.record import Record
 
@@ -34,6 +35,10 @@ def report(
     ] = None,
     base: Annotated[
         Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
+    ] = None,
+    profiles: Annotated[
+        list[Path] | None,
+        typer.Option("--profile", metavar="FILE", help="Profile of a case, by `profile --json`. Repeatable."),
     ] = None,
     model: ModelsOfRecords = None,
     case: CaseGlob = None,
@@ -61,27 +66,43 @@ def report(
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
     else:
-        _write_page(to, [*files, *([base] if base and base.is_file() else [])], builds, comparison)
+        beside = [*files, *([base] if base and base.is_file() else [])]
+        sustained = [one for file in files for one in sustained_records(file, case)]
+        known = _profiles(beside, profiles or [], builds, comparison)
+        from harness.report.suite_page import write_report
+
+        write_report(to, builds, known, comparison, sustained)
     out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
 
 
-def _write_page(
-    to: Path, files: Sequence[Path], builds: Sequence[Sequence[Record]], comparison: ComparisonExport | None
-) -> None:
-    """Write the page, with the profiles that lie beside the files. Raises SetupMissing."""
+def _profiles(
+    records: Sequence[Path],
+    given: Sequence[Path],
+    builds: Sequence[Sequence[Record]],
+    comparison: ComparisonExport | None,
+) -> dict[str, Profile]:
+    """Return the profiles that lie beside files of records, and those that were given, by artifact.
+
+    Raises SetupMissing; UsageError for a given file that is none.
+    """
+    from harness.profile.profile import Profile
     from harness.report.page import environment
 
     environment()  # which says what to install
-    from harness.report.suite_page import profiles_of, write_report
+    from harness.report.suite_page import profiles_of
 
+    artifacts = {record.artifact for build in builds for record in build}
+    artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
+    found: dict[str, Profile] = {}
     try:
-        artifacts = {record.artifact for build in builds for record in build}
-        artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
-        profiles = profiles_of(files, artifacts)
+        found = profiles_of(records, artifacts)
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
-        profiles = {}
-    write_report(to, builds, profiles, comparison)
+    read = {file: Profile.read(file) for file in given}
+    for file, one in read.items():
+        if one.artifact not in artifacts:
+            tell(f"{file} is the profile of another build of {one.case}, which the page does not show")
+    return found | {one.artifact: one for one in read.values()}
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from harness.cli.table import milliseconds
@@ -13,13 +13,16 @@ from harness.tables import markdown_table, table
 from harness.terminal import tell
 
 if TYPE_CHECKING:
-    from harness.judge.compare import Comparison, Result
+    from harness.judge.compare import Comparison, KernelChange, Result
     from harness.judge.decisions import Decision
     from harness.judge.path_ranking import PathFlip, PathMean
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.suite import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
+KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
+MOST_KERNELS = 8
+NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
 SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
 
 
@@ -48,6 +51,29 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     bullet = "* " if markdown else "  "
     reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
     return "\n".join([drawn, *([""] if reasons else []), *reasons])
+
+
+def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:
+    """Yield the kernels of each case that has some: what changed most first, then the rest and the sum."""
+    for one in (one for one in comparisons if one.kernels):
+        shown, rest = one.kernels[:MOST_KERNELS], one.kernels[MOST_KERNELS:]
+        rows = [_kernel_row(kernel.operator, [kernel], kernel.source) for kernel in shown]
+        rows += [_kernel_row(f"{len(rest)} others", rest)] if rest else []
+        rows.append(_kernel_row("all kernels", one.kernels))
+        if markdown:
+            drawn = markdown_table(rows, KERNEL_HEADERS)
+        else:
+            drawn = table(rows, KERNEL_HEADERS, right=KERNEL_HEADERS[1:4], spare=("source",))
+        clml = f"; {NOT_OF_TVM}" if "-clml-" in one.key.case else ""
+        yield f"kernels of {one.key}, one session of each side{clml}:\n\n{drawn}"
+
+
+def _kernel_row(name: str, kernels: Sequence[KernelChange], source: str = "") -> tuple[str, ...]:
+    base, head = (
+        [ms for kernel in kernels if (ms := getattr(kernel, f"{side}_ms")) is not None] for side in ("base", "head")
+    )
+    times = (f"{sum(known):.3f}" if known else "-" for known in (base, head))
+    return (name, *times, f"{sum(kernel.change_ms for kernel in kernels):+.3f}", source)
 
 
 def summary(

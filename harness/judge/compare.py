@@ -37,6 +37,24 @@ MOST_REFERENCES = 400
 
 
 @dataclass(frozen=True)
+class KernelChange:
+    """What became of the operators of one kind, in one session of each side; None on a side that has none."""
+
+    operator: str
+    base_ms: float | None
+    head_ms: float | None
+    launches: tuple[int, int]
+    """Kernels of an inference, base and head."""
+    source: str
+    """What became of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+
+    @property
+    def change_ms(self) -> float:
+        """How much longer they take at head."""
+        return (self.head_ms or 0.0) - (self.base_ms or 0.0)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What became of one case. `base` or `head` is None where a side knows nothing of it."""
 
@@ -53,6 +71,8 @@ class Comparison:
     """Whether base and head were not measured in turns, but one after the other."""
     in_turns: int = 0
     """How many sessions in turns it rests on."""
+    kernels: tuple[KernelChange, ...] = ()
+    """What its kernels took on both sides, the largest change first; nothing unless they were watched."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
         """Return a side's latency beside the change: of the estimate, else of the side, else NaN.

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from harness.judge.compare import Comparison, Result
+from device_runner.failures import Failure
+from harness.judge.compare import Comparison, KernelChange, Result
 from harness.judge.decisions import Decision, End, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
@@ -30,6 +31,9 @@ MOST_SESSIONS = 32
 
 Measurer = Callable[[Comparison], "Measure | str"]
 """Gives the means to measure a case in turns, or the reason why there are none."""
+Explanation = tuple[KernelChange, ...] | str
+Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
+"""Watches the kernels of both sides of a case in a session of each. Raises Failure with the reason why it cannot."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,12 @@ def settle(
     noises: Mapping[SeriesKey, Noise] | None = None,
     budget: Budget | None = None,
     kernels: Mapping[SeriesKey, Noise] | None = None,
+    explain: Explain | None = None,
 ) -> Result:
     """Settle what one comparison left open, by measuring it in turns where `measurer` can.
 
-    `noises` is what was learned of the series, and `kernels` the same of the kernels' clock.
+    `noises` is what was learned of the series, and `kernels` the same of the kernels' clock. `explain` is asked once of
+    each case that sessions in turns find slower or faster.
     """
     plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or Budget()
     noises, kernels = noises or {}, kernels or {}
@@ -72,9 +78,17 @@ def settle(
         for case in result.cases
         if callable(way := ways[case.key])
     }
-    blind = _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, budget)
+    by_key, explained = {case.key: case for case in result.cases}, dict[SeriesKey, Explanation]()
+
+    def decided(key: SeriesKey) -> None:
+        if explain:
+            budget.say(f"watching the kernels of {key}, base and head")
+            explained[key] = _explanation(by_key[key], explain)
+
+    blind = _spend(under_way, {key for key, case in by_key.items() if suspicion_of(case, SUSPICIOUS)}, budget, decided)
     pace = _pace(under_way.values())
-    cases = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
+    settled = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
+    cases = [_explained(case, explained.get(case.key)) for case in settled]
     if blind:
         reason = f"stopped: more sessions can tell nothing, {blind}"
         stopped = {key for key, series in under_way.items() if series.open}
@@ -138,9 +152,34 @@ def _first_sessions(case: Comparison) -> list[tuple[Arm, Side]]:
     return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
 
-def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], budget: Budget) -> str:
+def _explanation(case: Comparison, explain: Explain) -> Explanation:
+    """Return the kernels of a case, or why they were not watched."""
+    try:
+        return explain(case)
+    except Failure as failure:
+        return f"its kernels were not watched: {failure.message}"
+
+
+def _explained(case: Comparison, found: Explanation | None) -> Comparison:
+    if not found or not case.verdict.changed:
+        return case
+    if isinstance(found, str):
+        return replace(case, reasons=(*case.reasons, found))
+    longer = sum(kernel.change_ms for kernel in found) > 0
+    shown = longer is (case.verdict is Verdict.SLOWER)
+    doubt = () if shown else (f"the sessions that watched its kernels do not show that it is {case.verdict.value}",)
+    return replace(case, kernels=found, reasons=(*case.reasons, *doubt))
+
+
+def _spend(
+    under_way: Mapping[SeriesKey, TurnSeries],
+    screened: Collection[SeriesKey],
+    budget: Budget,
+    decided: Callable[[SeriesKey], None],
+) -> str:
     """Take blocks of sessions where they decide most, until nothing is open or the time is up.
 
+    `decided` hears of each series as soon as it is slower or faster: then the time is not yet spent on what stays open.
     Returns why it stopped before that, by the budget's control; empty if it did not.
     """
     ends = budget.ends
@@ -154,11 +193,14 @@ def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[Serie
     while (due := [key for key, series in under_way.items() if series.open]) and (left_s := ends - budget.now()) > 0:
         if blind := budget.control():
             return blind
-        series = under_way[min(due, key=urgency)]
+        key = min(due, key=urgency)
+        series = under_way[key]
         done, most = len(series.turns), series.plan.looks * BLOCK
         left = f", {_minutes(left_s)} left" if math.isfinite(left_s) else ""
         budget.say(f"in turns: {series.name}, {done} of at most {most} sessions; {len(due)} cases are open{left}")
         series.block()
+        if series.change.verdict.changed and not series.lost:
+            decided(key)
     return ""
 
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.build.pool import Builder, load_artifact
+from harness.build.artifact import Artifact, Built
+from harness.build.pool import Builder
 from harness.cases.plan import Plan
+from harness.failures import UsageError
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import Comparison, LeftOut, Result, compare_sides
-from harness.judge.confirm import Budget, Measurer, settle
+from harness.judge.confirm import Budget, Explain, Measurer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
@@ -79,11 +81,17 @@ class Gate:
         return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
     def compare(
-        self, found: Sides, measurer: Measurer, budget: Budget | None = None, sustained: Collection[SeriesKey] = ()
+        self,
+        found: Sides,
+        measurer: Measurer,
+        budget: Budget | None = None,
+        sustained: Collection[SeriesKey] = (),
+        explain: Explain | None = None,
     ) -> Result:
         """Compare with the baselines of the identities that were found, and of handsets that may stand in for them.
 
-        `sustained` are the series of the records that ran without a pause: they are only named.
+        `sustained` are the series of the records that ran without a pause: they are only named. `explain` watches the
+        kernels of what is slower or faster.
         """
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
@@ -94,7 +102,7 @@ class Gate:
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
-        settled = settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+        settled = settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels, explain)
         return replace(settled, left_out=tuple(self._left_out(found, bases.values(), sustained)))
 
     def _left_out(self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]) -> Iterator[LeftOut]:
@@ -161,6 +169,26 @@ def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey
     return f"a difference of {relative(margin):.1%} between them is not excluded ({relative(shift):+.1%})"
 
 
+def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan, Artifact]:
+    """Return a plan with the build of its baseline in place of this one.
+
+    Raises UsageError if that is not in the store.
+    """
+    old = builder.artifact(blessed.artifact)
+    if old is None:
+        raise UsageError(f"the baseline's build {blessed.artifact} is not in this store", hint="bless a build of yours")
+    return replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks), old
+
+
+@dataclass(frozen=True)
+class BothBuilds:
+    """A case as it is and as it was blessed, ready to be run."""
+
+    plans: Mapping[Arm, Plan]
+    built: Built
+    blessed: Baseline
+
+
 @dataclass(frozen=True)
 class Remeasure:
     """All that is needed to run a case of this gate again, as it is and as it was blessed."""
@@ -173,23 +201,26 @@ class Remeasure:
     records: RecordFile
     progress: Progress
 
-    def measurer(self, comparison: Comparison) -> Measure | str:
-        """Return what runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
+    def both(self, comparison: Comparison) -> BothBuilds:
+        """Return both builds of a case. Raises UsageError if the baseline's is not in the store."""
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
         base = comparison.base.key if comparison.base else comparison.key
         blessed = next(one for one in self.baselines if one.side.key == base)
-        old = load_artifact(self.cache, blessed.artifact)
-        if old is None:
-            return (
-                f"the baseline's build {blessed.artifact} is not in this store, so the two cannot be measured in turns"
-            )
-        built = {**self.builder.build(plan.jobs), old.key: old}
-        was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
+        was, old = blessed_plan(plan, blessed, self.builder)
+        return BothBuilds({Arm.BASE: was, Arm.HEAD: plan}, {**self.builder.build(plan.jobs), old.key: old}, blessed)
+
+    def measurer(self, comparison: Comparison) -> Measure | str:
+        """Return what runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
+        try:
+            both = self.both(comparison)
+        except UsageError as error:
+            return f"{error.message}, so the two cannot be measured in turns"
 
         def measure(arm: Arm) -> Record:
-            record = run_with_recovery(plan if arm is Arm.HEAD else was, built, self.run, self.progress)
+            record = run_with_recovery(both.plans[arm], both.built, self.run, self.progress)
             if arm is Arm.BASE:
-                record = record.model_copy(update={"compiled_with": Releases(tvm=blessed.tvm, ffi=blessed.ffi)})
+                compilers = Releases(tvm=both.blessed.tvm, ffi=both.blessed.ffi)
+                record = record.model_copy(update={"compiled_with": compilers})
             self.records.append(record)
             self.progress.done(record)
             return record

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.build.artifact import Built
     from harness.cases.plan import Budget, Plan
     from harness.probes.facts import Facts
-    from harness.run.context import Origin
+    from harness.run.context import Origin, Run
     from harness.run.progress import Progress
     from harness.workbench import Workbench
 
@@ -69,16 +69,16 @@ def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> li
     """Return a profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
     built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
     progress.begin(len(bench.plans))
-    return [_watch(plan, built, bench, repeat, peaks, progress) for plan in bench.plans]
+    return [watch_case(plan, built, bench.run, repeat, peaks, progress) for plan in bench.plans]
 
 
-def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
-    """Put a case through the loop with the probe of a profile in place of a run's."""
+def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
+    """Put a case through the loop with the probe of a profile in place of a run's. Raises what `watch` raises."""
 
     def probes(*_: object) -> Sequence[ProfileProbe]:
         return [ProfileProbe(repeat, plan.budget)]
 
-    run = replace(bench.run, timed=False, probes=probes)
+    run = replace(run, timed=False, probes=probes)
     recording = run_case(plan, built, run, progress)
     progress.done(recording.record)
     facts = recording.facts

@@ -101,6 +101,15 @@ class Group:
         mine, other = ({operator.source for operator in side} for side in (self.mine, self.other))
         return mine == other if mine and other and "" not in mine | other else None
 
+    @property
+    def source(self) -> str:
+        """What became of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+        if not self.other:
+            return "new"
+        if not self.mine:
+            return "gone"
+        return {True: "same", False: "changed", None: ""}[self.same_source]
+
 
 def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
     """Return the operators of a profile, those of one kind together with what they are called; the longest first."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.failures import UsageError
-from harness.judge.compare import Comparison, Result, exit_code
+from harness.judge.compare import Comparison, KernelChange, Result, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.sides import Side
 from harness.judge.stats.pair import finite
@@ -55,6 +55,24 @@ class SideExport(Export):
     vacuous: list[str]
 
 
+class KernelExport(Export):
+    """Kernels of one kind of operator in one session of each side; null on a side that has none."""
+
+    operator: str
+    base_ms: float | None
+    head_ms: float | None
+    change_ms: float
+    launches: tuple[int, int]
+    """Base and head."""
+    source: str
+    """`same`, `changed`, `new` or `gone`; empty where that is not known."""
+
+    @classmethod
+    def of(cls, kernel: KernelChange) -> KernelExport:
+        """Return a change for programs."""
+        return cls(**vars(kernel), change_ms=kernel.change_ms)
+
+
 class CaseComparison(Export):
     """Result of one case. Relative numbers are fractions of base; what is not known is null."""
 
@@ -77,6 +95,8 @@ class CaseComparison(Export):
     sessions: tuple[int, int] | None
     clock: str | None
     more_sessions: int | None
+    kernels: list[KernelExport] = []
+    """Which kernels make the change, the largest first; of slower and faster cases whose kernels were watched."""
 
     def strip(self, reach: float) -> Markup:
         """Its change on a scale that ends at `reach`."""
@@ -213,6 +233,7 @@ def _case(comparison: Comparison) -> CaseComparison:
         sessions=change.sessions if change else None,
         clock=change.clock if change else None,
         more_sessions=change.more_sessions if change else None,
+        kernels=[KernelExport.of(kernel) for kernel in comparison.kernels],
     )
 
 

@@ -94,8 +94,8 @@ def json_text(export: RunExport | ComparisonExport) -> str:
 
 
 def csv_text(export: RunExport | ComparisonExport) -> str:
-    """Return a line for each case with all that is no list of samples; both sides of a comparison stand in one line."""
-    rows = [_flat(case.model_dump(mode="json")) for case in export.cases]
+    """Return a line for each case with all but samples and kernels; both sides of a comparison stand in one line."""
+    rows = [_flat(case.model_dump(mode="json", exclude={"kernels"})) for case in export.cases]
     file = io.StringIO()
     writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
+from harness.probes.sustained import Sustained
 from harness.report import words
 from harness.report.matrix import Entry, Matrix
 from harness.run.record import Record
@@ -38,14 +39,15 @@ def device_facts(matrix: Matrix) -> Facts:
     return [(name, value) for name, value in facts if value]
 
 
-def case_facts(entry: Entry) -> Facts:
-    """Return all that is known of a case beside its samples."""
+def case_facts(entry: Entry, sustained: Sustained | None = None) -> Facts:
+    """Return all that is known of a case beside its samples. `sustained` is what its build did without a pause."""
     record = entry.record
     facts = [
         ("error", words.error_text(record.max_abs_err, record.tolerance)),
         ("judge", record.judge),
         ("top-1", _top_one(record)),
         ("throughput", _throughput(entry)),
+        *_sustained(sustained),
         ("first run", words.latency(record.first_run_ms)),
         ("load", words.latency(record.init_ms)),
         ("library", size(record.library_bytes)),
@@ -67,6 +69,19 @@ def _top_one(record: Record) -> str:
     if counted is None:
         return ""
     return f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
+
+
+def _sustained(run: Sustained | None) -> Facts:
+    figures = run.figures if run else None
+    if figures is None:
+        return []
+    first, last = words.latency(figures.first_ms), words.latency(figures.last_ms)
+    window = f"{first} in the first {figures.window_s:.0f} s, {last} in the last ({figures.ratio:.2f} times)"
+    facts = [("without a pause", window)]
+    if energy := figures.energy:
+        each = f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g} mJ"
+        facts.append(("energy", f"{each} for an inference, with all else that the phone did"))
+    return facts
 
 
 def _throughput(entry: Entry) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from harness.history.asv_process import AS_SHIPPED
+from harness.cases.request import AS_SHIPPED
 from harness.history.events import CaseState, state_of
 from harness.history.kernel_times import CaseKernels
 from harness.history.results import History, Point, Series

@@ -171,13 +171,5 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
 
 def _source(groups: Sequence[Group]) -> str:
     """Return the change of their kernels' source; empty if it differs between them."""
-    found = {_source_of(group) for group in groups}
+    found = {group.source for group in groups}
     return found.pop() if len(found) == 1 else ""
-
-
-def _source_of(group: Group) -> str:
-    if not group.other:
-        return "new"
-    if not group.mine:
-        return "gone"
-    return {True: "same", False: "changed", None: ""}[group.same_source]

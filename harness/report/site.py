@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from device_runner.failures import RigFailure
+from harness.cases.request import WITH_WORKAROUNDS
 from harness.failures import UsageError
-from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.code_results import Codes, CodeState, load_codes
 from harness.history.events import (
     WORST_FIRST,

@@ -17,6 +17,8 @@ from markupsafe import Markup
 from harness.history.events import CaseState, state_of
 from harness.history.results import Point
 from harness.judge.stats.sample_summary import SampleSummary
+from harness.profile.peaks import RooflinePoint, roof_gflop_s, roof_of
+from harness.profile.profile import Peaks
 
 WIDTH = 1000
 """Units from left to right, however wide a strip is drawn."""
@@ -27,6 +29,7 @@ MOST_DOTS = 300
 """Of a session: more cannot be told apart."""
 SPARK_POINTS = 60
 SPARK_HEIGHT = 30
+ROOF_HEIGHT = 120
 SPARK_RANGE = 0.1
 """Least height of a sparkline, as a share of its median: what moves less looks flat."""
 NORMAL = 1.4826
@@ -90,6 +93,50 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
     return _svg(
         "".join(parts), 24, told if math.isfinite(middle) else "no change of latency is known", f"forest {kind}"
     )
+
+
+def roofline_strip(points: Sequence[RooflinePoint], peaks: Peaks, low: float, high: float) -> Markup:
+    """Return operators below the roof of their device, both axes logarithmic; nothing if its peaks are not known.
+
+    Args:
+        points: Operators; the area of a dot is its share of the kernels' time.
+        peaks: What the device can do.
+        low: Operations for each byte at the left end.
+        high: The same at the right end (`roof_bounds`).
+    """
+    roof = roof_of(peaks, low, high)
+    if not roof or not points:
+        return Markup()
+    rates = [*(one.gflop_s for one in points), *(rate for _, rate in roof)]
+    across, up = _logarithmic(low, high, WIDTH), _logarithmic(min(rates), max(rates), ROOF_HEIGHT)
+    line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in roof)
+    dots = Markup("").join(
+        Markup('<path class="dots" style="stroke-width:{:.0f}px" d="M{} {}h.1"><title>{}</title></path>').format(
+            4 + 20 * math.sqrt(one.share), across(one.intensity), ROOF_HEIGHT - up(one.gflop_s), _point_text(one, peaks)
+        )
+        for one in points
+    )
+    nearest = max(points, key=lambda one: one.share)
+    label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, peaks)}"
+    return _svg(f'<path class="bar" d="M{line}"/>{dots}', ROOF_HEIGHT, label)
+
+
+def roof_bounds(points: Sequence[RooflinePoint], peaks: Peaks) -> tuple[float, float]:
+    """Return the least and the most operations for each byte that are drawn."""
+    found = [one.intensity for one in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
+    return (min(found), max(found)) if found else (1.0, 1.0)
+
+
+def _point_text(one: RooflinePoint, peaks: Peaks) -> str:
+    best = roof_gflop_s(peaks, one.intensity)
+    share = f", {one.gflop_s / best:.1%} of the roof" if best else ""
+    return f"{one.label}: {one.gflop_s:.3g} GFLOP/s{share}, {one.share:.0%} of the time"
+
+
+def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]:
+    """Places on a logarithmic scale, with room for a dot at both ends."""
+    span, room = math.log(high / low) or 1.0, extent // 20
+    return lambda value: round(room + (extent - 2 * room) * math.log(value / low) / span)
 
 
 def sparkline(points: Sequence[Point], label: str) -> Markup:

@@ -10,19 +10,25 @@ from pathlib import Path
 from markupsafe import Markup
 
 from harness.history.events import CaseState
+from harness.judge.sides import SeriesKey
 from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
 from harness.judge.stats.session import location_ms
 from harness.paths.clml.report import render
 from harness.probes.latency import KERNELS
+from harness.profile.peaks import points_of
 from harness.profile.profile import Profile, kernels_file, read_profiles
-from harness.report.comparison import CaseComparison, ComparisonExport
+from harness.profile.sides import kernel_changes
+from harness.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.report.facts import case_facts, device_facts
-from harness.report.kernel_pages import Row, rows_between, rows_of
+from harness.report.kernel_pages import rows_of
 from harness.report.matrix import Entry, Matrix, entries_of, matrices_of
 from harness.report.page import FILTER, write_page
-from harness.report.strips import samples_strip
+from harness.report.strips import roof_bounds, roofline_strip, samples_strip
 from harness.run.record import Record
 from harness.run.reproduce import reproduce
+
+MOST_KERNELS = 5
+"""Kinds of operators shown below a verdict."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,22 @@ class Clock:
     strip: Markup
 
 
+@dataclass(frozen=True)
+class Roofline:
+    """The operators of a profile below the roof of the device."""
+
+    strip: Markup
+    low: float
+    """Operations for each byte at the left end."""
+    high: float
+
+
 def write_report(
     file: Path,
     builds: Iterable[Sequence[Record]],
     profiles: Mapping[str, Profile],
     comparison: ComparisonExport | None = None,
+    sustained: Iterable[Record] = (),
 ) -> None:
     """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
 
@@ -48,7 +65,9 @@ def write_report(
         builds: The sessions of the latest build of each series.
         profiles: What is known of the kernels, by artifact.
         comparison: What a gate or a comparison said of them.
+        sustained: Runs of these builds without a pause.
     """
+    unpaused = {(SeriesKey.of(one), one.build): one.sustained for one in sustained}
     matrices = matrices_of(entries_of(builds, profiles))
     write_page(
         file,
@@ -60,9 +79,11 @@ def write_report(
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
         kernels_between=lambda one: _kernels_between(one, profiles),
+        most_kernels=MOST_KERNELS,
         device_facts=device_facts,
         clocks=clocks_of,
-        case_facts=case_facts,
+        case_facts=lambda entry: case_facts(entry, unpaused.get((SeriesKey.of(entry.record), entry.record.build))),
+        roofline=roofline_of,
         kernels=lambda entry: rows_of(entry.profile) if entry.profile else [],
         partitions=lambda record: render(record.offload) if record.offload else "",
         reproduce=reproduce,
@@ -89,12 +110,20 @@ def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
     return {state: counts[state] for state in CaseState if counts[state]}
 
 
-def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[Row]:
-    """Which kernels take longer or shorter now; nothing unless the latency changed and both builds were profiled."""
-    if not one.verdict.changed or not one.base or not one.head:
-        return []
-    before, now = profiles.get(one.base.artifact), profiles.get(one.head.artifact)
-    return rows_between(before, now, rebuilt=before.artifact != now.artifact) if before and now else []
+def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[KernelExport]:
+    """Which kernels take longer or shorter now: what the gate watched, else what lies beside the records."""
+    if one.kernels or not one.verdict.changed or not one.base or not one.head:
+        return one.kernels
+    base, head = profiles.get(one.base.artifact), profiles.get(one.head.artifact)
+    return [KernelExport.of(kernel) for kernel in kernel_changes(base, head)] if base and head else []
+
+
+def roofline_of(profile: Profile) -> Roofline | None:
+    """Return the roofline of a profile; None if its device's peaks are not known, or what its operators need."""
+    points = points_of(profile)
+    low, high = roof_bounds(points, profile.peaks)
+    strip = roofline_strip(points, profile.peaks, low, high)
+    return Roofline(strip, low, high) if strip else None
 
 
 def clocks_of(entry: Entry) -> Iterator[Clock]:

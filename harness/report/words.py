@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from harness.cases.case import Case
+from harness.cases.request import WITH_WORKAROUNDS
 from harness.compiler.installed import RELEASES, release
-from harness.history.asv_process import WITH_WORKAROUNDS
-from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
 from harness.history.results import Point, Series
 from harness.judge.stats.history import FEWEST
 from harness.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from harness.history.code_results import CodeState
 
 SYMBOLS = {
     CaseState.RIGHT: "✓",

@@ -104,6 +104,9 @@ def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_
     assert code == ExitCode.WRONG_OR_BROKEN, said
     assert verdicts[OPENCL] == "same"
     assert verdicts[TEXTURE] in ("wrong", "broken")
+    code, said = bench(tmp_path, cache, "profile", "--case", OPENCL, "--against", "baselines")
+    assert code == ExitCode.GOOD, said
+    assert f"there: {OPENCL} of baselines" in said
 
 
 def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_path: Path, cache: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +21,7 @@ from harness.run.record import Record
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
 
-DESK_PX, TELEPHONE_PX = 1280, 390
+DESK_PX, TABLET_PX, PAPER_PX, TELEPHONE_PX = 1280, 780, 718, 390
 MOST_BYTES = 3_000_000
 CONTRAST = """(() => {
   const light = ([r, g, b]) => [r, g, b].map((one) => one / 255)
@@ -48,6 +49,9 @@ CONTRAST = """(() => {
 UNNAMED = """[...document.querySelectorAll('input, svg, a, summary')].filter((one) =>
   !(one.getAttribute('aria-label') || one.textContent.trim() || one.closest('label')?.textContent.trim()))
   .map((one) => one.outerHTML.slice(0, 80))"""
+AXE = os.environ.get("ADRENO_BENCH_TEST_AXE", "")
+AXE_FINDINGS = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
+  .then((found) => found.violations.map((one) => one.id + ': ' + one.nodes[0].html.slice(0, 120)))"""
 WIDER = "document.scrollingElement.scrollWidth > innerWidth"
 SHOWN = "[...document.querySelectorAll('article')].filter((one) => one.checkVisibility()).length"
 
@@ -89,13 +93,25 @@ def show(page: Page, file: Path, width_px: int, scheme: str = "light") -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width_px", [DESK_PX, TELEPHONE_PX])
+@pytest.mark.parametrize("width_px", [DESK_PX, TABLET_PX, TELEPHONE_PX])
 def test_the_page_fits_its_window_and_can_be_read(page: Page, report: Path, width_px: int, scheme: str) -> None:
     show(page, report, width_px, scheme)
     assert not page.ask(WIDER)
     assert page.ask(CONTRAST) == []
     assert page.ask(UNNAMED) == []
     assert page.ask("performance.getEntriesByType('resource').filter((one) => !/^data:/.test(one.name)).length") == 0
+
+
+@pytest.mark.skipif(not AXE, reason="ADRENO_BENCH_TEST_AXE names no folder of the npm package axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width_px", [DESK_PX, TELEPHONE_PX])
+def test_axe_core_finds_nothing(page: Page, report: Path, tmp_path: Path, width_px: int, scheme: str) -> None:
+    script = (Path(AXE) / "axe.min.js").read_text("utf-8")
+    write_site(history(commits=2, series=2), tmp_path, "graphs.html")
+    for file in (report, *sorted(tmp_path.glob("*.html"))):
+        show(page, file, width_px, scheme)
+        page.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert page.ask(f"{script}; {AXE_FINDINGS}") == [], file.name
 
 
 def test_a_hundred_cases_are_small_and_drawn_for_less_than_one_chart_of_plotly(
@@ -144,8 +160,11 @@ def test_a_cell_leads_to_its_case_by_the_keyboard(page: Page, report: Path) -> N
 
 
 def test_paper_gets_every_case_and_no_box(page: Page, report: Path) -> None:
-    show(page, report, DESK_PX)
-    page.call("Emulation.setEmulatedMedia", media="print")
+    show(page, report, PAPER_PX)
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    page.call("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert not page.ask(WIDER)
+    assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.ask(SHOWN) == 3 * 18
     assert page.ask("getComputedStyle(document.querySelector('.filters')).display") == "none"
     assert page.call("Page.printToPDF")["data"]

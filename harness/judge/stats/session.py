@@ -27,6 +27,7 @@ from harness.judge.stats.robust import (
     rows_of_one_length,
     spreads,
     ticks,
+    trend_p,
     warm_ups,
 )
 
@@ -155,9 +156,7 @@ def _warming_up(slow: int, count: int, limits: Limits) -> str:
 def _drifting(change: float, row: Rows, limits: Limits) -> str:
     if abs(change) < limits.drift:
         return ""
-    from scipy.stats import kendalltau  # half a second that hardly any session needs
-
-    if kendalltau(range(len(row)), row).pvalue > limits.drift_p:
+    if trend_p(row) > limits.drift_p:
         return ""
     return f"the samples drift by {change:+.1%} from first to last"
 

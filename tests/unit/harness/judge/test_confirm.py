@@ -12,8 +12,9 @@ from dataclasses import replace
 import pytest
 from fake_records import IDENTITY, a_record, sessions
 
-from harness.cli.verdicts import undecided, verdict_table
-from harness.judge.compare import Comparison, Result, compare_sides, exit_code
+from harness.cli.verdicts import kernel_tables, undecided, verdict_table
+from harness.failures import UsageError
+from harness.judge.compare import Comparison, KernelChange, Result, compare_sides, exit_code
 from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of
@@ -92,6 +93,49 @@ def test_a_session_that_was_slow_by_chance_is_refuted() -> None:
 def test_an_improvement_is_confirmed_too() -> None:
     measure, _ = device(10, 7)
     assert settled(one_session_against(sessions(10, 1), 7), measure).verdict is Verdict.FASTER
+
+
+KERNELS = (KernelChange("conv2d", 6.0, 9.0, (1, 1), "changed"), KernelChange("add", None, 0.5, (0, 2), "new"))
+
+
+@pytest.mark.parametrize(("head_ms", "sessions_of_kernels"), [(13, 1), (7, 1), (10, 0)])
+def test_what_moved_says_which_kernels_and_what_did_not_costs_no_session(
+    head_ms: float, sessions_of_kernels: int
+) -> None:
+    asked: list[str] = []
+
+    def explain(comparison: Comparison) -> tuple[KernelChange, ...]:
+        asked.append(comparison.key.case)
+        return KERNELS
+
+    measure, _ = device(10, head_ms)
+    (comparison,) = settle(one_session_against(sessions(10), head_ms), RULES, lambda _: measure, explain=explain).cases
+    assert len(asked) == sessions_of_kernels
+    assert comparison.kernels == KERNELS * sessions_of_kernels
+    doubt = "the sessions that watched its kernels do not show that it is faster"
+    assert (doubt in comparison.reasons) is (head_ms == 7), "they took longer at head"
+
+
+def test_kernels_are_printed_with_their_sum_and_exported() -> None:
+    comparison = replace(settled(one_session_against(sessions(10), 13), FROM_RECORDS), kernels=KERNELS)
+    (text,) = kernel_tables([comparison])
+    assert re.search(r"conv2d +6\.000 +9\.000 +\+3\.000 +changed", text)
+    assert re.search(r"all kernels +6\.000 +9\.500 +\+3\.500", text)
+    (case,) = export_comparison(Result([comparison])).plain()["cases"]
+    assert [(one["operator"], one["base_ms"], one["change_ms"]) for one in case["kernels"]] == [
+        ("conv2d", 6.0, 3.0),
+        ("add", None, 0.5),
+    ]
+
+
+def test_kernels_that_cannot_be_watched_are_left_out_with_the_reason() -> None:
+    def explain(_: Comparison) -> tuple[KernelChange, ...]:
+        raise UsageError("net-clml-float32-untuned launches no kernels", hint="there are none to see")
+
+    measure, _ = device(10, 13)
+    (comparison,) = settle(one_session_against(sessions(10), 13), RULES, lambda _: measure, explain=explain).cases
+    assert (comparison.verdict, comparison.kernels) == (Verdict.SLOWER, ())
+    assert comparison.reasons[-1] == "its kernels were not watched: net-clml-float32-untuned launches no kernels"
 
 
 def test_what_lies_near_its_baseline_is_measured_until_a_relevant_change_is_excluded() -> None:

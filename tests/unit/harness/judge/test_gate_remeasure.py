@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record, sessions
 
 from harness.build.artifact import Artifact
+from harness.build.pool import Builder
+from harness.failures import UsageError
 from harness.judge.baseline import Baseline, bless_build
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate, Remeasure
@@ -19,6 +22,8 @@ from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
+from harness.profile.profile import kernels_file, read_profiles
+from harness.profile.sides import GateKernels
 from harness.run.context import Run
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile, Releases
@@ -28,26 +33,26 @@ CASE = "tiny-opencl-float32-untuned"
 OLD = Releases(tvm="0.25.0.post1", ffi="0.1.9")
 
 
-class BuiltAlready:
-    def __init__(self, built: Any) -> None:
-        self._built = built
+class BuiltAlready(Builder):
+    def __init__(self, built: Any, old: Any = None) -> None:
+        self._built, self.old = built, old
+
+    def artifact(self, key: str) -> Any:
+        return self.old
 
     def build(self, jobs: Any) -> Any:
         return {job.key: self._built[job.key] for job in jobs}
 
 
-def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(tmp_path: Path) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
     old = built["c-tiny"]
     assert isinstance(old, Artifact)
-    monkeypatch.setattr("harness.judge.gate.load_artifact", lambda *_: old)
     key = device.identity.key
     blessing = bless_build([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
-    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
+    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built, old), tmp_path, file, Silent())
     measure = again.measurer(Comparison(SeriesKey(key, CASE), None, None, Verdict.INCONCLUSIVE))
     assert callable(measure)
     base, head = measure(Arm.BASE), measure(Arm.HEAD)
@@ -57,19 +62,37 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
     assert file.load().records == [base, head]
 
 
-def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_is_there(tmp_path: Path) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
-    monkeypatch.setattr("harness.judge.gate.load_artifact", lambda *_: built["c-tiny"])
     blessing = bless_build([a_record(artifact="c-tiny")])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
-    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
+    builder = BuiltAlready(built, built["c-tiny"])
+    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, Silent())
     here = SeriesKey(device.identity.key, CASE)
     measure = again.measurer(Comparison(here, blessing.baseline.side, None, Verdict.INCONCLUSIVE))
     assert callable(measure)
     assert measure(Arm.BASE).identity_key == device.identity.key != blessing.baseline.identity_key
+
+
+def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_path: Path) -> None:
+    device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
+    old = replace(cast(Artifact, built["c-tiny"]), key="c-old")
+    blessing = bless_build([a_record(identity=device.identity, artifact="c-old", tvm=OLD.tvm, ffi=OLD.ffi)])
+    assert blessing.baseline
+    run = Run(device, TuningStore(tmp_path))
+    builder = BuiltAlready(built, old)
+    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, Silent())
+    asked = Comparison(SeriesKey(device.identity.key, CASE), None, None, Verdict.INCONCLUSIVE)
+    (kernel,) = GateKernels(again)(asked)
+    assert (kernel.operator, kernel.base_ms, kernel.head_ms) == ("conv2d", 1.5, 1.5)
+    base, head = read_profiles(kernels_file(file.path), lambda _: True)
+    assert (base.artifact, base.tvm, head.artifact) == ("c-old", OLD.tvm, "c-tiny")
+    assert device.steps.count("session") == 2
+    assert not file.load().records
+    builder.old = None
+    with pytest.raises(UsageError, match="the baseline's build c-old is not in this store"):
+        GateKernels(again)(asked)
 
 
 def a_gated_case() -> list[Record]:

@@ -14,10 +14,15 @@ from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from harness.cli import app
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.history.events import CaseState
-from harness.profile.profile import Operator, Profile, append_profile, kernels_file
-from harness.report.comparison import read_comparison
+from harness.judge.compare import KernelChange, Result, compare_sides
+from harness.judge.sides import sides_of
+from harness.probes.sustained import Sustained
+from harness.profile.profile import Operator, Peaks, Profile, append_profile, kernels_file
+from harness.report.comparison import export_comparison, read_comparison
+from harness.report.exports import csv_text, json_text
 from harness.report.matrix import entries_of, markdown, matrices_of
 from harness.report.suite_page import write_report
 from harness.run.outcome import ExitCode, Outcome
@@ -138,6 +143,49 @@ def test_kernels_stand_in_the_section_of_the_build_that_was_profiled(tmp_path: P
     assert "conv2d" in (tmp_path / "r.html").read_text("utf-8")
 
 
+def test_a_profile_that_is_given_has_a_roofline_if_the_peaks_are_known(tmp_path: Path) -> None:
+    records = write(tmp_path / "records.jsonl", sessions(10, case=OPENCL))
+    work = Work("fused_conv2d", [[1, 4]], 180_000, 9_000_000, None)
+    operator = profile("", 9.0).operators[0].model_copy(update={"work": work, "function": HOSTILE})
+    known = profile("a" * 24, 9.0).model_copy(update={"operators": (operator,)})
+    told = {}
+    for name, peaks in (("none", Peaks()), ("both", Peaks(copy_gb_s=50.0, float32_gflop_s=100.0))):
+        file, out = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
+        file.write_text(known.model_copy(update={"peaks": peaks}).model_dump_json(by_alias=True))
+        words = ["report", "--records", str(records), "--profile", str(file), "--out", str(out)]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == ExitCode.GOOD, done.output
+        told[name] = out.read_text("utf-8")
+    assert "<figcaption>roofline" not in told["none"]
+    assert "1 GFLOP/s, 1.0% of the roof, 100% of the time" in told["both"]  # 9 M operations in 9 ms, 100 at best
+    assert HOSTILE not in told["both"]
+
+
+def test_a_profile_of_another_build_is_named_and_not_shown(tmp_path: Path) -> None:
+    records = write(tmp_path / "records.jsonl", sessions(10, case=OPENCL))
+    other = tmp_path / "other.json"
+    other.write_text(profile("b" * 24, 9.0).model_dump_json(by_alias=True))
+    words = ["report", "--records", str(records), "--profile", str(other), "--out", str(tmp_path / "r.html")]
+    done = CliRunner().invoke(app, words)
+    assert f"{other} is the profile of another build of {OPENCL}" in done.output
+    assert "<summary>Kernels" not in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_the_energy_of_a_run_without_a_pause_stands_in_the_case_of_its_build(tmp_path: Path) -> None:
+    columns = {"at_s": [0, 10, 20], "wall_ms": [10.0, 11.0, 12.0], "p90_ms": [10.0] * 3, "inferences": [900, 800, 800]}
+    battery = {"charge_uah": [4_000_000, 3_999_000, 3_998_000], "voltage_mv": [4000, 4000, 4000]}
+    unpaused = Sustained(asked_s=30, lasted_s=30, columns={**columns, **battery})
+    one = a_record(OPENCL, sustained=unpaused, wall_ms=[])
+    for artifact, shown in ((one.artifact, True), ("b" * 24, False)):
+        records = [*sessions(10, case=OPENCL), one.model_copy(update={"artifact": artifact})]
+        file = write(tmp_path / f"{artifact}.jsonl", records)
+        out = tmp_path / f"{artifact}.html"
+        assert CliRunner().invoke(app, ["report", "--records", str(file), "--out", str(out)]).exit_code == 0
+        text = out.read_text("utf-8")
+        assert ("mJ for an inference" in text) is shown
+        assert ("10 ms in the first 15 s, 12 ms in the last (1.20 times)" in text) is shown
+
+
 def test_a_slower_case_says_which_kernels_if_both_builds_were_profiled(tmp_path: Path) -> None:
     base = write(tmp_path / "base.jsonl", sessions(10, 8, case=OPENCL))
     head = write(tmp_path / "head.jsonl", sessions(13, 8, seed=1, case=OPENCL, artifact="b" * 24))
@@ -145,12 +193,28 @@ def test_a_slower_case_says_which_kernels_if_both_builds_were_profiled(tmp_path:
     words = ["report", "--records", str(head), "--compare", str(base), "--out", str(out)]
     append_profile(kernels_file(head), profile("b" * 24, 12.0))
     assert CliRunner().invoke(app, words).exit_code == ExitCode.GOOD
-    assert "Its kernels" not in out.read_text("utf-8")
+    assert "Kernels that account" not in out.read_text("utf-8")
     append_profile(kernels_file(base), profile("a" * 24, 9.0))
     assert CliRunner().invoke(app, words).exit_code == ExitCode.GOOD
     text = out.read_text("utf-8")
-    assert "Its kernels" in text
+    assert "Kernels that account" in text
     assert "+3 ms" in text
+
+
+def test_the_kernels_that_a_gate_watched_are_shown_from_its_file(tmp_path: Path) -> None:
+    base, head = sessions(10, 8, case=OPENCL), sessions(13, 8, seed=1, case=OPENCL, artifact="b" * 24)
+    result = compare_sides(sides_of(base), sides_of(head))
+    watched = replace(result.cases[0], kernels=(KernelChange(f"conv2d {HOSTILE}", 6.0, 9.0, (1, 2), "changed"),))
+    gate = tmp_path / "gate.json"
+    export = export_comparison(Result([watched]))
+    gate.write_text(json_text(export))
+    assert "conv2d" not in csv_text(export)
+    write_report(tmp_path / "r.html", [head], {}, read_comparison(gate))
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert "Kernels that account" in text
+    assert "+3 ms" in text
+    assert "All kernels took 6 ms at base and 9 ms at head" in text
+    assert HOSTILE not in text
 
 
 def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_gate(tmp_path: Path) -> None:
