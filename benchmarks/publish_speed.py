@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from harness.cases.case import Case
-from harness.history.asv_process import AS_SHIPPED, QUIRKS
+from harness.cases.request import AS_SHIPPED, QUIRK_STATES
 from harness.history.results import LATENCY, OUTCOME
 from harness.history.runs import asv, load_project
 from harness.run.record import Record, RecordFile
@@ -89,7 +89,8 @@ def _repository(repo: Path, commits: int) -> list[str]:
 def _results(results: Path, commits: list[str], series: int) -> None:
     """Latencies that wander, with ten samples each, and a step somewhere in every tenth series."""
     rng = random.Random(1)
-    params = [[repr(Case(f"model{n}", "opencl").id) for n in range(series // 2)], [repr(state) for state in QUIRKS]]
+    cases = [Case(f"model{n}", "opencl").id for n in range(series // 2)]
+    params = [list(map(repr, cases)), list(map(repr, QUIRK_STATES))]
     example = RecordFile(next(EXAMPLE.glob("*/*.jsonl"))).load().records[0]
     (results / MACHINE).mkdir(parents=True)
     (results / MACHINE / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}), encoding="utf-8")
@@ -106,7 +107,7 @@ def _results(results: Path, commits: list[str], series: int) -> None:
         for name, kind, unit in ((LATENCY, "time", "seconds"), (OUTCOME, "track", "outcome"))
     }
     (results / "benchmarks.json").write_text(json.dumps({**meta, "version": 2}), encoding="utf-8")
-    count = series // 2 * len(QUIRKS)
+    count = series // 2 * len(QUIRK_STATES)
     for index, commit in enumerate(commits):
         centre = [0.01 * (1.3 if k % 10 == 0 and index > k else 1.0) for k in range(count)]
         samples = [[c * rng.gauss(1, 0.01) for _ in range(10)] for c in centre]
@@ -131,7 +132,7 @@ def _results(results: Path, commits: list[str], series: int) -> None:
         }
         file = results / MACHINE / f"{commit[:8]}-env.json"
         file.write_text(json.dumps(data), encoding="utf-8")
-        keys = itertools.product((text.strip("'") for text in params[0]), QUIRKS)
+        keys = itertools.product((text.strip("'") for text in params[0]), QUIRK_STATES)
         lines = [_record(example, *key, wall).line() for key, wall in zip(keys, samples, strict=True)]
         file.with_suffix(".jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

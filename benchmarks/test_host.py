@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import random
+import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +125,38 @@ def test_comparing_100_series(benchmark: Benchmark) -> None:
     """A whole suite, with its false discovery rate."""
     base, head = _sides(1), _sides(2)
     benchmark(compare_sides, base, head)
+
+
+def _processor_s() -> float:
+    """Return the processor time of all children so far, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+PYTHON = [sys.executable, "-c"]
+MAIN = "from harness.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param([*PYTHON, "pass"], id="python"),
+        pytest.param([*PYTHON, "import tvm"], id="import tvm"),
+        *(pytest.param([*PYTHON, MAIN, word], id=word) for word in ("--help", "list", "show", "devices", "doctor")),
+    ],
+)
+@pytest.mark.benchmark(timer=_processor_s)
+def test_processor_time_of(command: list[str], benchmark: Benchmark, tmp_path: Path) -> None:
+    """A command in a process of its own, in a folder with a suite and a record of each of its cases."""
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
+    for path in ("opencl", "texture"):
+        case = f"tiny-{path}-float32-untuned"
+        RecordFile(tmp_path / "records.jsonl").append(_record().model_copy(update={"case": case, "path": path}))
+
+    def call() -> None:
+        subprocess.run(command, cwd=tmp_path, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    benchmark.pedantic(call, rounds=5, warmup_rounds=1)  # type: ignore[attr-defined]
 
 
 def _sides(seed: int) -> dict[SeriesKey, Side]:

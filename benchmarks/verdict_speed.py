@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from harness.cases.case import Case, Precision
-from harness.history.asv_process import WITH_WORKAROUNDS
+from harness.cases.request import WITH_WORKAROUNDS
 from harness.history.events import events
 from harness.history.results import History, Point, Series
 from harness.judge.compare import compare_sides

@@ -15,7 +15,7 @@ import typer
 from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
-from harness.cli.commands import Command, add_commands
+from harness.cli.commands import Command, Program, add_commands
 from harness.run.outcome import ExitCode
 from harness.terminal import TerminalLog
 
@@ -42,7 +42,7 @@ COMMANDS = (
     Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
     Command("show", "Show the latest record of each case, or a summary of one case.", EXPLAIN),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", EXPLAIN),
-    Command("profile", "Show which kernels take the time, and why two cases differ.", EXPLAIN),
+    Command("profile", "Show which kernels take the time, and why two cases or builds differ.", EXPLAIN),
     Command("reduce", "Shrink a wrong or broken network to the smallest that fails alike.", EXPLAIN),
     Command("inspect", "Count the operators of a network, and show which path can take which.", EXPLAIN),
     Command("isa", "Count the Adreno machine code of the kernels, without a phone.", EXPLAIN),
@@ -62,9 +62,10 @@ app = typer.Typer(
     help="Find which models got slower, wrong or broken on Apache TVM's compilation paths to Qualcomm Adreno GPUs.",
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
     "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 add_commands(app, COMMANDS)
 
@@ -115,7 +116,8 @@ def _call() -> None:
 
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)
-        _end(f"{error}: check the disk and the permissions", ExitCode.RIG_FAILURE)
+        elsewhere = ", or set ADRENO_BENCH_CACHE to a folder of yours" if _in_cache(error, cache_root()) else ""
+        _end(f"{error}: check the disk and the permissions{elsewhere}", ExitCode.RIG_FAILURE)
     except Exception as error:
         module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if module and module not in _OURS:
@@ -124,6 +126,12 @@ def _call() -> None:
             _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
+
+
+def _in_cache(error: OSError, cache: Path) -> bool:
+    """Return whether what failed was the cache, or making a folder above it."""
+    failed = Path(error.filename) if isinstance(error.filename, str) else None
+    return failed is not None and (failed.is_relative_to(cache) or cache.is_relative_to(failed))
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:

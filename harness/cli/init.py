@@ -60,7 +60,9 @@ def init(
     models: Sequence[str | OnnxModel] = model or ()
     if preset:
         models, precisions = PRESETS[preset].models, list(PRESETS[preset].precisions)
-    elif not model:
+    elif model:
+        _require_models(model, file.parent)
+    else:
         found = _search(file.parent)
         models = found.models or DEFAULT_MODELS
     try:
@@ -83,6 +85,19 @@ def init(
 
 def _already_exists(file: Path) -> UsageError:
     return UsageError(f"{file} already exists", hint="name another file, or edit this one")
+
+
+def _require_models(names: Sequence[str], folder: Path) -> None:
+    """Raise UsageError for a file that does not exist, and for a network that the zoo does not have."""
+    from harness.cases.model import SUFFIXES
+    from harness.models.sources import model_source
+
+    for name in names:
+        if not name.endswith(SUFFIXES):
+            model_source(name)
+        elif not (folder / name).is_file():
+            hint = "give its path from the folder of the suite file"
+            raise UsageError(f"there is no file {folder / name}", hint=hint)
 
 
 def _search(folder: Path) -> ModelSearch:

@@ -24,7 +24,7 @@ from device_runner.registry import tell
 from device_runner.store import cache_root
 from harness.cases.case import Case
 from harness.cases.plan import unsupported
-from harness.cases.request import QuirkPolicy
+from harness.cases.request import AS_SHIPPED, QUIRK_STATES, QuirkPolicy
 from harness.cases.suite import Suite, load_suite
 from harness.profile.profile import append_profile, kernels_file
 from harness.profile.watcher import Watcher
@@ -57,9 +57,8 @@ REUSE = "ADRENO_BENCH_REUSE"
 COMMIT, ENVIRONMENT = "ASV_COMMIT", "ASV_ENV_NAME"
 """asv's own environment variables: the commit, and the name of its environment."""
 
-WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
-QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
-"""The two states that a release is measured in: at its best, and as its users meet it."""
+QUIRKS = QUIRK_STATES
+"""By the name that `benchmarks/asv_suite` asks for at every commit."""
 _IDENTITY = TypeAdapter(Identity)
 
 

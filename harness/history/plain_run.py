@@ -19,6 +19,7 @@ from device_runner.device import Identity
 from device_runner.failures import Failure
 from device_runner.registry import open_device
 from device_runner.store import cache_root
+from harness.cases.request import WITH_WORKAROUNDS
 from harness.history import asv_process
 from harness.history.results import MACHINE_FILE, record_files, state_of_quirks
 from harness.history.runs import ASV_SOME_FAILED, machine_of, new_records, register
@@ -159,7 +160,7 @@ def is_finding(failed: Parameters, records: Iterable[Record]) -> bool:
         failed: The benchmark's parameters: `case` and `quirks`, or for machine code `model`, `path` and `precision`.
         records: Those of this run.
     """
-    state = failed.get("quirks", asv_process.WITH_WORKAROUNDS)
+    state = failed.get("quirks", WITH_WORKAROUNDS)
     case = failed.get("case")
     beginning = "-".join((*(failed.get(part, "") for part in ("model", "path", "precision")), ""))
     return any(

@@ -22,7 +22,7 @@ import msgspec
 from pydantic_core import from_json
 
 from harness.cases.case import Case
-from harness.history.asv_process import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.cases.request import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.history.record_view import RecordView, comparable_ms, load_views
 from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed

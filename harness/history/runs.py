@@ -17,6 +17,7 @@ from device_runner.failures import DeviceBusy, RigFailure
 from device_runner.lease import lease
 from device_runner.registry import in_use
 from device_runner.store import cache_root
+from harness.cases.request import QUIRK_STATES
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.history import asv_process
@@ -133,9 +134,10 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
                 _asv(project, _arguments(machine, request, commits), variables)
         code = _asv(project, _arguments(machine, request, request.commits), variables)
         made = new_records(folder, before)
-    if code == ASV_SOME_FAILED and not made:
+    missing = _without_records(folder)
+    if code == ASV_SOME_FAILED and not made and missing:  # without, all was measured by a run that was killed
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
-    return RunResult(made, [name for name in _without_records(folder) if name not in without])
+    return RunResult(made, [name for name in missing if name not in without])
 
 
 def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
@@ -166,7 +168,7 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
         newest = newest_records(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
         if all(record.outcome.conclusive for record in newest) and had >= set(
-            itertools.product(everywhere, asv_process.QUIRKS)
+            itertools.product(everywhere, QUIRK_STATES)
         ):
             continue
         with contextlib.suppress(FileNotFoundError):

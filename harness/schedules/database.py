@@ -33,7 +33,7 @@ _HINT = "`adreno-bench tune` writes such a file"
 class Limits(BaseModel):
     """What of a device decides which tasks a network has and which schedules they may take."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     image2d_max_width: int = Field(ge=1)
     image2d_max_height: int = Field(ge=1)
@@ -48,7 +48,7 @@ class Limits(BaseModel):
 class Origin(BaseModel):
     """The first line: under what the schedules were found."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
     tvm: str = Field(max_length=64)
@@ -65,7 +65,7 @@ class Origin(BaseModel):
 class Schedule(BaseModel):
     """One task's best schedule, and what was measured of it: again, in fresh sessions, beside the untuned kernel."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     path: Literal["opencl", "texture"]
     task: str = Field(pattern=r"^[0-9a-f]{16}$")

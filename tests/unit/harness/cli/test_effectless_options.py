@@ -66,3 +66,16 @@ def test_how_to_run_where_nothing_is_run(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("words", [["--op", "conv*"], ["--set", "onnx"], ["--device", "local"]])
 def test_what_to_test_where_nothing_is_tested(words: list[str]) -> None:
     assert f"{words[0]} has no effect with --from" in complaint("ops", "--from", "cells.json", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--quirk", "vectorized-alloc", "--case", "x"], "--case has no effect with --quirk: leave --case out"),
+        (["--graft", "0.26.0"], "--graft has no effect without --quirk: leave --graft out"),
+        (["--quirk", "vectorized-alloc", "--graft", "0.26.0"], "--graft takes the files that --only names"),
+        (["--quirk", "vectorised-alloc"], "did you mean 'vectorized-alloc'"),
+    ],
+)
+def test_a_bisection_by_a_report_has_no_case(words: list[str], said: str) -> None:
+    assert said in complaint("bisect", "--good", "0.25.0.post1", "--bad", "0.27.0.post1", *words)

@@ -112,11 +112,23 @@ def test_an_adb_server_that_does_not_answer_is_no_reason_to_write_nothing(monkey
 
 
 def test_a_new_suite_is_one_of_the_chosen_models_and_paths() -> None:
+    Path("nets").mkdir()
+    Path("nets/mine.onnx").touch()
     done = CliRunner().invoke(app, ["init", "--model", "tiny", "--model", "nets/mine.onnx", "--path", "opencl"])
     assert done.exit_code == 0
     assert "now see its cases with `adreno-bench list` and run them with `adreno-bench run`" in done.stdout
     cases = load_suite(Path("adreno-bench.toml")).cases
     assert [case.id for case in cases] == ["tiny-opencl-float32-untuned", "mine-opencl-float32-untuned"]
+
+
+@pytest.mark.parametrize(
+    ("model", "why"), [("gone.onnx", "there is no file gone.onnx"), ("tinny", "there is no model 'tinny'")]
+)
+def test_a_suite_of_a_model_that_does_not_exist_is_not_written(model: str, why: str) -> None:
+    done = CliRunner().invoke(app, ["init", "--model", "tiny", "--model", model])
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.message.startswith(why)
+    assert not Path("adreno-bench.toml").exists()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -176,6 +176,23 @@ def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypat
     assert (len(made.records), made.not_installed) == (1, ["aaaaaaaa"])
 
 
+def test_after_a_kill_that_came_when_all_was_measured_nothing_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = load_project(a_config(tmp_path))
+    folder = project.results / PHONE.key
+    folder.mkdir(parents=True)
+    (folder / "bbbbbbbb-env.jsonl").write_text(f"{a_record('tiny-opencl-float32-untuned', 'as-shipped', 1.0).line()}\n")
+    code = f"""
+        import pathlib, sys
+        (pathlib.Path({str(folder)!r}) / "bbbbbbbb-env.json").write_text("{{}}")
+        sys.exit({ASV_SOME_FAILED})
+    """
+    stand_in_for_asv(tmp_path, monkeypatch, code)
+    made = run(project, HistoryRequest("virtual", None, ""), PHONE)
+    assert (made.records, made.not_installed) == ([], [])
+
+
 @pytest.mark.parametrize("command", ["run", "releases", "publish", "summary"])
 def test_every_command_has_help(command: str) -> None:
     assert "Usage" in CliRunner().invoke(app, ["history", command, "--help"]).stdout
