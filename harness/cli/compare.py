@@ -20,7 +20,7 @@ from harness.cli.options import (
     ConfirmOptions,
     DeviceName,
     Minutes,
-    VerdictExports,
+    TableExports,
     grouped,
     output_option,
     refuse_options,
@@ -48,7 +48,7 @@ def compare(
     head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
-    exports: VerdictExports,
+    exports: TableExports,
     latency: Annotated[
         bool | None,
         typer.Option(
@@ -81,7 +81,7 @@ def compare(
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
-    from harness.report.comparison import export_comparison
+    from harness.report.comparison import export_comparison, write_comparison
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -102,7 +102,7 @@ def compare(
         result, remark = _of_revisions((base, head), what, confirming, device, config, records, latency, minutes)
     means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
     export = export_comparison(result, means, flips)
-    exports.write_verdicts(export)
+    write_comparison(export, **vars(exports))
     if as_json:
         out_json(export.plain())
     else:

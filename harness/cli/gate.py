@@ -19,7 +19,7 @@ from harness.cli.options import (
     ConfirmOptions,
     DeviceOfRecords,
     Minutes,
-    VerdictExports,
+    TableExports,
     grouped,
     refuse_options,
 )
@@ -39,7 +39,7 @@ def gate(
     context: typer.Context,
     what: CaseOptions,
     confirming: ConfirmOptions,
-    exports: VerdictExports,
+    exports: TableExports,
     minutes: Minutes = 20,
     device: DeviceOfRecords = None,
     records: Annotated[
@@ -63,7 +63,7 @@ def gate(
     from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
     from harness.judge.sides import SeriesKey
-    from harness.report.comparison import export_comparison
+    from harness.report.comparison import export_comparison, write_comparison
 
     held_to = Gate.read(
         baselines.absolute(),
@@ -83,7 +83,7 @@ def gate(
         result = _run(what.request(builders=builders), held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     export = export_comparison(result)
-    exports.write_verdicts(export)
+    write_comparison(export, **vars(exports))
     if as_json:
         out_json(export.plain())
     else:

@@ -22,7 +22,6 @@ from harness.quirks import policy_of, quirks_of
 if TYPE_CHECKING:
     from harness.cases.model import OnnxModel
     from harness.cases.suite import Suite
-    from harness.report.comparison import ComparisonExport
     from harness.run.outcome import ExitCode
     from harness.run.record import Record
     from harness.workbench import Request
@@ -244,25 +243,17 @@ def _export_option(option: str, what: str) -> Any:
 
 
 @dataclass(frozen=True)
-class VerdictExports:
-    """Files that a comparison writes beside what it prints."""
+class TableExports:
+    """Files that a command writes beside the table that it prints."""
 
     export_json: Annotated[Path | None, _export_option("--export-json", "everything as JSON")] = None
     export_csv: Annotated[Path | None, _export_option("--export-csv", "a line for each case as CSV")] = None
     export_markdown: Annotated[Path | None, _export_option("--export-markdown", "a table in Markdown")] = None
 
-    def write_verdicts(self, export: ComparisonExport) -> None:
-        """Write the files that were asked for. Raises RigFailure, OSError."""
-        if self.export_json or self.export_csv or self.export_markdown:
-            from harness.report.exports import write_comparison
-
-            files = {"as_json": self.export_json, "as_csv": self.export_csv, "as_markdown": self.export_markdown}
-            write_comparison(export, **files)
-
 
 @dataclass(frozen=True)
-class RecordExports(VerdictExports):
-    """Files that a command on records writes beside what it prints."""
+class RecordExports(TableExports):
+    """Files that a command on records writes."""
 
     export_pytest_benchmark: Annotated[
         Path | None, _export_option("--export-pytest-benchmark", "samples for `pytest-benchmark compare`")
@@ -270,11 +261,10 @@ class RecordExports(VerdictExports):
 
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
-        if any(getattr(self, one.name) for one in fields(self)):
+        if any(vars(self).values()):
             from harness.report.exports import write_records
 
-            files = {"as_json": self.export_json, "as_csv": self.export_csv, "as_markdown": self.export_markdown}
-            write_records(records, code, **files, as_benchmark=self.export_pytest_benchmark)
+            write_records(records, code, **vars(self))
 
 
 Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import pairwise
 
 from harness.compiler.installed import release
@@ -15,29 +14,14 @@ from harness.judge.stats.history import FEWEST, Step, resemblance, segment
 from harness.judge.stats.session import Noise
 from harness.judge.stats.step import Resemblance, common_resemblance
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome, Owner
+from harness.run.outcome import CaseState
 
 RELEVANT = 0.03
 """Smallest step of a latency that is told, a fraction: what a gate looks for by default."""
 NEAR = 2
 """A step lies where the artifact changed, if that is within so many measured points of where the numbers put it."""
-
-
 NEWS = 12
 """Newest commits in which a step is news: nearly every step shows by then (docs/how-to/history.md)."""
-
-
-class CaseState(str, Enum):
-    """What a point says of its case."""
-
-    RIGHT = "right"
-    VACUOUS = "vacuous"
-    """Right, and an answer that knows nothing of the network would have been right, too."""
-    WRONG = "wrong"
-    BROKEN = "broken"
-    UNSUPPORTED = "unsupported"
-    UNKNOWN = "not measured"
-    """The device or the rig failed: nothing was learnt of the case."""
 
 
 WORST_FIRST = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.FASTER, Verdict.FIXED)
@@ -61,32 +45,6 @@ class Event:
     def refuted(self) -> bool:
         """Whether sessions in turns did not bear it out."""
         return self.decided is not None and self.decided.verdict is not self.verdict
-
-
-def state_of(point: Point) -> CaseState:
-    """Return the state that a point's outcome means. A commit that cannot be installed is broken."""
-    if point.vacuous:
-        return CaseState.VACUOUS
-    return _STATES[point.outcome] if point.outcome else CaseState.BROKEN
-
-
-def case_state(outcome: Outcome, *, vacuous: bool) -> CaseState:
-    """Return the state that an outcome means."""
-    return CaseState.VACUOUS if vacuous else _STATES[outcome]
-
-
-def _state_of(outcome: Outcome) -> CaseState:
-    unknown = outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE
-    named = {
-        Outcome.OK: CaseState.RIGHT,
-        Outcome.UNSUPPORTED: CaseState.UNSUPPORTED,
-        Outcome.WRONG_RESULT: CaseState.WRONG,
-    }
-    return named.get(outcome, CaseState.UNKNOWN if unknown else CaseState.BROKEN)
-
-
-_STATES = {outcome: _state_of(outcome) for outcome in Outcome}
-"""A history asks millions of times."""
 
 
 def events(history: History) -> list[Event]:
@@ -166,7 +124,7 @@ def _resemblances(history: History) -> dict[str, Resemblance]:
 
 
 def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
-    states = [state_of(point) for point in series.points]
+    states = [point.state for point in series.points]
     told = [
         (state, point)
         for state, point in zip(states, series.points, strict=True)
@@ -181,7 +139,7 @@ def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterato
 
 def _timed(series: Series) -> list[Point]:
     """Return the points that were right and have a latency."""
-    return [point for point in series.points if point.wall_ms is not None and state_of(point) in _ANSWERED]
+    return [point for point in series.points if point.wall_ms is not None and point.state in _ANSWERED]
 
 
 def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
@@ -215,15 +173,23 @@ def short_series(history: History) -> list[Series]:
     return [series for series, count in counts if 0 < count < (2 if series.machine in known else FEWEST)]
 
 
+def too_short_text(series: Sequence[Series]) -> str:
+    """Return how many series cannot have a step told yet; empty if there are none."""
+    if not series:
+        return ""
+    which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
+    return f"{which}: fewer than {FEWEST} commits with a latency, so it cannot be told yet what got slower or faster"
+
+
 def vanished_series(history: History) -> list[Series]:
     """Series that were right once and of which the newest commit of their machine says nothing."""
     return [
         series
         for series in history.series
-        if any(state_of(point) is CaseState.RIGHT for point in series.points)
+        if any(point.state is CaseState.RIGHT for point in series.points)
         and (
             series.newest.commit != history.commits[series.machine][-1]
-            or state_of(series.newest) in (CaseState.UNKNOWN, CaseState.UNSUPPORTED)
+            or series.newest.state in (CaseState.UNKNOWN, CaseState.UNSUPPORTED)
         )
     ]
 

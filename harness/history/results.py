@@ -28,7 +28,7 @@ from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import is_time, locations_ms
-from harness.run.outcome import Outcome
+from harness.run.outcome import CaseState, Outcome
 from harness.run.record import Record
 
 LATENCY = "latency.Wall.time_inference"
@@ -86,6 +86,13 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     """Whether being right proves nothing; the message says why."""
     remark: str = ""
     """What a row says beside the state: `as opencl` where nothing went the way of its path; the message says why."""
+
+    @property
+    def state(self) -> CaseState:
+        """The state that its outcome means. A commit that cannot be installed is broken."""
+        if self.vacuous:
+            return CaseState.VACUOUS
+        return self.outcome.state if self.outcome else CaseState.BROKEN
 
 
 @dataclass(frozen=True)

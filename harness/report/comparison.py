@@ -1,6 +1,7 @@
 """A gate's or a comparison's result for programs: what `--json` prints, and what a report draws as a forest plot.
 
-docs/reference/records.md lists its keys.
+docs/reference/records.md lists its keys, and docs/reference/export.schema.json is the JSON Schema of all exports
+(`python -m benchmarks.export_schema`); it changes with `SCHEMA`.
 """
 
 from __future__ import annotations
@@ -10,35 +11,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
+from pydantic.json_schema import models_json_schema
 
+from device_runner.files import write_whole
 from harness.failures import UsageError
 from harness.judge.compare import Comparison, KernelChange, Result, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.sides import Side
 from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
-from harness.run.outcome import ExitCode, Outcome
+from harness.report import words
+from harness.report.exports import SCHEMA, Export, RunExport, csv_text, json_text, verdict_of
+from harness.run.outcome import Outcome
+from harness.tables import markdown_table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-SCHEMA: Literal[1] = 1
 LARGEST_FILE_BYTES = 64 << 20
 LEAST_REACH, MOST_REACH = 0.05, 1.0
 """Ends of a forest plot, as fractions of base."""
 ORDER = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.FIXED)
 """What is read first; the rest follows."""
-
-
-class Export(BaseModel):
-    """Something that is written for programs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return self.model_dump(mode="json", by_alias=True)
 
 
 class SideExport(Export):
@@ -95,7 +90,7 @@ class CaseComparison(Export):
     sessions: tuple[int, int] | None
     clock: str | None
     more_sessions: int | None
-    kernels: list[KernelExport] = []
+    kernels: list[KernelExport] = Field(default=[])
     """Which kernels make the change, the largest first; of slower and faster cases whose kernels were watched."""
 
     def strip(self, reach: float) -> Markup:
@@ -176,11 +171,6 @@ class ComparisonExport(Export):
         return min(MOST_REACH, math.ceil(far * 20) / 20)
 
 
-def verdict_of(code: ExitCode) -> str:
-    """Return what an exit code means, in a word: `wrong-or-broken`."""
-    return code.name.lower().replace("_", "-")
-
-
 def export_comparison(
     result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
 ) -> ComparisonExport:
@@ -202,6 +192,33 @@ def export_comparison(
         ],
         ranking_flips=[RankingFlip(identity=one.identity, what=one.what, **vars(one.flip)) for one in flips],
     )
+
+
+def comparison_markdown(export: ComparisonExport) -> str:
+    """Return the verdicts, what is worst first."""
+    headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
+    return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of all that `--export-json` writes, and of `gate --json` and `compare --json`."""
+    _, definitions = models_json_schema(
+        [(RunExport, "serialization"), (ComparisonExport, "serialization")], by_alias=True, title="adreno-bench exports"
+    )
+    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in (RunExport, ComparisonExport)]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "oneOf": choices}
+
+
+def write_comparison(
+    export: ComparisonExport, *, export_json: Path | None, export_csv: Path | None, export_markdown: Path | None
+) -> None:
+    """Write the files that were asked for."""
+    if export_json:
+        write_whole(export_json, json_text(export))
+    if export_csv:
+        write_whole(export_csv, csv_text(export.cases))
+    if export_markdown:
+        write_whole(export_markdown, comparison_markdown(export))
 
 
 def read_comparison(file: Path) -> ComparisonExport:
@@ -250,3 +267,11 @@ def _side(side: Side | None, latency_ms: float) -> SideExport | None:
         emulated=list(side.emulated),
         vacuous=list(side.vacuous),
     )
+
+
+def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
+    base, head = (words.latency(side.latency_ms) if side else "-" for side in (one.base, one.head))
+    bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
+    interval = words.interval(bounds).strip(" ()") or "-"
+    sees = "-" if one.sees is None else f"{one.sees:.1%}"
+    return one.case, one.verdict.value, base, head, words.percent(one.relative), interval, sees

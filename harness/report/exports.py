@@ -1,7 +1,4 @@
-"""Files for spreadsheets, pull requests and programs: what the `--export-...` options write.
-
-docs/reference/export.schema.json is the JSON Schema (`python -m benchmarks.export_schema`); it changes with `SCHEMA`.
-"""
+"""Records in files for spreadsheets, pull requests and programs: what the `--export-...` options write."""
 
 from __future__ import annotations
 
@@ -14,20 +11,28 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, ConfigDict, Field
 
 from device_runner.files import write_whole
 from harness.judge.remarks import remarks
 from harness.judge.sides import by_series
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.judge.stats.session import location_ms
-from harness.report import words
-from harness.report.comparison import SCHEMA, CaseComparison, ComparisonExport, Export, verdict_of
 from harness.report.matrix import entries_of, markdown, matrices_of
 from harness.run.outcome import ExitCode, Outcome, Owner
 from harness.run.record import Record
-from harness.tables import markdown_table
+
+SCHEMA: Literal[1] = 1
+
+
+class Export(BaseModel):
+    """Something that is written for programs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self.model_dump(mode="json", by_alias=True)
 
 
 class CaseExport(Export):
@@ -83,19 +88,24 @@ class RunExport(Export):
     cases: list[CaseExport]
 
 
+def verdict_of(code: ExitCode) -> str:
+    """Return what an exit code means, in a word: `wrong-or-broken`."""
+    return code.name.lower().replace("_", "-")
+
+
 def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
     """Return the records of a run, or those that somebody chose."""
     return RunExport(verdict=verdict_of(code), exit_code=code, cases=[_case(record) for record in records])
 
 
-def json_text(export: RunExport | ComparisonExport) -> str:
+def json_text(export: Export) -> str:
     """Return an export as JSON."""
     return json.dumps(export.plain(), indent=1, allow_nan=False) + "\n"
 
 
-def csv_text(export: RunExport | ComparisonExport) -> str:
+def csv_text(cases: Iterable[Export]) -> str:
     """Return a line for each case with all but samples and kernels; both sides of a comparison stand in one line."""
-    rows = [_flat(case.model_dump(mode="json", exclude={"kernels"})) for case in export.cases]
+    rows = [_flat(case.model_dump(mode="json", exclude={"kernels"})) for case in cases]
     file = io.StringIO()
     writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
@@ -108,12 +118,6 @@ def records_markdown(records: Iterable[Record]) -> str:
     return markdown(matrices_of(entries_of(by_series(records).values(), {}))) + "\n"
 
 
-def comparison_markdown(export: ComparisonExport) -> str:
-    """Return the verdicts, what is worst first."""
-    headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
-    return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
-
-
 def benchmark_text(records: Iterable[Record]) -> str:
     """Return the samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
     found = list(records)
@@ -123,40 +127,24 @@ def benchmark_text(records: Iterable[Record]) -> str:
     return json.dumps({**head, "benchmarks": benchmarks, **about}, indent=1) + "\n"
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema of all that `--export-json` writes, and of `gate --json` and `compare --json`."""
-    _, definitions = models_json_schema(
-        [(RunExport, "serialization"), (ComparisonExport, "serialization")], by_alias=True, title="adreno-bench exports"
-    )
-    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in (RunExport, ComparisonExport)]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "oneOf": choices}
-
-
 def write_records(
     records: Sequence[Record],
     code: ExitCode,
     *,
-    as_json: Path | None,
-    as_csv: Path | None,
-    as_markdown: Path | None,
-    as_benchmark: Path | None,
+    export_json: Path | None,
+    export_csv: Path | None,
+    export_markdown: Path | None,
+    export_pytest_benchmark: Path | None,
 ) -> None:
     """Write the files that were asked for."""
-    for file, text_of in ((as_json, json_text), (as_csv, csv_text)):
-        if file:
-            write_whole(file, text_of(export_run(records, code)))
-    for file, drawn in ((as_markdown, records_markdown), (as_benchmark, benchmark_text)):
-        if file:
-            write_whole(file, drawn(records))
-
-
-def write_comparison(
-    export: ComparisonExport, *, as_json: Path | None, as_csv: Path | None, as_markdown: Path | None
-) -> None:
-    """Write the files that were asked for."""
-    for file, text_of in ((as_json, json_text), (as_csv, csv_text), (as_markdown, comparison_markdown)):
-        if file:
-            write_whole(file, text_of(export))
+    if export_json:
+        write_whole(export_json, json_text(export_run(records, code)))
+    if export_csv:
+        write_whole(export_csv, csv_text(export_run(records, code).cases))
+    if export_markdown:
+        write_whole(export_markdown, records_markdown(records))
+    if export_pytest_benchmark:
+        write_whole(export_pytest_benchmark, benchmark_text(records))
 
 
 def _case(record: Record) -> CaseExport:
@@ -215,14 +203,6 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
         elif not name.endswith("_ms"):
             row[name] = "; ".join(map(str, value))
     return row
-
-
-def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
-    base, head = (words.latency(side.latency_ms) if side else "-" for side in (one.base, one.head))
-    bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
-    interval = words.interval(bounds).strip(" ()") or "-"
-    sees = "-" if one.sees is None else f"{one.sees:.1%}"
-    return one.case, one.verdict.value, base, head, words.percent(one.relative), interval, sees
 
 
 def _benchmark(record: Record) -> dict[str, Any] | None:

@@ -14,7 +14,6 @@ from typing import Any
 from markupsafe import escape
 
 from harness.cases.request import AS_SHIPPED
-from harness.history.events import CaseState, state_of
 from harness.history.kernel_times import CaseKernels
 from harness.history.results import History, Point, Series
 from harness.probes.sustained import Bin
@@ -22,6 +21,7 @@ from harness.profile.peaks import RooflinePoint, points_of, roof_of
 from harness.profile.profile import Profile
 from harness.report import words
 from harness.report.points import thin
+from harness.run.outcome import CaseState
 from harness.run.record import Record
 
 Trace = dict[str, Any]
@@ -143,7 +143,7 @@ def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, sy
 
 def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> list[Trace]:
     """Return the marks of a series. Where points are many, a line stands for those that were right."""
-    states = [state_of(point) for point in points]
+    states = [point.state for point in points]
     right = [row if state is CaseState.RIGHT else None for state in states]
     line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, "hoverinfo": "skip"}
     traces = [{**line, "yaxis": "y2"}] if dense else []

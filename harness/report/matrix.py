@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from harness.history.events import CaseState, case_state
-from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.remarks import remarks
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
-from harness.profile.profile import Profile
 from harness.report import words
-from harness.run.outcome import Outcome
+from harness.run.outcome import CaseState, Outcome
 from harness.run.record import Record
 from harness.tables import markdown_table
+
+if TYPE_CHECKING:
+    from harness.profile.profile import Profile
 
 BASE_PATH = "opencl"
 """Whose latency others are held against."""
@@ -43,7 +44,8 @@ class Entry:
     @property
     def state(self) -> CaseState:
         """State of the case."""
-        return case_state(self.record.outcome, vacuous=self.record.outcome is Outcome.OK and bool(self.record.vacuous))
+        outcome = self.record.outcome
+        return CaseState.VACUOUS if outcome is Outcome.OK and self.record.vacuous else outcome.state
 
     @property
     def remarks(self) -> list[str]:
@@ -81,8 +83,6 @@ class ModelRow:
 
     model: str
     cells: list[list[Entry]]
-    conclusions: list[str]
-    """Which path wins, as far as the sessions tell."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -182,17 +182,7 @@ def _matrix(entries: Sequence[Entry]) -> Matrix:
 
 def _row(model: str, entries: Sequence[Entry], paths: Sequence[str]) -> ModelRow:
     cells = [sorted((e for e in entries if e.record.path == path), key=lambda e: e.kind) for path in paths]
-    timed = {entry.record.path for entry in entries if entry.wall_ms}
-    ranked = rank_paths([record for entry in entries for record in entry.sessions]) if len(timed) > 1 else []
-    several = len(ranked) > 1
-    conclusions = [
-        f"{f'{one.precision} {one.tuning}: ' if several else ''}{_winner(one)}" for one in ranked if one.lead
-    ]
-    return ModelRow(model, cells, conclusions)
-
-
-def _winner(ranking: PathRanking) -> str:
-    return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
+    return ModelRow(model, cells)
 
 
 def _cells_text(cell: Sequence[Entry], *, several: bool) -> str:

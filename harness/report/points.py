@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from harness.history.events import CaseState, state_of
 from harness.history.results import History, Point
 from harness.report import words
+from harness.run.outcome import CaseState
 
 POINTS = "points.csv"
 COLUMNS = ("machine", "case", "quirks", "commit", "day", "tvm", "state", "wall_ms", "low_ms", "high_ms", "message")
@@ -30,7 +30,7 @@ def _lines(history: History) -> Iterator[str]:
     for one in history.series:
         series = _cells(one.machine, one.case.id, words.quirks_text(one))
         for point in one.points:
-            commit, state = _commit(point.commit, point.date_ms, point.tvm), STATES[state_of(point)]
+            commit, state = _commit(point.commit, point.date_ms, point.tvm), STATES[point.state]
             numbers = _numbers(point.wall_ms, point.low_ms, point.high_ms)
             message = _cells("", point.message) if point.message else ","
             yield f"{series},{commit},{state},{numbers}{message}\r\n"
@@ -75,7 +75,7 @@ def thin(points: Sequence[Point], named: Collection[str] = ()) -> list[int]:
 
 
 def _changes(points: Sequence[Point]) -> Iterator[int]:
-    looks = [(state_of(point), point.wall_ms is None) for point in points]
+    looks = [(point.state, point.wall_ms is None) for point in points]
     for place, (before, after) in enumerate(pairwise(looks)):
         if before != after:
             yield from (place, place + 1)

@@ -21,14 +21,13 @@ from harness.failures import UsageError
 from harness.history.code_results import Codes, CodeState, load_codes
 from harness.history.events import (
     WORST_FIRST,
-    CaseState,
     Event,
     change,
     change_bounds,
     events,
     is_news,
     short_series,
-    state_of,
+    too_short_text,
     vanished_series,
 )
 from harness.history.kernel_times import key_of, load_kernels
@@ -42,6 +41,7 @@ from harness.report.kernel_pages import comparison_of, comparisons, file_of, pag
 from harness.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
 from harness.report.points import POINTS, write_points
 from harness.report.strips import sparkline
+from harness.run.outcome import CaseState
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
@@ -69,7 +69,7 @@ class Row:
     @property
     def state(self) -> CaseState:
         """State of the newest point."""
-        return state_of(self.series.newest)
+        return self.series.newest.state
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def write_site(
         "news": sorted((e for e in moved if is_news(e, history)), key=lambda e: WORST_FIRST.index(e.verdict)),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished_series(history),
-        "too_short": words.too_short_text(short_series(history)),
+        "too_short": too_short_text(short_series(history)),
         "installed": list(_installed(history)),
         "charts": _charts(history, moved),
         "commits": commit_names(history),

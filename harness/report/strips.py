@@ -14,11 +14,11 @@ from statistics import median
 
 from markupsafe import Markup
 
-from harness.history.events import CaseState, state_of
 from harness.history.results import Point
 from harness.judge.stats.sample_summary import SampleSummary
 from harness.profile.peaks import RooflinePoint, roof_gflop_s, roof_of
 from harness.profile.profile import Peaks
+from harness.run.outcome import CaseState
 
 WIDTH = 1000
 """Units from left to right, however wide a strip is drawn."""
@@ -168,7 +168,7 @@ def sparkline(points: Sequence[Point], label: str) -> Markup:
     bad = "".join(
         f"M{round(step * number)} {SPARK_HEIGHT // 2}h.1"
         for number, point in enumerate(points)
-        if state_of(point) in (CaseState.WRONG, CaseState.BROKEN)
+        if point.state in (CaseState.WRONG, CaseState.BROKEN)
     )
     parts += [f'<path class="{kind}" d="{d}"/>' for kind, d in (("line", line), ("mark", dots), ("bad", bad)) if d]
     return _svg("".join(parts), SPARK_HEIGHT, label, "spark")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from harness.history.events import CaseState
+from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
 from harness.judge.stats.session import location_ms
@@ -21,9 +21,10 @@ from harness.profile.sides import kernel_changes
 from harness.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.report.facts import case_facts, device_facts
 from harness.report.kernel_pages import rows_of
-from harness.report.matrix import Entry, Matrix, entries_of, matrices_of
+from harness.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.report.page import FILTER, write_page
 from harness.report.strips import roof_bounds, roofline_strip, samples_strip
+from harness.run.outcome import CaseState
 from harness.run.record import Record
 from harness.run.reproduce import reproduce
 
@@ -75,6 +76,7 @@ def write_report(
         scripts=[FILTER],
         title="Report",
         matrices=matrices,
+        conclusions=conclusions_of,
         states=_states(matrices),
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
@@ -108,6 +110,18 @@ def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
     """Return how many series are in which state."""
     counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
     return {state: counts[state] for state in CaseState if counts[state]}
+
+
+def conclusions_of(row: ModelRow) -> list[str]:
+    """Return which path of a model wins, as far as the sessions tell."""
+    timed = {entry.record.path for entry in row.entries if entry.wall_ms}
+    ranked = rank_paths([record for entry in row.entries for record in entry.sessions]) if len(timed) > 1 else []
+    several = len(ranked) > 1
+    return [f"{f'{one.precision} {one.tuning}: ' if several else ''}{_winner(one)}" for one in ranked if one.lead]
+
+
+def _winner(ranking: PathRanking) -> str:
+    return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
 
 
 def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[KernelExport]:

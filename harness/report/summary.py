@@ -10,7 +10,16 @@ from typing import Any
 from msgspec import to_builtins
 
 from harness.history.code_results import Codes, CodeState
-from harness.history.events import WORST_FIRST, Event, change, events, is_news, short_series, state_of, vanished_series
+from harness.history.events import (
+    WORST_FIRST,
+    Event,
+    change,
+    events,
+    is_news,
+    short_series,
+    too_short_text,
+    vanished_series,
+)
 from harness.history.kernel_times import Kernels, key_of
 from harness.history.results import History, Series
 from harness.report import words
@@ -95,7 +104,7 @@ def _which(series: Series) -> dict[str, Any]:
 
 def _case(series: Series) -> dict[str, Any]:
     point = series.newest
-    state = {"state": state_of(point).value, "wall_ms": point.wall_ms, "message": point.message}
+    state = {"state": point.state.value, "wall_ms": point.wall_ms, "message": point.message}
     return {**_which(series), **state, "change_since_last_release": change(series)}
 
 
@@ -111,7 +120,7 @@ def _event(event: Event) -> dict[str, Any]:
 
 def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -> Iterator[str]:
     newest, here = history.commits[machine][-1], _at_newest(history, machine)
-    counts = Counter(state_of(one.newest).value for one in here)
+    counts = Counter(one.newest.state.value for one in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
     yield f"{'## ' if markdown else ''}{machine} at {label}"
     yield ""
@@ -131,7 +140,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
                 yield f"  confirm it: {command}"
     for one in gone:
         yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {words.commit_text(one.newest)}"
-    if told := words.too_short_text([one for one in short_series(history) if one.machine == machine]):
+    if told := too_short_text([one for one in short_series(history) if one.machine == machine]):
         yield f"- {told}"
     yield ""
     rows = [

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from harness.cases.case import Case
 from harness.cases.request import WITH_WORKAROUNDS
 from harness.compiler.installed import RELEASES, release
-from harness.history.events import CaseState, Event, state_of
-from harness.history.results import Point, Series
-from harness.judge.stats.history import FEWEST
 from harness.judge.verdict import Verdict
+from harness.run.outcome import CaseState
 
 if TYPE_CHECKING:
     from harness.history.code_results import CodeState
+    from harness.history.events import Event
+    from harness.history.results import Point, Series
 
 SYMBOLS = {
     CaseState.RIGHT: "✓",
@@ -34,7 +34,7 @@ _RELEASED_MS = {tvm: datetime.fromisoformat(one.released_at).timestamp() * 1000 
 
 def state_text(point: Point) -> str:
     """`✓ right`, and what is remarked on it: `✓ right, as opencl`."""
-    state = state_of(point)
+    state = point.state
     return ", ".join(filter(None, (f"{SYMBOLS[state]} {state.value}", point.remark)))
 
 
@@ -150,14 +150,6 @@ def step_text(event: Event) -> str:
     return f"{found}, {_decided(event)}"
 
 
-def too_short_text(series: Sequence[Series]) -> str:
-    """Return how many series cannot have a step told yet; empty if there are none."""
-    if not series:
-        return ""
-    which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
-    return f"{which}: fewer than {FEWEST} commits with a latency, so it cannot be told yet what got slower or faster"
-
-
 def _decided(event: Event) -> str:
     """Return what became of a step: `suspected`, or what sessions in turns said of it."""
     one = event.decided
@@ -184,6 +176,6 @@ def confirmation(event: Event) -> str:
 def _number(point: Point) -> str:
     if point.wall_ms is not None:
         return latency(point.wall_ms)
-    if state_of(point) is CaseState.WRONG:
+    if point.state is CaseState.WRONG:
         return f"wrong: {error(point)}"
     return point.outcome.value if point.outcome else "not installed"

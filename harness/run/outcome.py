@@ -20,6 +20,19 @@ class Owner(str, Enum):
     RIG = "rig"
 
 
+class CaseState(str, Enum):
+    """What an outcome says of its case."""
+
+    RIGHT = "right"
+    VACUOUS = "vacuous"
+    """Right, and an answer that knows nothing of the network would have been right, too."""
+    WRONG = "wrong"
+    BROKEN = "broken"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "not measured"
+    """The device or the rig failed: nothing was learnt of the case."""
+
+
 class Outcome(str, Enum):
     """The word in a record; docs/reference/glossary.md explains each."""
 
@@ -51,6 +64,11 @@ class Outcome(str, Enum):
         """Whether running the same artifact again would tell nothing new about the path (what `--resume` skips)."""
         return self.owner not in (Owner.DEVICE, Owner.RIG)
 
+    @property
+    def state(self) -> CaseState:
+        """State of the case, unless being right proves nothing: then it is `CaseState.VACUOUS`."""
+        return _STATES[self]
+
 
 _OWNERS = {
     Outcome.OK: Owner.NOBODY,
@@ -71,6 +89,20 @@ _OWNERS = {
     Outcome.DEVICE_LOST: Owner.DEVICE,
     Outcome.INFRA_ERROR: Owner.RIG,
 }
+
+
+def _state_of(outcome: Outcome) -> CaseState:
+    unknown = outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE
+    named = {
+        Outcome.OK: CaseState.RIGHT,
+        Outcome.UNSUPPORTED: CaseState.UNSUPPORTED,
+        Outcome.WRONG_RESULT: CaseState.WRONG,
+    }
+    return named.get(outcome, CaseState.UNKNOWN if unknown else CaseState.BROKEN)
+
+
+_STATES = {outcome: _state_of(outcome) for outcome in Outcome}
+"""A history asks millions of times."""
 
 
 class Finding(NamedTuple):

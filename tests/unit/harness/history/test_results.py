@@ -15,12 +15,12 @@ from places import ROOT
 
 from harness.cases.case import Case
 from harness.history import asv_plugin
-from harness.history.events import CaseState, change, events, state_of, vanished_series
+from harness.history.events import change, events, vanished_series
 from harness.history.record_view import RecordView, load_views
 from harness.history.results import CODES, History, Point, Series, load, outcome_of
 from harness.history.runs import reopen_commits
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome
+from harness.run.outcome import CaseState, Outcome
 from harness.run.record import RecordFile
 
 CASE = "tiny-texture-float32-untuned"
@@ -55,7 +55,7 @@ def test_a_commit_that_could_not_be_installed_is_broken(folder: Folder) -> None:
         row[0] = None
     file.write_text(json.dumps(data))
     point = load(folder.path).series[0].newest
-    assert state_of(point) is CaseState.BROKEN
+    assert point.state is CaseState.BROKEN
     assert "could not be installed" in point.message
 
 
@@ -213,7 +213,7 @@ def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pyte
 
 def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:
     vacuous = replace(a_point(Outcome.OK), vacuous=True)
-    assert state_of(vacuous) is CaseState.VACUOUS
+    assert vacuous.state is CaseState.VACUOUS
     case = Case.parse(CASE)
 
     def verdicts(*points: Point) -> list[Verdict]:

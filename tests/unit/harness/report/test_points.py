@@ -7,7 +7,6 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.history.events import state_of
 from harness.history.results import Point
 from harness.report.points import BUCKETS, NEWEST, thin
 from harness.run.outcome import Outcome
@@ -31,7 +30,7 @@ def test_no_change_of_state_is_hidden(stretches: list[tuple[Outcome | None, int,
     points = series(stretches)
     places = thin(points)
     assert places == sorted(set(places))
-    states = [state_of(point) for point in points]
+    states = [point.state for point in points]
     changes = {place for place, (a, b) in enumerate(pairwise(states)) if a != b}
     assert changes | {place + 1 for place in changes} <= set(places)
 

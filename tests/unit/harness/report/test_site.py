@@ -15,7 +15,7 @@ import pytest
 from history_results import Folder, both
 from page_figures import figures_of
 
-from harness.history.events import CaseState, change, events
+from harness.history.events import change, events
 from harness.history.results import load
 from harness.judge.verdict import Verdict
 from harness.report.figures import MARKS
@@ -23,7 +23,7 @@ from harness.report.page import FILTER, PLOTLY, SCRIPT
 from harness.report.points import POINTS
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
-from harness.run.outcome import Outcome
+from harness.run.outcome import CaseState, Outcome
 from harness.run.record import RecordFile
 
 WRONG, OTHER = "tiny-texture-float32-untuned", "other-opencl-float32-untuned"

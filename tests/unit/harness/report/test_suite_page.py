@@ -16,7 +16,6 @@ from device_runner.device import Identity
 from harness.cli import app
 from harness.compiler.tir import Work
 from harness.failures import UsageError
-from harness.history.events import CaseState
 from harness.judge.compare import KernelChange, Result, compare_sides
 from harness.judge.sides import sides_of
 from harness.probes.sustained import Sustained
@@ -24,8 +23,8 @@ from harness.profile.profile import Operator, Peaks, Profile, append_profile, ke
 from harness.report.comparison import export_comparison, read_comparison
 from harness.report.exports import csv_text, json_text
 from harness.report.matrix import entries_of, markdown, matrices_of
-from harness.report.suite_page import write_report
-from harness.run.outcome import ExitCode, Outcome
+from harness.report.suite_page import conclusions_of, write_report
+from harness.run.outcome import CaseState, ExitCode, Outcome
 from harness.run.record import Record
 
 OPENCL, TEXTURE, CLML = (f"tiny-{path}-float32-untuned" for path in ("opencl", "texture", "clml"))
@@ -63,9 +62,9 @@ def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     assert clml.speedup == pytest.approx(2, rel=0.05)
     assert (texture.state, texture.wall_ms) == (CaseState.WRONG, None)
     assert texture.error_share == pytest.approx(300)
-    assert "clml wins" in matrix.rows[0].conclusions[0]
+    assert "clml wins" in conclusions_of(matrix.rows[0])[0]
     (once,) = matrices_of(entries_of([build[:1] for build in builds], {}))
-    assert once.rows[0].conclusions == ["no sure winner"]
+    assert conclusions_of(once.rows[0]) == ["no sure winner"]
 
 
 def test_no_latency_of_an_emulated_path_is_shown_or_compared() -> None:
@@ -208,7 +207,7 @@ def test_the_kernels_that_a_gate_watched_are_shown_from_its_file(tmp_path: Path)
     gate = tmp_path / "gate.json"
     export = export_comparison(Result([watched]))
     gate.write_text(json_text(export))
-    assert "conv2d" not in csv_text(export)
+    assert "conv2d" not in csv_text(export.cases)
     write_report(tmp_path / "r.html", [head], {}, read_comparison(gate))
     text = (tmp_path / "r.html").read_text("utf-8")
     assert "Kernels that account" in text
