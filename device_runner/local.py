@@ -20,8 +20,7 @@ from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
 from device_runner.rpc_server.server import NOT_FOUND
-from device_runner.stability.gpu_drivers import Source
-from device_runner.stability.host_gpu import pulses, source, steadily
+from device_runner.stability.host_gpu import Source, pulses, source, steadily
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 

@@ -19,7 +19,7 @@ from device_runner.names import suggestion
 
 if TYPE_CHECKING:
     from device_runner.transport.adb_server import AdbEntry
-    from device_runner.transport.push import Progress
+    from device_runner.transport.adb_transport import Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
 

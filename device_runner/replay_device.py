@@ -17,9 +17,9 @@ from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
 from device_runner.session.identification import description_of
 from device_runner.session.replay import BadReport, ProcessReport, ReplaySession, text_of
 from device_runner.stability import host_gpu
-from device_runner.stability.cooling import require_charge, too_busy, too_hot
-from device_runner.stability.gpu_drivers import GpuReading
+from device_runner.stability.host_gpu import GpuReading
 from device_runner.stability.judge import judge
+from device_runner.stability.keeper import require_charge, too_busy, too_hot
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 

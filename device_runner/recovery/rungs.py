@@ -3,19 +3,26 @@
 How an adb server behaves: `host:disconnect` forgets a device that is reached by TCP until `host:connect`; a USB device
 comes back by itself after `reconnect`; what the server answers to either proves nothing, only a command that ends does
 (AOSP packages/modules/adb, transport.cpp and SERVICES.TXT).
+
+Taking the power from its USB port is noticed by a phone that notices nothing else. That needs a hub which switches each
+of its ports (few do) and `uhubctl`, which a person has to install and allow. Only the port that the phone was found at
+is switched, and not if something else hangs there by now.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.device import Permission, Rung
-from device_runner.failures import DeviceLost
-from device_runner.recovery import usb_power
+from device_runner.failures import DeviceLost, RigFailure, SetupMissing
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import boot_of
 
@@ -97,7 +104,7 @@ def restart_adb(adb: AdbTransport, restart_server: Callable[[], None], timeout_s
 def cycle_power(adb: AdbTransport, usb: str, timeout_s: float) -> None:
     """Take the power from the device's USB port, give it back, and wait until it answers. Raises `Failure`."""
     deadline = Deadline(timeout_s)
-    usb_power.cycle(usb, adb.serial, timeout_s)
+    switch_port(usb, adb.serial, timeout_s)
     wait_for(adb, deadline)
 
 
@@ -125,3 +132,57 @@ def wait_for(adb: AdbTransport, deadline: Deadline, ready: Callable[[], bool] = 
 def _drop(adb: AdbTransport) -> None:
     with suppress(DeviceLost):
         adb.drop(timeout_s=LOOK_S)
+
+
+UHUBCTL = "uhubctl"
+USB_OFF_S = 3
+"""How long the port is without power."""
+USB_DEVICES = Path("/sys/bus/usb/devices")
+"""Linux: a folder for each device, by its path (Documentation/ABI/testing/sysfs-bus-usb)."""
+USB_PATH = re.compile(r"(\d+-\d+(?:\.\d+)*)")
+"""`1-2.3`: bus 1, port 2 of its root hub, port 3 of the hub that hangs there."""
+
+
+def hub_and_port(path: str) -> tuple[str, str]:
+    """Return hub and port of a device as `uhubctl` names them: of `1-2.3` hub `1-2`, of `1-2` hub `1`.
+
+    Raises ValueError for what is no path of a USB device.
+    """
+    if not USB_PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is no path of a USB device")
+    hub, _, port = path.rpartition("." if "." in path else "-")
+    return hub, port
+
+
+def switch_port(path: str, serial: str, timeout_s: float, *, devices: Path = USB_DEVICES) -> None:
+    """Switch the port at `path` off and on. Raises SetupMissing without `uhubctl`, RigFailure if it cannot."""
+    hub, port = hub_and_port(path)
+    program = shutil.which(UHUBCTL)
+    if not program:
+        raise SetupMissing(f"{UHUBCTL} is not installed", hint="install the package of that name")
+    if (there := _serial_at(devices / path)) not in ("", serial):
+        raise RigFailure(f"{there} hangs on USB port {port} of hub {hub} by now, not {serial}")
+    command = [program, "-l", hub, "-p", port, "-a", "cycle", "-d", str(USB_OFF_S)]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RigFailure(f"{UHUBCTL} did not end within {timeout_s:g} s") from None
+    if done.returncode:
+        said = done.stdout.decode(errors="replace").strip()
+        why = said.splitlines()[0][:200] if said else f"it ended with code {done.returncode}"
+        hint = f"`{UHUBCTL}` lists the hubs that can; it may need a udev rule"
+        raise RigFailure(f"{UHUBCTL} cannot switch port {port} of hub {hub}: {why}", hint=hint, evidence=said)
+
+
+def _serial_at(device: Path) -> str:
+    try:
+        return (device / "serial").read_text().strip()
+    except OSError:
+        return ""

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from device_runner.peers import is_foreign
+from device_runner.private_sockets import is_foreign
 from device_runner.session.rpc_replies import Conversation, Nonsense, Reader
 
 EXPIRED = b"expired"

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_runner import unix_socket
 from device_runner.deadline import Deadline, receive
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, LinkFailure
+from device_runner.private_sockets import connect
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 
@@ -187,7 +187,7 @@ class Adb:
         try:
             timeout_s = max(deadline.remaining_s, 0.001)
             if isinstance(self.server, Path):
-                return unix_socket.connect(self.server, timeout_s)
+                return connect(self.server, timeout_s)
             return socket.create_connection(("127.0.0.1", self.server), timeout=timeout_s)
         except ConnectionRefusedError:
             where = self.server if isinstance(self.server, Path) else f"port {self.server}"

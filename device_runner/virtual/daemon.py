@@ -8,7 +8,7 @@ import logging
 import socket
 from pathlib import Path
 
-from device_runner.peers import is_foreign
+from device_runner.private_sockets import is_foreign
 from device_runner.virtual import services
 from device_runner.virtual.clock import Clock
 from device_runner.virtual.fault_file import POLL_S

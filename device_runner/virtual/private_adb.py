@@ -12,8 +12,8 @@ from typing import IO
 from device_runner.deadline import Deadline
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
+from device_runner.private_sockets import listen_private
 from device_runner.transport.adb import Adb
-from device_runner.unix_socket import listen_private
 from device_runner.virtual.processes import KILL_DEADLINE_S, Children
 
 LOOPBACK = "127.0.0.1"

@@ -15,13 +15,12 @@ from pathlib import Path
 from device_runner.device import Identity
 from device_runner.disk import writing
 from device_runner.failures import Failure
-from device_runner.files import SCRATCH_SUFFIX, write_whole
+from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
-from device_runner.scratch import scratch_folder
 from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
 from harness.build.artifact import (

@@ -17,9 +17,9 @@ from typing import IO, Any
 from pydantic import ValidationError
 
 from device_runner.device import Identity, Program
+from device_runner.files import scratch_folder
 from device_runner.foreign_json import read_json
 from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
-from device_runner.scratch import scratch_folder
 from device_runner.session.replay import BadReport, ReplayProgram
 from harness.build.artifact import CRC, Artifact, Built
 from harness.bundle.archive import find_files, first_member, unpack

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from device_runner.device import Loadable
 from device_runner.runtimes import runner
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
-from device_runner.stability.gpu_drivers import CARDS_SCRIPT
+from device_runner.stability.host_gpu import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.store import sha256_of
 from device_runner.transport.batch import MARK

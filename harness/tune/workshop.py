@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
-from device_runner.scratch import scratch_folder
+from device_runner.files import scratch_folder
 from device_runner.store import key_of
 from harness.build.artifact import Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, load_tasks

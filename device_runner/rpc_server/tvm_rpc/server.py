@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from device_runner.failures import SetupMissing
-from device_runner.peers import is_foreign
+from device_runner.private_sockets import is_foreign
 from device_runner.rpc_server.tvm_rpc import flags, runtime
 from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, meet
 from device_runner.rpc_server.tvm_rpc.flags import Flags

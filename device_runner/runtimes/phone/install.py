@@ -13,9 +13,8 @@ from device_runner.failures import DeviceFull
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.store import digest_of
 from device_runner.store import sha256_of
-from device_runner.transport.adb_transport import AdbTransport
+from device_runner.transport.adb_transport import AdbTransport, push
 from device_runner.transport.base import Transport
-from device_runner.transport.push import push
 
 LINK_TIMEOUT_S = 10.0
 SEARCHED = (

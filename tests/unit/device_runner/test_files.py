@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.files import append_lines, require_name, write_whole
+from device_runner.files import append_lines, require_name, scratch_folder, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -156,3 +156,32 @@ def test_a_name_that_stays_in_its_folder_may_be_part_of_a_file_name(name: str) -
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be part of a file name"):
         require_name(name)
+
+
+HOLDER = """
+import sys, time
+from device_runner.files import scratch_folder
+with scratch_folder() as folder:
+    (folder / "file").touch()
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        held = Path(holder.stdout.readline().strip())
+        try:
+            with scratch_folder() as own:
+                assert sorted(tmp_path.iterdir()) == sorted([held, own])
+        finally:
+            holder.kill()
+    assert list(tmp_path.iterdir()) == [held]
+    with scratch_folder() as own:
+        assert list(tmp_path.iterdir()) == [own]
+    assert list(tmp_path.iterdir()) == []

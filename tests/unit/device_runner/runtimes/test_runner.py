@@ -18,8 +18,7 @@ from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes.runner import RUNNER
 from device_runner.runtimes.runner import program as runner
-from device_runner.stability.gpu_drivers import GpuReading
-from device_runner.stability.host_gpu import reading_in
+from device_runner.stability.host_gpu import GpuReading, reading_in
 from harness.bundle.turn_files import protocol_of
 from harness.cases.plan import Budget
 from harness.probes import batches, latency

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from device_runner.stability.gpu_drivers import (
+from device_runner.stability.host_gpu import (
     AMD,
     CARDS,
     CARDS_SCRIPT,
@@ -20,8 +20,12 @@ from device_runner.stability.gpu_drivers import (
     Nvml,
     card_report,
     card_source,
+    judge,
+    pulses,
+    reading_in,
+    source,
+    steadily,
 )
-from device_runner.stability.host_gpu import judge, pulses, reading_in, source, steadily
 
 COOL = GpuReading(1980, 40.0, 200.0, (), 5.0, False)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from device_runner.device import Pulse, ThermalLimits
 from device_runner.failures import FlatBattery
-from device_runner.stability.cooling import IDLE_WAIT_S, too_hot, wait_until_cool
 from device_runner.stability.judge import busy_clock_mhz, clock_share, judge, pulses
+from device_runner.stability.keeper import IDLE_WAIT_S, too_hot, wait_until_cool
 from device_runner.stability.reading import Reading
 
 COOL = Reading(

@@ -1,5 +1,6 @@
-"""Whose a connection is: nobody but our own user may reach a server of ours.
+"""Sockets that nobody but our own user may reach: whose a connection is, and Unix sockets in folders of any length.
 
+The address of a Unix socket has room for 107 bytes, and tests and caches lie deeper.
 Only the standard library is imported here, because the relay's process imports nothing else.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 TABLE = Path("/proc/net/tcp")
@@ -48,3 +51,49 @@ def _hexadecimal(address: tuple[str, int]) -> str:
     """Return an IPv4 address and port as the table has them."""
     (word,) = struct.unpack("=I", socket.inet_aton(address[0]))
     return f"{word:08X}:{address[1]:04X}"
+
+
+PRIVATE = 0o700
+"""Mode of a folder that no other user of the host can enter."""
+
+
+def listen_private(file: Path, backlog: int = 128) -> socket.socket:
+    """Listen on a socket that no other user of the host can reach. One that is there already is replaced."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.chmod(PRIVATE)
+    file.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with _short(file) as name:
+            listener.bind(name)
+        listener.listen(backlog)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def connect(file: Path, timeout_s: float) -> socket.socket:
+    """Return a connection to it. Raises ConnectionRefusedError if nobody listens there, OSError."""
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.settimeout(timeout_s)
+        with _short(file) as name:
+            sock.connect(name)
+    except FileNotFoundError as error:
+        sock.close()
+        raise ConnectionRefusedError(f"there is no {file}") from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+@contextmanager
+def _short(file: Path) -> Iterator[str]:
+    """Yield the path of a file by way of its open folder."""
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{file.name}"
+    finally:
+        os.close(folder)

@@ -13,7 +13,7 @@ from fake_adb import SERIAL, FakeAdbServer, fake_adb, read, receive_send, run_lo
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFull, DeviceLost
 from device_runner.transport.adb import Adb
-from device_runner.transport.push import push
+from device_runner.transport.adb_transport import push
 
 GOOD_DEVICE = {"shell,v2,raw": run_locally, "sync": store_locally}
 

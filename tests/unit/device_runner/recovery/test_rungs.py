@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from device_runner.device import Permission
 from device_runner.failures import DeviceLost, RigFailure, SetupMissing
 from device_runner.recovery import rungs
-from device_runner.recovery.usb_power import cycle, hub_and_port
+from device_runner.recovery.rungs import hub_and_port, switch_port
 from device_runner.transport.adb_transport import AdbTransport
 
 SERIAL = "R5CT30ABCDE"
@@ -39,7 +39,7 @@ def install(host: Path, script: str) -> None:
 
 
 def cycled(host: Path, path: str = "1-2.3", timeout_s: float = 30.0) -> None:
-    cycle(path, SERIAL, timeout_s, devices=host / "usb")
+    switch_port(path, SERIAL, timeout_s, devices=host / "usb")
 
 
 @pytest.mark.parametrize(
