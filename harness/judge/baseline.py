@@ -18,8 +18,7 @@ from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
-from harness.judge.stats.controls import ReferenceSamples
-from harness.judge.stats.session import check_each, is_time
+from harness.judge.stats.session import ReferenceSamples, check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

@@ -24,9 +24,9 @@ from harness.judge.sides import (
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
-from harness.judge.stats.controls import PROBE_LIMITS, Fitness, ReferenceSamples, blindness, gauge
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
-from harness.judge.stats.session import Location, Noise, Samples
+from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples
 from harness.judge.verdict import Verdict
 from harness.probes.reference import FACTOR
 from harness.run.outcome import ExitCode, Outcome, Owner

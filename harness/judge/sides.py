@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from harness.cases.case import require_case_id
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
-from harness.judge.stats.controls import ReferenceSamples
-from harness.judge.stats.session import Location, Samples, Summary, summarise, summarise_each
+from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, summarise, summarise_each
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 from harness.run.record import Record

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.judge.stats import robust
 from harness.judge.stats.pair import Change
-from harness.judge.stats.session import Limits, as_numbers, invalid
+from harness.judge.stats.session import Limits, ReferenceSamples, as_numbers, invalid
 from harness.judge.stats.suite import adjusted_p_values
 
 FALSE_ALARM_RATE = 0.05
@@ -29,16 +29,6 @@ SURE = 1.645
 PROBE_LIMITS = Limits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf, steady=True)
 """A handful of samples of many sessions: they only have to be times. On a clock of 1 µs a steady kernel's are all the
 same, and that the slowed one takes longer shows that the clock runs."""
-
-
-@dataclass(frozen=True)
-class ReferenceSamples:
-    """A reference kernel and the same made slower on purpose, as measured in one session, or in some together."""
-
-    kernel: str
-    """Which one; empty if none was measured. Only the same kernel can be compared."""
-    reference_ms: Sequence[float] = ()
-    slowed_ms: Sequence[float] = ()
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,16 @@ Samples = Sequence[float]
 
 
 @dataclass(frozen=True)
+class ReferenceSamples:
+    """A reference kernel and the same made slower on purpose, as measured in one session, or in some together."""
+
+    kernel: str
+    """Which one; empty if none was measured. Only the same kernel can be compared."""
+    reference_ms: Sequence[float] = ()
+    slowed_ms: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
 class Limits:
     """What the samples of a session may do. Shares and relative changes are fractions."""
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from harness.judge.stats.controls import Fitness, ReferenceSamples, gauge
+from harness.judge.stats.controls import Fitness, gauge
 from harness.judge.stats.engine import compare
 from harness.judge.stats.noise import NoiseEstimate, estimate_noise, noise_between
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Noise, SessionSummary
+from harness.judge.stats.session import Noise, ReferenceSamples, SessionSummary
 from harness.judge.verdict import Verdict
 
 
