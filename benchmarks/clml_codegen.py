@@ -22,7 +22,7 @@ from harness.build.compile import import_model
 from harness.cases.case import Precision
 from harness.compiler.passes import clml_offload_passes, passes_before
 from harness.models.graph_layers import ImageGraph
-from harness.models.zoo.resnet18 import basic_block
+from harness.models.zoo.resnet import basic_block
 from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, register, relax_passes
 from harness.quirks import quirks_for

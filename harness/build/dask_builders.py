@@ -1,30 +1,32 @@
 """Builds on other hosts: jobs go to the workers of a Dask scheduler, files and results through the shared store.
 
-Dask's `ClientExecutor` carries a job there as plain data (`harness.build.dask_job` does it), and repeats it if its
-worker is lost. Here is what Dask does not know: which files a job needs, which workers have another compiler, and when
-to ask again because the scheduler itself was lost.
+Dask's `ClientExecutor` carries a job there as plain data, and repeats it if its worker is lost. Here is what Dask does
+not know: which files a job needs, which workers have another compiler, and when to ask again because the scheduler
+itself was lost. On a worker `make_on_worker` builds a job as one of its own, and shares the result.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from device_runner.store import sha256_of
+from device_runner.runtimes import clml
+from device_runner.store import Store, cache_root, sha256_of
+from harness.build.artifact import Artifact
 from harness.build.keys import toolchain
+from harness.build.pool import Builder
+from harness.build.shared_store import SharedStore
+from harness.cases.plan import Job
+from harness.cases.suite import Limits
 from harness.failures import revived
-
-if TYPE_CHECKING:
-    from harness.build.shared_store import SharedStore
-    from harness.cases.plan import Job
-    from harness.cases.suite import Limits
 
 CONNECT_S = 10.0
 ABSENCE_S = 120.0
@@ -91,11 +93,9 @@ class DaskBuilders:
 
     def _ask(self, order: dict[str, Any]) -> dict[str, Any] | None:
         """Return what a worker says; None if another has to be asked. Raises RigFailure."""
-        from harness.build.dask_job import make
-
         client, chosen = self._client, self._usable()
         try:
-            answer = self._wait(client.get_executor(pure=False, workers=chosen).submit(make, order), chosen)
+            answer = self._wait(client.get_executor(pure=False, workers=chosen).submit(make_on_worker, order), chosen)
         except futures.CancelledError:
             self._reconnect(client)
             return None
@@ -207,3 +207,62 @@ class DaskBuilders:
 def _triple(job: Job) -> str | None:
     triple: str | None = job.payload.get("request", {}).get("host_triple")
     return triple
+
+
+RECEIVED = "received"
+"""Folder of the cache with files of other hosts."""
+
+
+def make_on_worker(order: dict[str, Any]) -> dict[str, Any]:
+    """Do a job in a process of its own, under its limits, and return in plain data how it went."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask sets it for arrays; a compiler allocates more slowly with it
+    said: list[str] = []
+    answer = {"worker": str(worker.name), "address": worker.address, "said": said, "failure": None}
+    if why := _other_tools(order["toolchain"], toolchain(order["payload"].get("request", {}).get("host_triple"))):
+        return {**answer, "refused": why}
+    try:
+        return {**answer, "store": _build(order, SharedStore(order["store"], said.append))}
+    except Failure as failure:
+        told = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
+        return {**answer, "failure": {**told, "kind": type(failure).__name__}}
+
+
+def _other_tools(wanted: dict[str, str], found: dict[str, str]) -> str:
+    """Return what this host has in another version than the host that asks; empty if all is the same."""
+    differing = [name for name in wanted if wanted[name] != found[name]]
+    return ", ".join(f"it has {name} {found[name] or 'missing'}, not {wanted[name]}" for name in differing)
+
+
+def _build(order: dict[str, Any], shared: SharedStore) -> str:
+    """Build, and return the kind of store that has the entry now. Raises the failure that it came to."""
+    cache = cache_root()
+    payload = _receive(order["payload"], Store(cache, RECEIVED), shared)
+    if payload.get("request", {}).get("path") == "clml" and clml.needed():
+        clml.library(cache)
+    job, limits = Job(order["kind"], order["key"], order["title"], payload), Limits(**order["limits"])
+    with Builder(cache, limits, processes=1, shared=shared) as builder:
+        made = builder.build([job])[job.key]
+    if isinstance(made, Failure):
+        raise made
+    folder = made.loadable.library.parent if isinstance(made, Artifact) else made.folder
+    if made.reused:  # of this host's cache: the store may have lost it
+        shared.publish(folder.parent.name, job.key, folder)
+    return folder.parent.name
+
+
+def _receive(payload: dict[str, Any], store: Store, shared: SharedStore) -> dict[str, Any]:
+    """Return the payload with files of this host in place of hashes. Raises RigFailure."""
+
+    def received(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if set(value) != {"sha256", "suffix"}:
+            return {name: received(inner) for name, inner in value.items()}
+        name = f"file{value['suffix']}"
+        made = store.obtain(value["sha256"], lambda scratch: shared.receive(value["sha256"], scratch / name), 600.0)
+        return str(Path(made) / name)
+
+    return {name: received(value) for name, value in payload.items()}

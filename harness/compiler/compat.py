@@ -5,7 +5,10 @@ Everything here takes and returns TVM's objects, which carry no types of their o
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -199,3 +202,21 @@ def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
     from tvm.relax.dpl import rewrite_call
 
     return with_function(mod, "main", rewrite_call(pattern, replace, mod["main"]))
+
+
+INTRINSICS = "tvm.s_tir.tensor_intrin"
+"""Importing it registers the tensor instructions of other processors, for 20 s of processor time. `TuneContext` does
+so, and no rule for OpenCL uses any."""
+
+
+@contextmanager
+def without_intrinsics() -> Iterator[None]:
+    """Meanwhile importing TVM's tensor instructions does nothing, unless that was done before."""
+    absent = INTRINSICS not in sys.modules
+    if absent:
+        sys.modules[INTRINSICS] = types.ModuleType(INTRINSICS)
+    try:
+        yield
+    finally:
+        if absent:
+            sys.modules.pop(INTRINSICS, None)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cases.model import Distribution
 from harness.failures import ModelError
-from harness.models.network_view import NetworkView
 from harness.models.onnx_inputs import inputs_of
-from harness.models.outline import attribute_of, kind_of, node_name
+from harness.models.outline import NetworkView, attribute_of, kind_of, node_name
 
 if TYPE_CHECKING:
     from harness.models.spec import Array, Inputs

@@ -1,17 +1,22 @@
 """A network without its weights: all that its structure and its shapes depend on, and small however large it is.
 
 ONNX's checker and its shape inference copy what they are given several times; of an outline there is nothing to copy.
-Weights become inputs of their type and shape. Small tensors stay, because shapes are computed from them.
+Weights become inputs of their type and shape. Small tensors stay, because shapes are computed from them. `NetworkView`
+asks a network for what is known of its tensors before it runs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.failures import ModelError, UnsupportedOperator
+
+if TYPE_CHECKING:
+    from harness.models.spec import Array
 
 SMALL_ELEMENTS = 64
 """A tensor of so many elements may be a shape, axes or the like."""
@@ -186,3 +191,38 @@ def _format_kind(kind: str, names: list[str]) -> str:
     shown = ", ".join(name[:60] for name in names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{kind} ({shown}{more})"
+
+
+class NetworkView:
+    """The tensors of one ONNX network."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        return tensor_types(self.model)
+
+    @cached_property
+    def _constants(self) -> Mapping[str, Any]:
+        return constants(self.model)
+
+    def kind(self, name: str) -> Any | None:
+        """ONNX's type of a tensor; None if inference does not find it."""
+        return self._types.get(name)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a tensor; None unless every extent is known."""
+        return static_shape(self._types.get(name))
+
+    def constant(self, node: Any, place: int) -> Array | None:
+        """One of a node's inputs; None if it has none there, or one that is computed."""
+        from onnx import numpy_helper
+
+        name = node.input[place] if place < len(node.input) else ""
+        return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
+
+    def is_read(self, name: str) -> bool:
+        """Return whether an operator or an output of the network takes a tensor."""
+        outputs = {value.name for value in self.model.graph.output}
+        return name in outputs or any(name in node.input for node in all_nodes(self.model.graph))

@@ -25,7 +25,7 @@ from harness.cases.plan import Job
 from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.models.spec import Original
 from harness.ops.catalogue import INPUTS, MODEL, Catalogue, OperatorCase
-from harness.probes.facts import Facts
+from harness.probes.base import Facts
 from harness.quirks import quirks_for
 from harness.revisions.sources import revision
 from harness.revisions.toolchain import CommandLine

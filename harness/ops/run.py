@@ -24,7 +24,7 @@ from harness.cases.plan import no_half
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
 from harness.ops.cells import Cell, Result, Results, Verdict, cells
-from harness.probes.facts import Answer, Facts
+from harness.probes.base import Answer, Facts
 from harness.run.correctness import Truth, compare_answers
 from harness.run.outcome import Outcome
 from harness.run.shared_session import SharedSession

@@ -11,8 +11,8 @@ from harness.build.artifact import KERNELS, Artifact
 from harness.compiler.installed import tvm_version
 from harness.compiler.tir import Work
 from harness.failures import UsageError
+from harness.probes.base import Launches
 from harness.probes.batches import Batches, enqueue
-from harness.probes.facts import Launches
 from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.run.decide import decide
 from harness.run.loop import run_case
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from device_runner.device import Launch, Program, Session
     from harness.build.artifact import Built
     from harness.cases.plan import Budget, Plan
-    from harness.probes.facts import Facts
+    from harness.probes.base import Facts
     from harness.run.context import Origin, Run
     from harness.run.progress import Progress
     from harness.workbench import Workbench

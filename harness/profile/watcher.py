@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
-from harness.probes.facts import Facts, Latency
+from harness.probes.base import Facts, Latency
 from harness.profile.measure import profile_of
 from harness.profile.peaks import load_peaks
 from harness.profile.profile import Peaks, Profile
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from device_runner.device import Launch, Program, Session
     from harness.build.artifact import Artifact
     from harness.cases.plan import Budget, Plan
-    from harness.probes.probe import Probe, Step
+    from harness.probes.base import Probe, Step
     from harness.run.context import Origin, Run
     from harness.run.record import Record
     from harness.run.work import Prepared, Work

@@ -14,8 +14,7 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from harness.failures import MisreadOperator
-from harness.models.network_view import NetworkView
-from harness.models.outline import all_nodes, attribute_of, node_name, static_shape
+from harness.models.outline import NetworkView, all_nodes, attribute_of, node_name, static_shape
 from harness.paths.base import Edits, Workaround
 from harness.paths.cpu import cpu_machine, run_on_cpu
 from harness.quirks.base import ProbeAnswer, Quirk

@@ -10,8 +10,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compiler.compat import tir_function, virtual_device
-from harness.compiler.tuner import INTRINSICS, without_intrinsics
+from harness.compiler.compat import INTRINSICS, tir_function, virtual_device, without_intrinsics
 from harness.paths.base import Workaround
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.pipelines import accesses_images
@@ -148,7 +147,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "MetaSchedule imports other processors' tensor instructions: 20 s in each process, and its builders time out",
         upstream="python/tvm/s_tir/meta_schedule/tune_context.py, TuneContext.__init__; local_builder.py, "
         "default_build",
-        workaround="an empty module stands in their place while a TuneContext is made (harness/compiler/tuner.py)",
+        workaround="an empty module stands in their place while a TuneContext is made (harness/compiler/compat.py)",
         probe=_imports,
     ),
     _row(

@@ -16,7 +16,7 @@ from harness.run.tuning import TuningStore
 
 if TYPE_CHECKING:
     from harness.build.pool import Builder
-    from harness.probes.probe import Probe, Step
+    from harness.probes.base import Probe, Step
     from harness.run.work import Prepared, Work
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.failures import MisreadOperator
-from harness.probes.facts import Facts, HalfRange, Latency, Schedules
+from harness.probes.base import Facts, HalfRange, Latency, Schedules
 from harness.probes.labelled import TopOne
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome, Owner

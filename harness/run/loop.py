@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING
 
 from harness.build.artifact import Built
 from harness.cases.plan import Plan
-from harness.probes.facts import Answer, Environment, Facts, FirstRun, HalfRange, Judgement, Loading
-from harness.probes.probe import Probe, Step, no_step
-from harness.run.blame import first_misread
+from harness.probes.base import (
+    Answer,
+    Environment,
+    Facts,
+    FirstRun,
+    HalfRange,
+    Judgement,
+    Loading,
+    Probe,
+    Step,
+    no_step,
+)
 from harness.run.context import Run
 from harness.run.correctness import Truth, compare_answers
 from harness.run.decide import decide
@@ -29,7 +38,7 @@ from harness.run.recording import Recording
 from harness.run.standard_probes import standard_probes
 from harness.run.support import require_support
 from harness.run.tuning import CacheUse, Proof
-from harness.run.witness import hear_witness
+from harness.run.witness import first_misread, hear_witness
 from harness.run.work import half_range, open_work, schedules_of
 
 if TYPE_CHECKING:

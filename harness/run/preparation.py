@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from device_runner.failures import Failure
 from harness.build.artifact import CRC, Artifact, Built
 from harness.cases.plan import Plan
-from harness.probes.probe import Step, no_step
+from harness.probes.base import Step, no_step
 from harness.probes.reference import TIMEOUT_S, TURNS, ReferenceKernel, find_turns, input_of, turns_in
 from harness.run.context import Run
 from harness.run.progress import RunStep

@@ -16,8 +16,7 @@ from device_runner.store import cache_root
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
-from harness.probes.batches import Batches
-from harness.probes.facts import (
+from harness.probes.base import (
     Endurance,
     Environment,
     Facts,
@@ -28,6 +27,7 @@ from harness.probes.facts import (
     Schedules,
     Vacuity,
 )
+from harness.probes.batches import Batches
 from harness.probes.labelled import TopOne
 from harness.probes.latency import device_clock
 from harness.probes.sustained import SustainedRun

@@ -11,8 +11,7 @@ from harness.run.loop import measure
 
 if TYPE_CHECKING:
     from device_runner.device import Device, Loadable, Program, Session
-    from harness.probes.facts import Facts
-    from harness.probes.probe import Probe
+    from harness.probes.base import Facts, Probe
     from harness.run.correctness import Truth
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from harness.probes.base import Endurance, Facts, Latency, Probe, Step, Vacuity
 from harness.probes.batches import enqueue
-from harness.probes.facts import Endurance, Facts, Latency, Vacuity
 from harness.probes.labelled import classify
-from harness.probes.probe import Probe, Step
 from harness.run.correctness import vacuous
 from harness.run.progress import RunStep
 

@@ -1,17 +1,21 @@
 """The second witness: what LLVM behind TVM's importer says of an answer, which tells whose fault a wrong one is.
 
 It is asked where an answer is wrong. Where one is right it is only heard if its answer is in the store already.
+If TVM's importer is to blame, every tensor inside the network is computed twice, outside TVM and by LLVM: the operator
+whose inputs are right and whose result is not is the one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.build.artifact import OUTPUTS, Answers, load_arrays
-from harness.probes.facts import Answer, Facts
-from harness.run.correctness import Accuracy, compare_answers
+from harness.build.artifact import OUTPUTS, Answers, load_arrays, load_values
+from harness.models.outline import node_name
+from harness.probes.base import Answer, Facts
+from harness.run.correctness import Accuracy, compare_answers, relative_tolerances
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -69,3 +73,34 @@ def _answers(work: Work, job: Job, builder: Builder | None, *, ask: bool) -> Art
     if job.key in work.built or builder is None:
         return work.built.get(job.key)
     return builder.build([job])[job.key] if ask else builder.find(job)
+
+
+def first_misread(work: Work, builder: Builder) -> str:
+    """Return the first operator that TVM's importer gets wrong, as `Resize 'shrink'`.
+
+    Empty if none is off by more than the network's outputs may be.
+    """
+    from harness.build.keys import llvm_values_job, values_job
+    from harness.models.onnx_read import load
+
+    oracle = work.plan.oracle
+    jobs = values_job(oracle), llvm_values_job(oracle)
+    built = builder.build(jobs)
+    judge, llvm = (built[job.key] for job in jobs)
+    if not isinstance(judge, Answers) or not isinstance(llvm, Answers):
+        return ""
+    right, theirs, truth = load_values(judge.folder), load_values(llvm.folder), work.truth
+    allowed = max(relative_tolerances(len(truth.expected), truth.relative_tolerance, truth.rounding))
+    for node in load(Path(oracle.payload["request"]["model_file"])).graph.node:
+        for name in node.output:
+            if name in right and name in theirs and _is_off(theirs[name], right[name], allowed):
+                return f"{node.op_type} {node_name(node)!r}"
+    return ""
+
+
+def _is_off(theirs: Array, right: Array, allowed: float) -> bool:
+    """Return whether a tensor is off by more than any output may be."""
+    try:
+        return not compare_answers([theirs], [right], allowed).right
+    except ValueError:  # an infinity on purpose
+        return False

@@ -30,7 +30,7 @@ from harness.build.artifact import (
 )
 from harness.cases.plan import Plan
 from harness.paths.kernels import kernels
-from harness.probes.facts import Schedules
+from harness.probes.base import Schedules
 from harness.probes.reference import ReferenceKernel
 from harness.run.correctness import Truth
 from harness.run.tuning import CacheUse

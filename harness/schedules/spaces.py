@@ -16,8 +16,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from harness.compiler.compat import writes_texture
-from harness.compiler.tuner import without_intrinsics
+from harness.compiler.compat import without_intrinsics, writes_texture
 from harness.schedules.drawing import CHOICE, TILE, Decision, Open, ThreadLimits, draw
 from harness.schedules.tasks import module_of
 from harness.schedules.trace import plain

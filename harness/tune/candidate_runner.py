@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.build.candidate import TASK
-from harness.probes.facts import Facts
+from harness.probes.base import Facts
 from harness.run.correctness import Accuracy, Truth
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
@@ -23,7 +23,7 @@ from harness.run.shared_session import SharedSession
 if TYPE_CHECKING:
     from device_runner.device import Device, Launch, Program, Session
     from harness.build.artifact import Artifact
-    from harness.probes.probe import Probe
+    from harness.probes.base import Probe
 
 MOST_S = 60.0
 """Timeout of one call to the device, in seconds. Compiling a kernel takes most of it; slower kernels are useless."""

@@ -12,7 +12,7 @@ from device_runner.device import Device, Program, Session, ThermalLimits
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
 from device_runner.workers import Answer, Channel, Say
 from harness.failures import CompileFailure, UsageError
-from harness.probes.facts import Facts, Launches
+from harness.probes.base import Facts, Launches
 from harness.profile.profile import Operator, operators_of
 from harness.run.context import Run
 from harness.run.correctness import Truth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.models.graph import Network
 from harness.models.graph_layers import ImageGraph
-from harness.models.zoo.resnet18 import basic_block
+from harness.models.zoo.resnet import basic_block
 from harness.models.zoo.squeezenet1_1 import fire
 
 

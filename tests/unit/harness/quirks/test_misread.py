@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.failures import CompileFailure, MisreadOperator, revived
-from harness.probes.facts import Facts
+from harness.probes.base import Facts
 from harness.quirks.misread import MISREADINGS, Misreading, _network, _resize
 from harness.run.decide import decide
 from harness.run.outcome import Outcome, Owner

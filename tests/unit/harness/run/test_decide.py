@@ -9,7 +9,7 @@ import pytest
 from device_runner.device import Steadiness
 from device_runner.failures import DeviceLost, Failure, Hang, Unsupported
 from harness.failures import CompileFailure, InputRefused
-from harness.probes.facts import Facts, HalfRange, Latency, Schedules, Vacuity
+from harness.probes.base import Facts, HalfRange, Latency, Schedules, Vacuity
 from harness.probes.labelled import TopOne
 from harness.probes.latency import Timing
 from harness.run.correctness import Accuracy

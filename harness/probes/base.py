@@ -1,16 +1,45 @@
-"""What becomes known of one program, in the order in which it does. `harness.run.decide` says what it means."""
+"""What a probe is, and what becomes known of one program, in the order in which it does.
+
+`harness.run.decide` says what it means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Launch, Steadiness
+    from device_runner.device import Array, Launch, Program, Session, Steadiness
     from device_runner.failures import Failure
     from harness.probes.latency import Timing
     from harness.probes.reference import Reference
+
+Step = Callable[[str], None]
+"""Shows what is being done."""
+
+
+def no_step(_: str) -> None:
+    """Show nothing."""
+
+
+class Probe(Protocol):
+    """Measures one thing of a program that has run and was right."""
+
+    @property
+    def step(self) -> str:
+        """What a person sees meanwhile; empty for what takes no time."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether it takes times, which mean nothing where the path's library is emulated."""
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
+        """Yield facts as they become known, so that a failure leaves those before it. `facts` has the earlier ones.
+
+        Raises what the program and the session raise. `harness.run.decide` says whether a fact speaks against the case.
+        """
+
 
 T = TypeVar("T")
 
