@@ -57,7 +57,7 @@ PRIVATE = 0o700
 """Mode of a folder that no other user of the host can enter."""
 
 
-def listen_private(file: Path, backlog: int = 128) -> socket.socket:
+def listen_private(file: Path) -> socket.socket:
     """Listen on a socket that no other user of the host can reach. One that is there already is replaced."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.parent.chmod(PRIVATE)
@@ -66,7 +66,7 @@ def listen_private(file: Path, backlog: int = 128) -> socket.socket:
     try:
         with _short(file) as name:
             listener.bind(name)
-        listener.listen(backlog)
+        listener.listen()
     except BaseException:
         listener.close()
         raise

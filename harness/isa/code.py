@@ -119,9 +119,14 @@ class KernelDiff:
         return kernel.name
 
     @property
+    def growth(self) -> int:
+        """Head less base in instructions per inference, as far as they are known."""
+        return _run(self.head) - _run(self.base)
+
+    @property
     def weight(self) -> int:
-        """Difference of the sides in instructions per inference, as far as it is known."""
-        return abs(_run(self.head) - _run(self.base))
+        """Size of that difference, whichever way it goes."""
+        return abs(self.growth)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

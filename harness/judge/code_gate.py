@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
+from harness.isa.code import Change, KernelDiff, MachineCode, compare, find_matching
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
@@ -108,7 +108,7 @@ def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
     """Return the sum's change, with the kernels that moved it its way, and those that moved it the other way."""
     up = head > base
     moved = [one for one in found if one.weight]
-    along = [one for one in moved if (_run(one.head) > _run(one.base)) is up]
+    along = [one for one in moved if (one.growth > 0) is up]
     against = [one for one in moved if one not in along]
     text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_list_names(along)}"
     return f"{text}; {'lighter' if up else 'heavier'} all the same: {_list_names(against)}" if against else text
@@ -122,10 +122,6 @@ def percent(share: float) -> str:
 def _list_names(found: Sequence[KernelDiff]) -> str:
     names = ", ".join(one.name for one in found[:SHOWN])
     return f"{names} and {len(found) - SHOWN} more" if len(found) > SHOWN else names
-
-
-def _run(kernel: KernelCode | None) -> int:
-    return (kernel.instructions_run_per_inference or 0) if kernel else 0
 
 
 def _same(found: Sequence[KernelDiff], base: int, head: int) -> str:

@@ -125,9 +125,9 @@ class SequenceGraph(GraphBuilder):
     OPSET = 17
     """The first with layer normalisation."""
 
-    def linear(self, x: Value, features: int, *, bias: bool = True, gain: float = 1.0) -> Value:
+    def linear(self, x: Value, features: int, *, bias: bool = True) -> Value:
         """Return the same fully connected layer at every position."""
-        weight = self._normal("weight", (x.channels, features), 0.0, gain * float(x.channels) ** -0.5)
+        weight = self._normal("weight", (x.channels, features), 0.0, float(x.channels) ** -0.5)
         made = self._add("MatMul", [x.name, weight], features)
         if not bias:
             return made

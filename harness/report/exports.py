@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from device_runner.files import write_whole
 from harness.judge.remarks import remarks
 from harness.judge.sides import by_series
+from harness.judge.stats.pair import finite
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.judge.stats.session import location_ms
 from harness.report.matrix import entries_of, markdown, matrices_of
@@ -174,8 +175,8 @@ def _case(record: Record) -> CaseExport:
         device_latency_ms=_location(record.device_ms) if right else None,
         first_run_ms=record.first_run_ms,
         init_ms=record.init_ms,
-        max_abs_err=_finite(record.max_abs_err),
-        tolerance=_finite(record.tolerance),
+        max_abs_err=finite(record.max_abs_err),
+        tolerance=finite(record.tolerance),
         library_bytes=record.library_bytes,
         peak_memory_bytes=record.peak_memory_bytes,
         peak_gpu_memory_bytes=record.peak_gpu_memory_bytes,
@@ -185,11 +186,7 @@ def _case(record: Record) -> CaseExport:
 
 
 def _location(samples_ms: Sequence[float]) -> float | None:
-    return _finite(location_ms(samples_ms))
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return finite(location_ms(samples_ms))
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def draw(opens: Sequence[Open], seed: int, limits: ThreadLimits) -> list[Decisio
         drawn = [_drawn(one, numbers) for one in opens]
         if count == DRAWS // 2:
             wanted = 1  # loops that cannot be split into so many
-        if _is_within(opens, drawn, wanted, limits):
+        if _is_within(drawn, wanted, limits):
             return drawn
     return None
 
@@ -111,7 +111,7 @@ def _primes(number: int) -> Iterator[int]:
         prime += 1
 
 
-def _is_within(opens: Sequence[Open], drawn: Sequence[Decision | None], wanted: int, limits: ThreadLimits) -> bool:
+def _is_within(drawn: Sequence[Decision | None], wanted: int, limits: ThreadLimits) -> bool:
     """Return whether groups have an allowed number of work-items, and these no more sums than they can hold."""
     tiles = [parts for parts in drawn if isinstance(parts, list) and len(parts) == LEVELS]
     if not tiles:

@@ -128,9 +128,9 @@ class Change:
         return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, sees=math.nan, reasons=reasons)
 
 
-def finite(number: float) -> float | None:
+def finite(number: float | None) -> float | None:
     """Return the number; None for NaN and infinity, which JSON does not have."""
-    return number if math.isfinite(number) else None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def relative(log_change: float) -> float:
