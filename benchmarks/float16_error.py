@@ -25,7 +25,7 @@ from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
 from harness.cases.case import Precision
 from harness.cases.suite import Limits, Suite, choose
 from harness.run.loop import run_case
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.workbench import Request, Workbench, open_workbench
 
@@ -84,7 +84,8 @@ def table(bench: Workbench, models: Sequence[str], paths: Sequence[str]) -> Iter
         known = [name, f"{peak:.3g}", f"{largest:.3g}", f"{off(oracle, exact):.1e}", f"{off(stored, exact):.1e}"]
         for path in paths:
             cells = [
-                cell(run_case(mine[path, precision], built, bench.run, Silent()).record) for precision in Precision
+                cell(run_case(mine[path, precision], built, bench.run, SilentProgress()).record)
+                for precision in Precision
             ]
             yield f"| {' | '.join([*known, path, *cells])} |"
 
@@ -107,7 +108,7 @@ def main() -> None:
     limits = Limits(build_s=3600, run_s=1800)
     suite = Suite(models=list(told.models), paths=list(told.paths), precisions=list(Precision), limits=limits)
     request = Request(suite, choose(suite, None), cache_root())
-    with open_workbench(request, told.device, Silent(), timed=False) as bench:
+    with open_workbench(request, told.device, SilentProgress(), timed=False) as bench:
         print(f"{bench.device.identity.gpu}, driver {bench.device.identity.driver}\n")
         for line in table(bench, told.models, told.paths):
             print(line, flush=True)

@@ -25,7 +25,7 @@ from harness.build.artifact import KERNELS
 from harness.isa.kernels import compile_kernels
 from harness.isa.runner import sources
 from harness.isa.toolchain import need, set_up
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.tables import markdown_table
 from harness.workbench import Request, build_only
 
@@ -37,7 +37,7 @@ LOOK_EVERY_S = 0.05
 
 def main(case: str, *, with_set_up: bool) -> None:
     """Measure and print."""
-    (built,) = build_only(Request.read(Path("adreno-bench.toml"), [case]), NO_DEVICE, Silent())
+    (built,) = build_only(Request.read(Path("adreno-bench.toml"), [case]), NO_DEVICE, SilentProgress())
     folder = Store(cache_root(), "artifacts").find(built.artifact)
     if folder is None:
         raise SystemExit(f"{case} was not built: {built.result}")

@@ -25,14 +25,14 @@ from harness.build.pool import Builder
 from harness.cases.case import Case
 from harness.cases.suite import Suite
 from harness.run.context import Run
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 
 FREE, FIRST = "device free", "first sample"
 
 
-class Clock(Silent):
+class Clock(SilentProgress):
     """When the case came to its steps, and to its first sample."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def main(name: str = "tiny-opencl-float32-tuned", rounds: str = "10") -> None:
         plan = plan_case(suite, case, device.identity, cache)
         built = builder.build(plan.jobs)
         run = Run(device, TuningStore(cache))
-        run_with_recovery(plan, built, run, Silent())  # pushes, and tunes if there is no tuning yet
+        run_with_recovery(plan, built, run, SilentProgress())  # pushes, and tunes if there is no tuning yet
         for _ in range(int(rounds)):
             clock = Clock()
             clock.mark(FREE)

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from harness.run.preparation import prepare_reference
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.workbench import Request, open_workbench
 
 TIMEOUT_S = 60.0
@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 def costs_ms(suite: Path, device: str, sessions: int) -> list[float]:
     """One number a session."""
     request = Request.read(suite, None)
-    with open_workbench(request, request.one_device(device, Silent()), Silent()) as bench:
+    with open_workbench(request, request.one_device(device, SilentProgress()), SilentProgress()) as bench:
         plan = bench.plans[0]
         kernel = prepare_reference(plan, bench.builder.build(plan.jobs), bench.run)
         if kernel is None:

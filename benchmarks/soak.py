@@ -44,7 +44,7 @@ from harness.cases.plan import Plan
 from harness.cases.suite import Limits, Suite
 from harness.run.context import Run
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
@@ -135,7 +135,7 @@ def soak(
     device = run.device
     assert isinstance(device, AdbDevice)
     for plan in plans[:WARM_UP]:
-        run_with_recovery(plan, built, run, Silent())
+        run_with_recovery(plan, built, run, SilentProgress())
     before = footprint(device)
     if chance:
         chance.begin(rate, seed)
@@ -143,7 +143,7 @@ def soak(
     spans: list[tuple[Record, float, float]] = []
     for plan in plans[WARM_UP:]:
         began = time.time()
-        record = run_with_recovery(plan, built, run, Silent())
+        record = run_with_recovery(plan, built, run, SilentProgress())
         spans.append((record, began, time.time()))
         yield record
     took_s = time.monotonic() - started

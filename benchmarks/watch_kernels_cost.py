@@ -14,7 +14,7 @@ from statistics import median
 from benchmarks.common import LONG_S
 from harness.build.artifact import INPUTS, Answers, Artifact, load_arrays
 from harness.profile.profile import ms_of
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.workbench import Request, open_workbench
 
 INFERENCES = 20
@@ -23,7 +23,7 @@ INFERENCES = 20
 def main(suite: str, device: str, case: str, turns: str = "4") -> None:
     """Print the medians and their ratio."""
     request = Request.read(Path(suite), [case])
-    with open_workbench(request, request.one_device(device, Silent()), Silent()) as bench:
+    with open_workbench(request, request.one_device(device, SilentProgress()), SilentProgress()) as bench:
         (plan,) = bench.plans
         built = bench.builder.build(plan.jobs)
         artifact, answers = built[plan.compile.key], built[plan.oracle.key]

@@ -149,7 +149,7 @@ class ShellResult:
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """Path of a file on the device, and the cost: `sent_bytes` is 0 if it was already there."""
 
     path: str
@@ -232,7 +232,7 @@ class Program(Protocol):
         """Loading and initialising, before any inference."""
 
     @property
-    def pushed(self) -> Pushed:
+    def pushed(self) -> PushResult:
         """Path of the library on the device."""
 
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
@@ -351,7 +351,7 @@ class Device(Protocol):
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[Session]:
         """Return a fresh server process with these toggles, connected. Ends for certain when the context ends."""
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """Bring a file to the device under its hash; costs one round trip if it is there."""
 
     def prune(self, older_than_s: float) -> int:

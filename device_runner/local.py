@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Identity, Pulse, Pushed, ShellResult, Steadiness, T, ThermalLimits
+from device_runner.device import Identity, Pulse, PushResult, ShellResult, Steadiness, T, ThermalLimits
 from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
@@ -81,9 +81,9 @@ class LocalTransport:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """There is nothing to push: the file is here."""
-        return Pushed(str(file.resolve()), 0)
+        return PushResult(str(file.resolve()), 0)
 
     def _popen(
         self, command: Sequence[str], *, stdin: int, stderr: int, environment: Mapping[str, str] | None = None

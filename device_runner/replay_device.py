@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.adb_device import ABI_PROPERTY, phone_identity, properties_in
-from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Pulse, PushResult, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import RigFailure
 from device_runner.hardware import one_line
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
@@ -105,9 +105,9 @@ class ReplayDevice:
             raise RigFailure("the bundle's runner held no such session")
         yield ReplaySession(report, toggles)
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """Return the path: the file was in the bundle, or made there."""
-        return Pushed(file.name, 0)
+        return PushResult(file.name, 0)
 
     def prune(self, older_than_s: float) -> int:
         """Nothing is there."""

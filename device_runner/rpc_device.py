@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Identity, Pushed, Rung, Toggles
+from device_runner.device import Identity, PushResult, Rung, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFull,
@@ -81,7 +81,7 @@ class RpcDevice(ABC):
         """Return what starts TVM's RPC server here."""
         return self.program
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """Bring a file to the device under its hash."""
         return self.transport.push(file, sha256, timeout_s=timeout_s)
 

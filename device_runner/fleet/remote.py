@@ -87,7 +87,7 @@ class RemoteTransport(AdbTransport):
             raise DeviceLost(f"the host {where} of device {self.serial} does not answer: {error}") from error
         try:
             handshake.call(sock, self.token, deadline)
-        except handshake.Unwelcome as refused:
+        except handshake.HandshakeFailure as refused:
             sock.close()
             message = f"the host of device {self.serial} gave it to somebody else: {refused}"
             raise DeviceLost(message) from refused
@@ -118,7 +118,7 @@ def _call(address: Address, match_key: str) -> socket.socket:
         raise RigFailure(f"the host {where} that the tracker names does not answer: {error}", hint=hint) from error
     try:
         handshake.call(control, match_key, Deadline(MEET_TIMEOUT_S))
-    except handshake.Unwelcome as refused:
+    except handshake.HandshakeFailure as refused:
         control.close()
         raise DeviceBusy(
             f"the host {where} has given its device to somebody else: {refused}", hint="try again"

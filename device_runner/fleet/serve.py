@@ -24,7 +24,7 @@ from device_runner.failures import DeviceLost, Failure
 from device_runner.fleet.offer import FIELD, Grant, Offer
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
-from device_runner.transport.adb import Refused
+from device_runner.transport.adb import AdbRefusal
 from device_runner.transport.adb_transport import AdbTransport
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
@@ -152,7 +152,7 @@ class _Lending:
             serial, root = self._transport.serial, self._transport.root
             grant = Grant(self._offer, serial, root, self._token, installed_tvm.stated_version("tvm"))
             send_json(connection, asdict(grant), Deadline(LOOK_TIMEOUT_S))
-        except (OSError, handshake.Unwelcome) as error:
+        except (OSError, handshake.HandshakeFailure) as error:
             log.warning("%s: a connection was refused: %s", self._offer.name, error)
             connection.close()
             return False
@@ -190,7 +190,7 @@ class _Lending:
                 self._greet(connection, self._token)
                 service = _request(connection)
                 sock = self._open_service(connection, service)
-            except (OSError, ValueError, handshake.Unwelcome) as error:
+            except (OSError, ValueError, handshake.HandshakeFailure) as error:
                 log.warning("%s: a stream was refused: %s", self._offer.name, error)
                 return
             if sock:
@@ -198,20 +198,20 @@ class _Lending:
                     self._pump(connection, sock)
 
     def _greet(self, connection: socket.socket, password: str) -> None:
-        """Welcome whoever names the password. Raises Unwelcome for anybody else, whom it refuses."""
+        """Welcome whoever names the password. Raises HandshakeFailure for anybody else, whom it refuses."""
         name, _ = handshake.read_name(connection)
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
-            raise handshake.Unwelcome("it names another key")
+            raise handshake.HandshakeFailure("it names another key")
         handshake.welcome(connection, self._offer.key)
 
     def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
         """Return the service's stream, after the client was told OKAY; None if it was told FAIL."""
         try:
             if not service.startswith(SERVICES):
-                raise Refused(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
+                raise AdbRefusal(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
             sock = self._transport.open(service, Deadline(OPEN_TIMEOUT_S))
-        except (Refused, Failure, OSError) as error:
+        except (AdbRefusal, Failure, OSError) as error:
             reason = str(error).encode()[:LONGEST_REQUEST_BYTES]
             connection.sendall(b"FAIL%04x%b" % (len(reason), reason))
             return None

@@ -20,22 +20,22 @@ _WORD = struct.Struct("<i")
 _CLIENT = "client:"
 
 
-class Unwelcome(Exception):
+class HandshakeFailure(Exception):
     """The other side is not a client of ours."""
 
 
 def read_name(connection: socket.socket) -> tuple[str, list[str]]:
-    """Return what a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
+    """Return what a client names, and its options. Raises HandshakeFailure if it is no client of TVM's, or OSError."""
     deadline = Deadline(DEADLINE_S)
     if _word(connection, deadline) != MAGIC:
-        raise Unwelcome("not a TVM RPC client")
+        raise HandshakeFailure("not a TVM RPC client")
     length = _word(connection, deadline)
     if not 0 < length <= MAX_KEY_BYTES:
-        raise Unwelcome(f"a key of {length} bytes")
+        raise HandshakeFailure(f"a key of {length} bytes")
     name, *options = receive(connection, length, deadline).decode(errors="replace").split() or [""]
     if not name.startswith(_CLIENT):
         refuse(connection)
-        raise Unwelcome(f"not a client, but {name!r}")
+        raise HandshakeFailure(f"not a client, but {name!r}")
     return name[len(_CLIENT) :], options
 
 
@@ -52,15 +52,15 @@ def refuse(connection: socket.socket) -> None:
 
 
 def call(connection: socket.socket, match_key: str, deadline: Deadline) -> None:
-    """Act as the client: name a key. Raises Unwelcome if it is not the right one, TimeoutError at the deadline."""
+    """Act as the client: name a key. Raises HandshakeFailure if it is wrong, TimeoutError at the deadline."""
     name = f"{_CLIENT}{match_key}".encode()
     deadline.bound(connection)
     connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(name)) + name)
     if (answer := _word(connection, deadline)) != MAGIC:
-        raise Unwelcome("the key is not valid any more" if answer == MISMATCH else "not a TVM RPC server")
+        raise HandshakeFailure("the key is not valid any more" if answer == MISMATCH else "not a TVM RPC server")
     length = _word(connection, deadline)
     if not 0 < length <= MAX_KEY_BYTES:
-        raise Unwelcome(f"a key of {length} bytes")
+        raise HandshakeFailure(f"a key of {length} bytes")
     receive(connection, length, deadline)
 
 

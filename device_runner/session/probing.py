@@ -24,7 +24,7 @@ from device_runner.runtimes.probe.answers import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from device_runner.device import Launch, Pushed
+    from device_runner.device import Launch, PushResult
 
 R = TypeVar("R")
 
@@ -34,7 +34,7 @@ class Process(Protocol):
 
     remote: Any
 
-    def bring(self, file: Path, sha256: str, deadline: Deadline) -> Pushed:
+    def bring(self, file: Path, sha256: str, deadline: Deadline) -> PushResult:
         """Push a library."""
 
     def calling(self, doing: str, timeout_s: float) -> AbstractContextManager[None]:

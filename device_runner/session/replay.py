@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from device_runner.device import Launch, Loadable, PeakMemory, Pushed, Toggles
+from device_runner.device import Launch, Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
@@ -158,7 +158,7 @@ class ReplayProgram:
     _timeout_s: float
     _runs: Iterator[list[Array]]
     _device_ms: Iterator[float]
-    pushed = Pushed("", 0)
+    pushed = PushResult("", 0)
 
     def fail(self) -> NoReturn:
         """Raise the process's failure; BadReport if it came to its end without what it should have written."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from device_runner.deadline import Deadline
-from device_runner.device import Loadable, PeakMemory, Pushed, Toggles
+from device_runner.device import Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFailure,
@@ -138,7 +138,7 @@ class RpcSession:
         pushed = self.bring(loadable.library, loadable.sha256, deadline)
         return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
 
-    def bring(self, file: Path, sha256: str, deadline: Deadline) -> Pushed:
+    def bring(self, file: Path, sha256: str, deadline: Deadline) -> PushResult:
         """Push a library, and make sure that it arrived."""
         pushed = self._transport.push(file, sha256, timeout_s=deadline.remaining_s)
         if not pushed.sent_bytes:
@@ -289,7 +289,7 @@ class RpcSession:
 class RpcProgram:
     """A Relax VM in the server's process. Implements `device.Program`."""
 
-    def __init__(self, session: RpcSession, loadable: Loadable, pushed: Pushed, *, timeout_s: float) -> None:
+    def __init__(self, session: RpcSession, loadable: Loadable, pushed: PushResult, *, timeout_s: float) -> None:
         from tvm import relax
 
         self.pushed = pushed

@@ -43,7 +43,7 @@ _HINTS = {
 }
 
 
-class Refused(Exception):
+class AdbRefusal(Exception):
     """The adb server answered FAIL; the text is its reason."""
 
 
@@ -58,7 +58,7 @@ class Adb:
     def open(self, service: str, deadline: Deadline) -> socket.socket:
         """Return a stream to a service of the device (`sync:`, `tcp:9090`).
 
-        Raises `Refused` if the device declines it.
+        Raises `AdbRefusal` if the device declines it.
         """
         sock = self._connect(deadline)
         try:
@@ -115,7 +115,7 @@ class Adb:
         with self.blame(f"a connection to its port {port}", deadline):
             try:
                 sock = self.open(f"tcp:{port}", deadline)
-            except Refused:
+            except AdbRefusal:
                 sock = None
         if sock is None:
             raise ConnectionRefusedError(f"nothing listens on port {port} of {self.serial}")
@@ -168,7 +168,7 @@ class Adb:
         except TimeoutError:
             message = f"device {self.serial} did not answer within {deadline.seconds:g} s: {action}"
             raise DeviceLost(message, hint=RESTART) from None
-        except Refused as refused:
+        except AdbRefusal as refused:
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
         except OSError as error:
             self._require_server()
@@ -197,7 +197,7 @@ class Adb:
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
         try:
             self._request(sock, f"host:transport:{self.serial}", deadline)
-        except Refused as refused:
+        except AdbRefusal as refused:
             reason = str(refused)
             hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
             raise DeviceLost(f"device {self.serial} cannot be reached: {reason}", hint=hint) from refused
@@ -214,7 +214,7 @@ class Adb:
             size = receive(sock, 4, deadline)
             if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
                 raise OSError(f"the adb server answered {status + size!r}")
-            raise Refused(receive(sock, int(size, 16), deadline).decode(errors="replace"))
+            raise AdbRefusal(receive(sock, int(size, 16), deadline).decode(errors="replace"))
         if status != b"OKAY":
             raise OSError(f"the adb server answered {status!r}")
 

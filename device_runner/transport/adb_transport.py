@@ -21,7 +21,7 @@ from pathlib import Path
 from posixpath import dirname
 
 from device_runner.deadline import Deadline, receive
-from device_runner.device import Pushed
+from device_runner.device import PushResult
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
 from device_runner.transport.adb import Adb
 from device_runner.transport.base import BOOT_ID, free_bytes, megabytes
@@ -61,7 +61,7 @@ rm -f "$2.verified" && mv "$1" "$2"
 
 def push(
     adb: Adb, file: Path, sha256: str, destination: str, *, timeout_s: float, progress: Progress | None = None
-) -> Pushed:
+) -> PushResult:
     """Make `destination` on the device a file with this hash.
 
     Raises `DeviceFull`, or `DeviceLost` if the device goes away or does not keep what it was given.
@@ -72,7 +72,7 @@ def push(
     if answer.code:
         raise _refusal(adb, answer.stderr, destination)
     if answer.stdout.strip() == PRESENT:
-        return Pushed(destination, 0)
+        return PushResult(destination, 0)
     temporary = f"{destination}.tmp.{uuid.uuid4().hex[:8]}"
     try:
         sent_bytes = _send(adb, file, temporary, deadline, progress)
@@ -84,7 +84,7 @@ def push(
         with suppress(DeviceFailure, RigFailure):  # the failure under way is the one to report
             adb.shell(["rm", "-f", temporary], timeout_s=1)
         raise
-    return Pushed(destination, sent_bytes)
+    return PushResult(destination, sent_bytes)
 
 
 def _send(adb: Adb, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:
@@ -154,7 +154,7 @@ class AdbTransport(Adb):
         """The serial."""
         return self.serial
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """Push it to a name made of the hash: dlopen does not load a library again from a path that it has loaded.
 
         Its endings stay, at most two of letters: they tell what it is.

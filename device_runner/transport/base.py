@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from device_runner.device import Pushed, ShellResult
+from device_runner.device import PushResult, ShellResult
 from device_runner.failures import DeviceFailure, RigFailure
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Transport(Protocol):
         Raises ConnectionRefusedError if nothing listens there.
         """
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
         """Bring a file to the machine under its hash."""
 
 

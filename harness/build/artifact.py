@@ -56,7 +56,7 @@ def author_of(kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileResult:
     """What came of a request, as plain JSON values."""
 
     library: str
@@ -86,7 +86,7 @@ class Artifact:
 
     key: str
     loadable: Loadable
-    compiled: Compiled
+    compiled: CompileResult
     size_bytes: int
     reused: bool
     """Whether it was there before this run."""

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, Compiled, save_arrays
+from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, CompileResult, save_arrays
 from harness.build.compile import build_module, export, import_request, stepping, target_of
 from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
@@ -141,7 +141,7 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
 
 def build_candidate(
     request: CompileRequest, functions: Path, name: str, seed: int | None, limits: ThreadLimits, out: Path
-) -> Compiled:
+) -> CompileResult:
     """One task with the schedule of a seed within a device's limits, or with TVM's own if it is None. Worker only.
 
     Raises CompileFailure: for a seed that no schedule belongs to as well.
@@ -167,7 +167,7 @@ def build_candidate(
     export(built.executable, out / LIBRARY, request.host_triple)
     (out / TRACE).write_text(json.dumps(told), encoding="utf-8")
     tensors = _tensors(function)
-    return Compiled(
+    return CompileResult(
         library=LIBRARY,
         vdevices=vdevices(lowered),
         inputs=[(f"p{index}", list(shape), dtype) for index, (shape, dtype, _) in enumerate(tensors[:-1])],

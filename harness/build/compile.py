@@ -15,7 +15,7 @@ from typing import Any
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.runtimes.cross import linker
-from harness.build.artifact import KERNELS, LIBRARY, Compiled
+from harness.build.artifact import KERNELS, LIBRARY, CompileResult
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
@@ -41,7 +41,7 @@ _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 _OURS = Path(__file__).parents[1]
 
 
-def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
+def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
     path, target = PATHS[request.path], target_of(request)
@@ -59,7 +59,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     path.check(built)
     LOG.info("link")
     export(built.executable, out_dir / LIBRARY, request.host_triple)
-    return Compiled(
+    return CompileResult(
         library=LIBRARY,
         vdevices=vdevices(lowered),
         inputs=[(spec.name, list(spec.shape), spec.dtype) for spec in inputs],

@@ -24,7 +24,7 @@ from device_runner.failures import Failure, RigFailure
 from device_runner.files import is_name
 from device_runner.store import Store, sha256_of
 from harness import failures
-from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled, author_of
+from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, CompileResult, author_of
 from harness.build.starters import GRACE_S, WORKER, ForkStarter, Starter, WorkerProcess
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
@@ -55,7 +55,7 @@ Watcher = Callable[[Job, str, float], None]
 `built elsewhere`, `reused` or `failed`."""
 
 
-class Elsewhere(Protocol):
+class RemoteBuilders(Protocol):
     """Other hosts that build."""
 
     jobs: int
@@ -87,7 +87,7 @@ class Builder:
         worker: Sequence[str] = WORKER,
         forked: bool = False,
         shared: SharedStore | None = None,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: RemoteBuilders | None = None,
     ) -> None:
         """Open the pool.
 
@@ -307,8 +307,8 @@ def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failu
             return Answers(folder, reused)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         library = folder / Path(manifest["library"]).name
-        fields = {field.name for field in dataclasses.fields(Compiled)}
-        compiled = Compiled(**{name: value for name, value in manifest.items() if name in fields})
+        fields = {field.name for field in dataclasses.fields(CompileResult)}
+        compiled = CompileResult(**{name: value for name, value in manifest.items() if name in fields})
         loadable = Loadable(library, manifest["sha256"], compiled.vdevices)
         return Artifact(job.key, loadable, compiled, library.stat().st_size, reused)
     except (OSError, ValueError, KeyError, TypeError) as error:

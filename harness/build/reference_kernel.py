@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import CRC, LIBRARY, Compiled
+from harness.build.artifact import CRC, LIBRARY, CompileResult
 
 THREADS = 512
 
@@ -30,7 +30,7 @@ def spin(turns: T.Buffer((1,), "int32"), result: T.Buffer(({THREADS},), "float32
 """
 
 
-def compile_reference(host_triple: str | None, out_dir: Path) -> Compiled:
+def compile_reference(host_triple: str | None, out_dir: Path) -> CompileResult:
     """Compile the reference kernel on TVM's plain path, for devices of this LLVM triple; None for this machine's."""
     from harness.build.compile import build_module, export
     from harness.paths import PATHS
@@ -41,7 +41,7 @@ def compile_reference(host_triple: str | None, out_dir: Path) -> Compiled:
     target = path.target(ImageLimits(), host_triple)
     built = build_module(path, path.lower(_module(), target, ()), target, ())
     export(built.executable, out_dir / LIBRARY, host_triple)
-    return Compiled(
+    return CompileResult(
         library=LIBRARY,
         vdevices=1,
         inputs=[("turns", [1], "int32")],

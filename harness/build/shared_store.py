@@ -34,7 +34,7 @@ LARGEST_ENTRY_BYTES = 1 << 16
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-class Refused(Exception):
+class BadObject(Exception):
     """An object is not what it should be."""
 
 
@@ -45,15 +45,15 @@ def entry_text(name: str, files: Mapping[str, str]) -> str:
 
 
 def read_entry(text: bytes, name: str) -> dict[str, str]:
-    """Return the SHA-256 of each file of an entry by name. Raises Refused for what `entry_text` never writes."""
+    """Return the SHA-256 of each file of an entry by name. Raises BadObject for what `entry_text` never writes."""
     try:
         facts = read_json(text)
         files = {require_name(str(file)): str(sha256) for file, sha256 in facts["files"].items()}
         whole = json.loads(entry_text(name, files)) == facts
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise Refused(str(error)) from None
+        raise BadObject(str(error)) from None
     if not whole or not all(map(_SHA256.fullmatch, files.values())):
-        raise Refused("its content does not match its hash")
+        raise BadObject("its content does not match its hash")
     return files
 
 
@@ -145,12 +145,12 @@ class SharedStore:
             self._wrong.discard(sha256)
 
     def get(self, sha256: str, file: Path) -> None:
-        """Read a file by its hash. Raises Refused if it has another one, and what fsspec raises."""
+        """Read a file by its hash. Raises BadObject if it has another one, and what fsspec raises."""
         with self._naming(_object(sha256)):
             self._call("get_file", self._at(_object(sha256)), str(file))
             if sha256_of(file) != sha256:
                 self._wrong.add(sha256)
-                raise Refused("its content does not match its hash")
+                raise BadObject("its content does not match its hash")
 
     def _has(self, sha256: str) -> bool:
         try:
@@ -172,7 +172,7 @@ class SharedStore:
         """Say which object is refused."""
         try:
             yield
-        except Refused as error:
+        except BadObject as error:
             self._say(f"refused {self.url}/{name}: {error}")
             raise
 
@@ -182,7 +182,7 @@ class SharedStore:
             return False
         try:
             return work()
-        except Refused:
+        except BadObject:
             return False
         except Exception as error:  # each kind of storage has errors of its own
             with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
-from harness.build.artifact import RESULT, STEP, Compiled, author_of
+from harness.build.artifact import RESULT, STEP, CompileResult, author_of
 from harness.cases.request import CompileRequest
 from harness.compiler.pass_runner import LOG
 
@@ -34,7 +34,7 @@ def main(job_file: Path, parent: int | None = None) -> int:
     _tell_steps(out / STEP)
     try:
         done = _JOBS[job["kind"]](job, out)
-        result = {"done": dataclasses.asdict(done) if isinstance(done, Compiled) else done or {}}
+        result = {"done": dataclasses.asdict(done) if isinstance(done, CompileResult) else done or {}}
     except MemoryError as error:
         result = {"failure": _out_of_memory(job, error)}
     except Exception as error:  # whatever it is, the harness has to know

@@ -14,7 +14,7 @@ from device_runner.failures import Failure
 from device_runner.files import require_name
 from device_runner.foreign_json import read_json
 from device_runner.store import sha256_of
-from harness.build.artifact import Answers, Artifact, Compiled
+from harness.build.artifact import Answers, Artifact, CompileResult
 from harness.cases.case import Case
 from harness.cases.plan import Budget, Job, Plan
 from harness.failures import UsageError, revived
@@ -212,6 +212,6 @@ def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> di
 def _artifact(packed: PackedLibrary, folder: Path, digests: Mapping[str, str]) -> Artifact | Answers | Failure:
     if packed.failure:
         return revived(packed.failure)
-    compiled = Compiled(**packed.compiled)
+    compiled = CompileResult(**packed.compiled)
     loadable = Loadable(folder / packed.library, digests[packed.library], compiled.vdevices)
     return Artifact(packed.key, loadable, compiled, packed.size_bytes, True)

@@ -101,7 +101,7 @@ class Runtime:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedBundle:
     """A bundle that was made."""
 
     file: Path
@@ -122,7 +122,7 @@ def pack(
     out: Path,
     against: Path | None = None,
     sessions: int = 1,
-) -> Packed:
+) -> PackedBundle:
     """Make a bundle of a request's cases; with `against`, another bundle, its cases are the base.
 
     `sessions` are those of each case, of each build. Raises UsageError, SetupMissing, DiskFull.
@@ -147,7 +147,7 @@ def pack(
         _remember(request.cache, manifest, folder / ANSWERS)
         _place(folder, out)
     size_bytes = out.stat().st_size if out.is_file() else sum(file.stat().st_size for file in _files(out))
-    return Packed(out, id_of(manifest.text()), manifest, size_bytes)
+    return PackedBundle(out, id_of(manifest.text()), manifest, size_bytes)
 
 
 def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:

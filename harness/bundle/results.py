@@ -44,7 +44,7 @@ from harness.failures import UsageError
 from harness.probes.latency import Timing
 from harness.run.context import Run
 from harness.run.loop import run_case
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, Releases, contradiction_in
 from harness.run.tuning import TuningStore
 
@@ -159,7 +159,7 @@ def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, 
     return folder
 
 
-class Broken(ValueError):
+class BrokenLine(ValueError):
     """A line is not what was written there."""
 
 
@@ -169,22 +169,22 @@ def link_of(text: bytes, before: str) -> str:
 
 
 def lines_of(content: IO[bytes], begin: str) -> Iterator[dict[str, Any]]:
-    """Yield what the lines hold, one after the other. A last line that was cut short is left out. Raises Broken."""
+    """Yield what the lines hold, one after the other. A last line that was cut short is left out. Raises BrokenLine."""
     before = begin
     for number, line in enumerate(iter(lambda: content.readline(LONGEST_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n"):
             if len(line) == LONGEST_LINE_BYTES:
-                raise Broken(f"line {number} of {LINES} is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+                raise BrokenLine(f"line {number} of {LINES} is longer than {LONGEST_LINE_BYTES >> 20} MiB")
             return
         text = line[DIGEST_DIGITS + 1 : -1]
         link = link_of(text, before)
         if line != b"%b %b\n" % (link.encode(), text):
-            raise Broken(f"line {number} of {LINES} does not follow from the line before it")
+            raise BrokenLine(f"line {number} of {LINES} does not follow from the line before it")
         before = link
         try:
             yield read_json(text)
         except ValueError as error:
-            raise Broken(f"line {number} of {LINES} is no JSON: {error}") from None
+            raise BrokenLine(f"line {number} of {LINES} is no JSON: {error}") from None
 
 
 @dataclass
@@ -213,12 +213,12 @@ class _Reader:
         try:
             for line in lines_of(content, begin):
                 if self.ended:
-                    raise Broken(f"{LINES} continues after its last line")
+                    raise BrokenLine(f"{LINES} continues after its last line")
                 if line["kind"] not in kinds:
-                    raise Broken(f"a line has the kind {line['kind']!r}, which no runner of this bundle writes")
+                    raise BrokenLine(f"a line has the kind {line['kind']!r}, which no runner of this bundle writes")
                 kinds[line["kind"]](line)
                 self.ended = line["kind"] == "end"
-        except (Broken, BadReport, ValidationError) as broken:
+        except (BrokenLine, BadReport, ValidationError) as broken:
             said = str(broken).splitlines()[0]
             raise UsageError(f"the results are not what the runner wrote: {said}", hint=AGAIN) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -230,7 +230,7 @@ class _Reader:
         """Raise Broken if it is another device than before the run was taken up again."""
         device = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
         if self.device and (self.device[0], self.device[1].key) != (device[0], device[1].key):
-            raise Broken("the run was resumed on another device")
+            raise BrokenLine("the run was resumed on another device")
         self.device = device
 
     def _take_peaks(self, line: Mapping[str, Any]) -> None:
@@ -240,7 +240,7 @@ class _Reader:
     def _take_seen(self, line: Mapping[str, Any]) -> None:
         """Judge a turn as if it had been run just now, on a device that answers as that one did."""
         if self.device is None or self.answers is None:
-            raise Broken("a turn ran before the device was identified")
+            raise BrokenLine("a turn ran before the device was identified")
         name, case = map(str, line["turn"])
         (run_id, identity), build = self.device, self.manifest.builds[name]
         turn = TurnReport.of(line)
@@ -250,25 +250,25 @@ class _Reader:
         plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
         plan = replace(plan, unsupported=unsupported(plan.case, identity))
         _keep_preparations(turn, plan, built, run)
-        known = run_case(plan, built, run, Silent()).fields
+        known = run_case(plan, built, run, SilentProgress()).fields
         self._take(line["turn"], {**known, "started_at": _moment(str(line["at"])), "recovery": []})
 
     def _take(self, words: Sequence[str], known: Mapping[str, Any]) -> None:
-        """Add a record. Raises Broken if it does not match the bundle."""
+        """Add a record. Raises BrokenLine if it does not match the bundle."""
         turn, place = Turn(*map(str, words)), len(self.taken)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
-            raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
+            raise BrokenLine(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
         record, build = Record.model_validate(known), self.manifest.builds[turn.build]
         packed = self.manifest.packed(turn)
         if (record.identity.kind, record.identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
             who = f"a {record.identity.kind!r:.100} with the processor {record.identity.abi!r:.100}"
-            raise Broken(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
+            raise BrokenLine(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
         if why := contradiction_in(record):
-            raise Broken(f"the record of {turn.case} ({turn.build}) cannot be: {why}")
+            raise BrokenLine(f"the record of {turn.case} ({turn.build}) cannot be: {why}")
         said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
         meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
         if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):
-            raise Broken(f"the record of {turn.case} ({turn.build}) does not match the bundle")
+            raise BrokenLine(f"the record of {turn.case} ({turn.build}) does not match the bundle")
         if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
             record = record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
         self.taken.append((turn, record))

@@ -68,7 +68,7 @@ class DeviceLimits(_Section):
     wait_s: float | None = field(None, ge=0)
 
 
-class Steady(DeviceLimits):
+class SteadyLimits(DeviceLimits):
     """How cool a device has to be before it is measured, and in which limits a single device differs."""
 
     devices: dict[str, DeviceLimits] = {}
@@ -110,7 +110,7 @@ class Suite(_Section):
     store: str | None = field(None, pattern=r"^[a-z0-9+]+://\S+$")
     """URL of a store that hosts share (`harness.build.shared_store`)."""
     limits: Limits = Limits()
-    steady: Steady = Steady()
+    steady: SteadyLimits = SteadyLimits()
 
     @field_validator("tolerance")
     @classmethod
@@ -267,7 +267,7 @@ def _known_keys(parents: Sequence[str]) -> list[str]:
         "limits": Limits,
         "models": OnnxModel,
         "tolerances": Tolerance,
-        "steady": Steady,
+        "steady": SteadyLimits,
     }
     if len(parents) > 1 and parents[0] == "steady":
         return list(DeviceLimits.model_fields)

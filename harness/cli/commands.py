@@ -47,7 +47,7 @@ def _unwrapped(text: str | None) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
 
 
-class Deferred(TyperCommand):
+class DeferredCommand(TyperCommand):
     """Stands for a command until that is called. Its callback takes no arguments and imports the command."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -77,7 +77,7 @@ class Program(TyperGroup):
 def add_commands(app: typer.Typer, commands: tuple[Command, ...]) -> None:
     """Add commands to a program, none of which is imported before it is called."""
     for command in commands:
-        app.command(command.name, cls=Deferred, help=command.help, rich_help_panel=command.group)(command.load)
+        app.command(command.name, cls=DeferredCommand, help=command.help, rich_help_panel=command.group)(command.load)
 
 
 _PACKAGE = "adreno-bench"

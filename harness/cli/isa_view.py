@@ -42,7 +42,7 @@ class Side:
 
     head: Network
     code: MachineCode
-    against: Opposite
+    against: ComparisonBase
     """The base; without a title if there is none."""
     base: Network | None = None
     """Network of the base; None if there is no base, or only its numbers are known."""
@@ -240,7 +240,7 @@ def _count(count: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Opposite:
+class ComparisonBase:
     """What a case is compared with."""
 
     title: str
@@ -284,14 +284,14 @@ def sides_of(toolchain: Toolchain, asked: Question) -> tuple[list[Side], list[st
         _keep(RecordFile(asked.records), made, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
     sides = []
     for head in heads:
-        against = other.get(head.case, Opposite(asked.against or ""))
+        against = other.get(head.case, ComparisonBase(asked.against or ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
         sides.append(Side(head, code_of(head, toolchain.identity), against, base, known))
     return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
 
 
-def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
+def _there(other: Mapping[str, ComparisonBase]) -> dict[str, str]:
     """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
     find = Store(cache_root(), "artifacts").find
     return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
@@ -315,7 +315,7 @@ def check(against: str) -> None:
         raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
 
 
-def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
+def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, ComparisonBase]:
     """Return what each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
         found = _of_records(Path(against), cases)
@@ -323,13 +323,15 @@ def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Scree
         found = _of_cases(against, cases, asked, screen)
     else:
         made = _of_revision(against, cases, asked, screen)
-        found = {one.case.id: Opposite(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact}
+        found = {
+            one.case.id: ComparisonBase(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact
+        }
     if not found:
         raise UsageError(f"{against} has nothing to compare {', '.join(cases)} with", hint="choose other cases")
     return found
 
 
-def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
+def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
     """Return what the newest records say: their numbers, and the artifact for what has none."""
     with open_index(file) as index:
         records = index.every(lambda case: case in cases)
@@ -339,7 +341,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     newest = {record.case: record.artifact for record in records}
     said = {record.case: _describe_outcome(record) for record in records if not record.standalone}
     return {
-        case: Opposite(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
+        case: ComparisonBase(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
         for case, key in newest.items()
     }
 
@@ -350,7 +352,7 @@ def _describe_outcome(record: Record) -> str:
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 
 
-def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
+def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, ComparisonBase]:
     """For each case, the match with the same model that has most else in common with it."""
     what = asked.what
     request = Request.read(what.suite, [glob], what.quirks, models=what.models, schedules=what.schedules)
@@ -364,7 +366,7 @@ def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) 
         others = [other for other in keys if other.model == case.model and other != case]
         if others:
             chosen = max(others, key=lambda other: shared(case, other))
-            found[case.id] = Opposite(chosen.id, keys[chosen], case=chosen.id)
+            found[case.id] = ComparisonBase(chosen.id, keys[chosen], case=chosen.id)
     return found
 
 

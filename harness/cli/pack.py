@@ -18,7 +18,7 @@ from harness.run.outcome import ExitCode
 from harness.tables import size
 
 if TYPE_CHECKING:
-    from harness.bundle.pack import Packed
+    from harness.bundle.pack import PackedBundle
 
 
 DeviceKind = Literal["linux-x86_64", "linux-aarch64", "android-arm64"]
@@ -81,7 +81,7 @@ def pack(
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if packed.failures else ExitCode.GOOD)
 
 
-def _summary(packed: Packed) -> str:
+def _summary(packed: PackedBundle) -> str:
     """Return what was packed, and what to do with it."""
     turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
@@ -90,7 +90,7 @@ def _summary(packed: Packed) -> str:
     return "\n".join(lines)
 
 
-def _plain(packed: Packed) -> dict[str, object]:
+def _plain(packed: PackedBundle) -> dict[str, object]:
     return {
         "file": str(packed.file),
         "bundle": packed.id,

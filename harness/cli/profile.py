@@ -24,7 +24,7 @@ from harness.cli.screen import Screen, out, out_json
 from harness.failures import UsageError
 
 if TYPE_CHECKING:
-    from harness.profile.measure import Watched
+    from harness.profile.measure import WatchedProfile
     from harness.profile.profile import Profile
     from harness.workbench import Request
 
@@ -92,7 +92,7 @@ class _Asked:
     repeat: int
     screen: Screen
 
-    def both_sides(self, against: str | None, config: Path) -> tuple[Watched, Profile | None]:
+    def both_sides(self, against: str | None, config: Path) -> tuple[WatchedProfile, Profile | None]:
         """Return what was watched of the case, and the profile to compare it with."""
         case = self.request.cases[0]
         if against is None:
@@ -110,7 +110,7 @@ class _Asked:
             return here, there.profile
         return self._with_revision(against, config)
 
-    def _with_revision(self, word: str, config: Path) -> tuple[Watched, Profile]:
+    def _with_revision(self, word: str, config: Path) -> tuple[WatchedProfile, Profile]:
         """Return the same with what a release or a commit of TVM builds."""
         from harness.profile.sides import profile_with
         from harness.revisions.sources import revision
@@ -128,7 +128,7 @@ class _Asked:
         here = self._watch(case)[0]
         return here, _named(profile_with(toolchain, case.id, self.repeat), f"{case.id} by {base}")
 
-    def _watch(self, *cases: Case, baselines: Path | None = None) -> list[Watched]:
+    def _watch(self, *cases: Case, baselines: Path | None = None) -> list[WatchedProfile]:
         """Watch each case; with `baselines`, then the build that the first was blessed with."""
         from harness.profile.measure import watch
         from harness.profile.peaks import peaks_of

@@ -14,7 +14,7 @@ from harness.build.shared_store import shared_store
 from harness.cases.plan import Plan
 from harness.cases.suite import Limits
 from harness.run.context import Run
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
@@ -121,7 +121,7 @@ def _why_silent(run: Run) -> str:
     return ""
 
 
-class _Steps(Silent):
+class _Steps(SilentProgress):
     """Tells the run, and whoever watches the device, what becomes of a case."""
 
     def __init__(self, channel: Channel) -> None:

@@ -29,7 +29,7 @@ from harness.cases.suite import Suite, load_suite
 from harness.profile.profile import append_profile, kernels_file
 from harness.profile.watcher import Watcher
 from harness.run.context import Origin
-from harness.run.progress import Progress, ProgressTee, Silent
+from harness.run.progress import Progress, ProgressTee, SilentProgress
 from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
@@ -125,7 +125,7 @@ def _require_support(request: Request) -> None:
 
 def _progress(request: Request, device: str) -> Progress:
     """Tell those who watch the device, as asv swallows what is printed here; `history run` prints it in a silence."""
-    return ProgressTee(Silent(), lambda case, step: tell(device, request.cache, case, step))
+    return ProgressTee(SilentProgress(), lambda case, step: tell(device, request.cache, case, step))
 
 
 def _expected() -> Identity | None:

@@ -25,7 +25,7 @@ from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict
 from harness.run.compiled_record import code_record
 from harness.run.context import new_id
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import NO_DEVICE, Record, RecordFile
 from harness.workbench import Request, build_only
 
@@ -119,7 +119,7 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
 
 
 def _compile(request: Request, toolchain: Toolchain) -> Record:
-    (built,) = build_only(request, NO_DEVICE, Silent())
+    (built,) = build_only(request, NO_DEVICE, SilentProgress())
     made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
     codes, run = codes_of(made, toolchain.identity), os.environ.get(asv_process.COMMIT) or new_id()
     return code_record(built, *codes, toolchain.identity, as_shipped=False, run=run)

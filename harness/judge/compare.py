@@ -105,7 +105,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedSeries:
     """A series of records or of baselines that was not compared."""
 
     key: SeriesKey
@@ -120,7 +120,7 @@ class Result:
     fitness: Fitness = UNGAUGED
     needed_minutes: float = 0.0
     """How many more it would take to decide what is undecided."""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedSeries, ...] = ()
     """What was not compared, with the reason."""
 
     @property

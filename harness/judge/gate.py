@@ -17,7 +17,7 @@ from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.failures import UsageError
 from harness.judge.baseline import Baseline, load, sides
-from harness.judge.compare import Comparison, LeftOut, Result, compare_sides
+from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
 from harness.judge.confirm import Budget, Explain, Measurer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
@@ -105,20 +105,22 @@ class Gate:
         settled = settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels, explain)
         return replace(settled, left_out=tuple(self._left_out(found, bases.values(), sustained)))
 
-    def _left_out(self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]) -> Iterator[LeftOut]:
+    def _left_out(
+        self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]
+    ) -> Iterator[SkippedSeries]:
         """Yield the records and the baselines that were not compared.
 
         A baseline beside its records is named with them.
         """
         other = AS_SHIPPED if not self.as_shipped else WORKED_AROUND
-        records = [LeftOut(key, other) for key in found if key.as_shipped is not self.as_shipped]
-        records += [LeftOut(key, SUSTAINED) for key in sustained if key not in found]
+        records = [SkippedSeries(key, other) for key in found if key.as_shipped is not self.as_shipped]
+        records += [SkippedSeries(key, SUSTAINED) for key in sustained if key not in found]
         yield from records
         named = {side.key for side in bases} | {one.key._replace(as_shipped=False) for one in records}
         here = {key.identity for key in (*found, *sustained)}
         for key in (one.side.key for one in self.baselines):
             if key not in named:
-                yield LeftOut(key, NO_RECORD if key.identity in here else OTHER_IDENTITY)
+                yield SkippedSeries(key, NO_RECORD if key.identity in here else OTHER_IDENTITY)
 
 
 def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:

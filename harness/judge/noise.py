@@ -56,7 +56,7 @@ SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
 """Sessions of each series: their build, their day and their samples in ms."""
 
 
-class Shown(BaseModel):
+class DetectableChange(BaseModel):
     """What a number of sessions shows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,7 +94,7 @@ class NoiseProfile(CheckedFile):
     false_alarm_rate: float = field(ge=0, le=1)
     """Share of alarms among random splits of the sessions into halves."""
     splits: int = field(ge=1)
-    smallest_detectable: tuple[Shown, ...]
+    smallest_detectable: tuple[DetectableChange, ...]
     left_out: tuple[str, ...] = ()
     """Sessions that could not be used, and why."""
 
@@ -132,7 +132,7 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
         false_alarm_rate=found.false_alarm_rate,
         splits=found.splits,
         smallest_detectable=tuple(
-            Shown(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
+            DetectableChange(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
             for count in SESSIONS_A_SIDE
         ),
         left_out=found.reasons,

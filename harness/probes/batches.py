@@ -68,7 +68,7 @@ def launch_us(batched_ms: Sequence[float], device_ms: Sequence[float], launches:
     return (statistics.median(batched_ms) - statistics.median(device_ms)) * 1e3 / launches
 
 
-class Batched(Protocol):
+class BatchSamples(Protocol):
     """What has samples of batches: a record, or a profile."""
 
     @property
@@ -92,7 +92,7 @@ class Batched(Protocol):
         """Kernels of an inference."""
 
 
-def format_batches(record: Batched) -> str:
+def format_batches(record: BatchSamples) -> str:
     """Return what waiting and launching cost a case, in one line; empty if no batches were timed."""
     if not record.batched_ms or not record.synced_ms:
         return ""

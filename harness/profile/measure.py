@@ -32,7 +32,7 @@ WALL_SAMPLES = 20
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedProfile:
     """A profile, and the launches that it is made of."""
 
     profile: Profile
@@ -65,14 +65,14 @@ class ProfileProbe:
             yield batches
 
 
-def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[Watched]:
+def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[WatchedProfile]:
     """Return a profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
     built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
     progress.begin(len(bench.plans))
     return [watch_case(plan, built, bench.run, repeat, peaks, progress) for plan in bench.plans]
 
 
-def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
+def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
     """Put a case through the loop with the probe of a profile in place of a run's. Raises what `watch` raises."""
 
     def probes(*_: object) -> Sequence[ProfileProbe]:
@@ -96,7 +96,7 @@ def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, pr
     assert wall
     inferences = launches.inferences
     profile = profile_of(plan, artifact, run.origin, inferences, wall.ms, peaks, facts.get(Batches))
-    return Watched(profile, inferences)
+    return WatchedProfile(profile, inferences)
 
 
 def profile_of(

@@ -15,7 +15,7 @@ from harness.judge.baseline import load
 from harness.judge.compare import Comparison, KernelChange
 from harness.judge.gate import Remeasure, blessed_plan
 from harness.judge.stats.turns import Arm
-from harness.profile.measure import Watched, watch_case
+from harness.profile.measure import WatchedProfile, watch_case
 from harness.profile.operators import groups_of
 from harness.profile.peaks import load_peaks
 from harness.profile.profile import Peaks, Profile, append_profile, kernels_file
@@ -80,7 +80,7 @@ class RevisionKernels:
         return kernel_changes(found[Arm.BASE], found[Arm.HEAD])
 
 
-def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
+def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
     """Return the profile of the build that a workbench's first case was blessed with.
 
     Raises what `watch_case` raises; UsageError without a baseline, or if its build is not in the store.

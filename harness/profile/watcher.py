@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.probes.base import Probe, Step
     from harness.run.context import Origin, Run
     from harness.run.record import Record
-    from harness.run.work import Prepared, Work
+    from harness.run.work import Preparation, Work
 
 SHARE = 0.05
 """Share of a case's budget, if that allows `FEWEST`."""
@@ -50,7 +50,7 @@ class Watcher:
         self.seen: ProgramLaunches | None = None
         self._work: Work | None = None
 
-    def probes(self, work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
+    def probes(self, work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
         """Return what a run measures, and this (`harness.run.context.Run.probes`)."""
         self.seen, self._work = None, work
         return [*standard_probes(work, prepared, run, step), self]

@@ -21,7 +21,7 @@ from harness.pytest_plugin.message import explain, headline
 from harness.quirks import policy_of
 from harness.run.context import Run
 from harness.run.outcome import Outcome, Owner
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.runner import run_with_recovery
 from harness.workbench import Request, open_workbench
@@ -101,7 +101,7 @@ class CaseRunner:
 
     def record(self, case: str) -> Record:
         """Run a case and judge it; it is not timed."""
-        return run_with_recovery(self.plans[case], self.built, self.run, Silent())
+        return run_with_recovery(self.plans[case], self.built, self.run, SilentProgress())
 
     def baseline(self, case: str) -> Baseline | None:
         """Return what was blessed of a case on this identity. Raises UsageError for a file that is not good."""
@@ -112,7 +112,7 @@ class CaseRunner:
 def open_cases(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
     request = Request.read(options.suite, list(cases), policy_of(options.as_shipped, options.with_quirks))
-    with open_workbench(request, request.one_device(device, Silent()), Silent(), timed=False) as bench:
+    with open_workbench(request, request.one_device(device, SilentProgress()), SilentProgress(), timed=False) as bench:
         built = bench.builder.build(job for plan in bench.plans for job in (plan.compile, plan.oracle))
         plans = {plan.case.id: plan for plan in bench.plans}
         yield CaseRunner(options, request.suite, bench.run, plans, built)

@@ -17,7 +17,7 @@ from harness.run.tuning import TuningStore
 if TYPE_CHECKING:
     from harness.build.pool import Builder
     from harness.probes.base import Probe, Step
-    from harness.run.work import Prepared, Work
+    from harness.run.work import Preparation, Work
 
 
 def new_id() -> str:
@@ -60,7 +60,7 @@ class Run:
     id: str = field(default_factory=new_id)
     measure: Callable[[Program, Budget], Timing] = measure
     """What times a program that is right; another one where that was done elsewhere already."""
-    probes: Callable[[Work, Prepared, Run, Step], Sequence[Probe]] | None = None
+    probes: Callable[[Work, Preparation, Run, Step], Sequence[Probe]] | None = None
     """Chooses what is measured of a case that is right; None for `harness.run.standard_probes`."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""

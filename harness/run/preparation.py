@@ -17,13 +17,13 @@ from harness.probes.base import Step, no_step
 from harness.probes.reference import TIMEOUT_S, TURNS, ReferenceKernel, find_turns, input_of, turns_in
 from harness.run.context import Run
 from harness.run.progress import RunStep
-from harness.run.work import Prepared, Work
+from harness.run.work import Preparation, Work
 
 if TYPE_CHECKING:
     from device_runner.device import Device, Identity
 
 
-def prepare(work: Work, run: Run, step: Step) -> Prepared:
+def prepare(work: Work, run: Run, step: Step) -> Preparation:
     """Prepare the device for a case: its tuning cache, and the reference kernel of a run that times.
 
     Raises what the device raises, and RigFailure if what was kept is damaged.
@@ -32,7 +32,7 @@ def prepare(work: Work, run: Run, step: Step) -> Prepared:
     step(RunStep.PREPARING)
     tuning = partial(step, f"{RunStep.PREPARING}: tuning session")
     cache = run.tunings.prepare(plan.case, work.artifact, run.device, work.inputs, plan.budget.timeout_s, tuning)
-    return Prepared(cache, prepare_reference(plan, work.built, run, step) if run.timed else None)
+    return Preparation(cache, prepare_reference(plan, work.built, run, step) if run.timed else None)
 
 
 def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) -> ReferenceKernel | None:

@@ -53,7 +53,7 @@ def on_device(case_id: str, device: str) -> str:
     return f"{case_id} on {device}"
 
 
-class Silent:
+class SilentProgress:
     """Listens to nothing."""
 
     def say(self, text: str) -> None:

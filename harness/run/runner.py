@@ -10,7 +10,7 @@ from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.run.context import Origin, Run
 from harness.run.loop import run_case
-from harness.run.progress import Progress, RunStep, Silent
+from harness.run.progress import Progress, RunStep, SilentProgress
 from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Stopped
@@ -24,7 +24,7 @@ def run_suite(
     progress: Progress | None = None,
 ) -> Iterator[Record]:
     """Build everything, then run case by case, keeping each record before it is yielded."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     built = builder.build(job for plan in plans for job in plan.jobs)
     progress.begin(len(plans))
     for plan in plans:

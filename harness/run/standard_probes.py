@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from harness.probes.latency import Timing
     from harness.probes.reference import Reference
     from harness.run.context import Run
-    from harness.run.work import Prepared, Work
+    from harness.run.work import Preparation, Work
 
 
-def standard_probes(work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
+def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
     """Return the probes of every case: worth of its answer, labelled data, proof of toggles, times."""
     probes: list[Probe] = [VacuityProbe(work), *([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not run.timed:
@@ -62,7 +62,7 @@ class LabelledProbe:
 class ToggleProof:
     """What the session's own process says of its toggles."""
 
-    prepared: Prepared
+    prepared: Preparation
     step = ""
     timed = False
 
@@ -76,7 +76,7 @@ class LatencyProbe:
     """Both clocks and the reference kernel, on a device held at a steady pace."""
 
     work: Work
-    prepared: Prepared
+    prepared: Preparation
     run: Run
     step = RunStep.SAMPLING.value
     timed = True

@@ -86,7 +86,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """What the measured session of a case is given."""
 
     cache: CacheUse

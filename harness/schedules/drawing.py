@@ -53,7 +53,7 @@ MOST = ThreadLimits(MOST_ITEMS, MOST_LOCAL_BYTES)
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenDecision:
     """One thing that a schedule leaves open."""
 
     kind: str
@@ -72,7 +72,7 @@ class Open:
         return type(decision) is int and (self.kind != CHOICE or 0 <= decision < len(self.numbers))
 
 
-def draw(opens: Sequence[Open], seed: int, limits: ThreadLimits) -> list[Decision | None] | None:
+def draw(opens: Sequence[OpenDecision], seed: int, limits: ThreadLimits) -> list[Decision | None] | None:
     """Decisions that belong to a seed; None for each that is left to TVM, or for all if no draw kept the limits."""
     numbers = random.Random(seed)
     wanted = LEAST_ITEMS
@@ -85,13 +85,13 @@ def draw(opens: Sequence[Open], seed: int, limits: ThreadLimits) -> list[Decisio
     return None
 
 
-def _drawn(one: Open, numbers: random.Random) -> Decision | None:
+def _drawn(one: OpenDecision, numbers: random.Random) -> Decision | None:
     if one.kind == CHOICE:
         return numbers.choice([index for index, number in enumerate(one.numbers) if number <= MOST_UNROLLED] or [0])
     return _split(one, numbers) if one.kind == TILE else None
 
 
-def _split(one: Open, numbers: random.Random) -> list[int]:
+def _split(one: OpenDecision, numbers: random.Random) -> list[int]:
     """Split an extent by giving each of its prime factors to one of the parts."""
     parts = [1] * one.parts
     for prime in _primes(one.extent):

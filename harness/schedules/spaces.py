@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 from harness.compiler.compat import without_intrinsics, writes_texture
-from harness.schedules.drawing import CHOICE, TILE, Decision, Open, ThreadLimits, draw
+from harness.schedules.drawing import CHOICE, TILE, Decision, OpenDecision, ThreadLimits, draw
 from harness.schedules.tasks import module_of
 from harness.schedules.trace import plain
 
@@ -86,7 +86,7 @@ class _Design:
     """One way in which the rules arrange the loops."""
 
     trace: Any
-    opens: tuple[Open, ...]
+    opens: tuple[OpenDecision, ...]
     """What it leaves open, in its order."""
 
     @classmethod
@@ -107,13 +107,13 @@ class _Design:
         return {one: decision for one, decision in zip(drawing, decisions, strict=True) if decision is not None}
 
 
-def _open(instruction: Any, decision: Any) -> Open:
+def _open(instruction: Any, decision: Any) -> OpenDecision:
     kind, attributes = str(instruction.kind.name), instruction.attrs
     if kind == TILE:
-        return Open(kind, prod(map(int, decision)), int(attributes[0]), int(attributes[1]))
+        return OpenDecision(kind, prod(map(int, decision)), int(attributes[0]), int(attributes[1]))
     if kind == CHOICE:
-        return Open(kind, numbers=tuple(plain(attributes[0])))
-    return Open(kind)
+        return OpenDecision(kind, numbers=tuple(plain(attributes[0])))
+    return OpenDecision(kind)
 
 
 def _limit_target(target: Any, limits: ThreadLimits) -> Any:

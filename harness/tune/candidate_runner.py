@@ -36,14 +36,14 @@ FAR_BEHIND = 1.5
 _MINE = re.compile(rf"{TASK}_kernel(_\d+)?")
 
 
-class Wrong(PathFailure):
+class WrongAnswer(PathFailure):
     """A candidate's answer is not LLVM's. It is never timed."""
 
     outcome = "wrong-result"
 
 
 @dataclass(frozen=True)
-class Timed:
+class TaskTiming:
     """A task that was right: the time of its kernels in one call, and its error over the peak of the answer."""
 
     ms: float
@@ -58,13 +58,13 @@ class TaskProbe:
     step = ""
     timed = True
 
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Timed]:
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[TaskTiming]:
         """Watch the launches of some inferences."""
         first_ms = kernels_ms(program, 1)
         far_behind = self.best_ms is not None and first_ms > FAR_BEHIND * self.best_ms
         accuracy = facts.get(Accuracy)
         assert accuracy
-        yield Timed(first_ms if far_behind else kernels_ms(program, repeats(first_ms)), accuracy.max_rel_err)
+        yield TaskTiming(first_ms if far_behind else kernels_ms(program, repeats(first_ms)), accuracy.max_rel_err)
 
 
 class CandidateRunner:
@@ -89,14 +89,14 @@ class CandidateRunner:
         """See that so many can be loaded side by side, in one session."""
         self._session.reserve(programs)
 
-    def time(self, artifact: Artifact, truth: Truth, best_ms: float | None = None) -> Timed:
-        """Judge a task, and time it if it is right. Raises `Wrong`, PathFailure, and what is the device's or the rig's.
+    def time(self, artifact: Artifact, truth: Truth, best_ms: float | None = None) -> TaskTiming:
+        """Judge a task, and time it if it is right. Raises `WrongAnswer`, PathFailure, and failures of device and rig.
 
         One that is far behind `best_ms` is timed once, to know how far.
         """
         facts = Facts()
         self._measure(artifact, truth, [TaskProbe(best_ms)], facts)
-        timed = facts.get(Timed)
+        timed = facts.get(TaskTiming)
         assert timed
         return timed
 
@@ -113,7 +113,7 @@ class CandidateRunner:
         try:
             program = self._session.measure(artifact.loadable, truth, probes, facts)
             if (decision := decide(facts)).outcome is not Outcome.OK:
-                raise Wrong(decision.message)
+                raise WrongAnswer(decision.message)
             return program
         except KernelBuildFailure:
             raise  # nothing of it ran

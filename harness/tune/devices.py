@@ -16,7 +16,7 @@ from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
 from device_runner.workers import SILENCE_S, Access, Arrival, Loss, Processes, Say, WorkerPool
 from harness.failures import UsageError
-from harness.tune.dispatcher import Dispatcher, Ready
+from harness.tune.dispatcher import Dispatcher, TrialOrder
 from harness.tune.search_worker import (
     Act,
     ActFailure,
@@ -141,7 +141,7 @@ class _SharedSearch:
         self._limits = limits
         self._searching: set[str] = set()
         self._waiting: list[str] = []
-        self._running: dict[str, Ready] = {}
+        self._running: dict[str, TrialOrder] = {}
         self._spent: dict[str, TimeUse] = {}
         self._reopen_at = dict.fromkeys(self._pool.lost, time.monotonic() + BACK_AFTER_S)
         """Time at which lost devices are opened again."""
@@ -164,7 +164,7 @@ class _SharedSearch:
         self._searching.add(name)
         self._order(name, SearchOrder(self._limits))
 
-    def _order(self, name: str, order: SearchOrder | Ready | None) -> None:
+    def _order(self, name: str, order: SearchOrder | TrialOrder | None) -> None:
         self._pool.order(name, order, SILENCE_S + self._limits.wait_s)
 
     def _take(self, name: str, message: Any) -> None:

@@ -37,7 +37,7 @@ class SearchBudget:
 
 
 @dataclass(frozen=True)
-class Ready:
+class TrialOrder:
     """A candidate, as a device takes it: all that is needed to try it. Plain values, which cross to another process."""
 
     task: str
@@ -94,7 +94,7 @@ class Dispatcher:
         self._begin()
         return not self._builds or self._free <= 0
 
-    def next(self) -> Ready | None:
+    def next(self) -> TrialOrder | None:
         """Return a candidate for a device, which has it until `keep`; None if none is built at the moment."""
         built = None if self.over else next((one for one, build in self._builds.items() if build.done()), None)
         if built is None:
@@ -102,7 +102,7 @@ class Dispatcher:
         self._running.add(built)
         (task, seed), made = built, self._builds.pop(built).result()
         best = self._search.standings[task.task].best
-        return Ready(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
+        return TrialOrder(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
 
     @property
     def _free(self) -> int:

@@ -19,7 +19,7 @@ from harness.run.correctness import Truth
 from harness.run.loop import measure
 from harness.run.tuning import TuningStore
 from harness.tune.candidate_runner import CandidateRunner
-from harness.tune.dispatcher import Ready
+from harness.tune.dispatcher import TrialOrder
 from harness.tune.search import THROTTLED, Task, Trial
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SearchWorker:
         self._run = run
         self._limits = thermal_limits
         self._channel = channel
-        self._now: Ready | None = None
+        self._now: TrialOrder | None = None
         """What runs, or is to run again if the device was lost."""
         self._tried = 0
         self._waited_s = 0.0
@@ -145,7 +145,7 @@ class SearchWorker:
                 self._channel.send(TrialResult(trial.model_copy(update=back)))
 
 
-def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
+def try_candidate(ready: TrialOrder, runner: CandidateRunner, device: str) -> Trial:
     """Return what a candidate comes to. Raises what is neither its fault nor the compiler's."""
     try:
         if isinstance(ready.built, Failure):
@@ -206,7 +206,7 @@ class SearchOrder:
 
 @dataclass(frozen=True)
 class CandidateRequest(Answer):
-    """Message from a worker: it is ready for a candidate. A `Ready` is its order, or None if there are no more."""
+    """Message from a worker: it is ready for a candidate. A `TrialOrder` is its order, or None if there are no more."""
 
 
 @dataclass(frozen=True)

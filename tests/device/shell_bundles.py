@@ -14,9 +14,18 @@ import numpy as np
 from waiting import LONG_S
 
 from device_runner.device import Identity, Loadable
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled, save_arrays
+from harness.build.artifact import (
+    INPUTS,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    Answers,
+    Artifact,
+    CompileResult,
+    save_arrays,
+)
 from harness.bundle.archive import unpack
-from harness.bundle.pack import KINDS, Kind, Packed, pack
+from harness.bundle.pack import KINDS, Kind, PackedBundle, pack
 from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
@@ -59,7 +68,7 @@ class Made:
         if self.labelled:
             save_arrays(folder / LABELLED, list(self.labelled))
         vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0
-        compiled = Compiled("lib.so", vdevices, [], 1, [], {}, 1.0)
+        compiled = CompileResult("lib.so", vdevices, [], 1, [], {}, 1.0)
         artifact = Artifact(self.keys[0], self.loadable, compiled, 1, reused=False)
         reference = {self.reference.key: self.reference} if self.reference else {}
         return {self.keys[0]: artifact, self.keys[1]: Answers(folder, reused=False), **reference}
@@ -85,7 +94,7 @@ class Place:
     bin: Path
     kind: Kind = FOR_THIS_HOST
 
-    def pack(self, cache: Path, *made: Made, **options: Any) -> Packed:
+    def pack(self, cache: Path, *made: Made, **options: Any) -> PackedBundle:
         things = {key: thing for one in made for key, thing in one.built(self.root / one.name).items()}
         asked: Any = Asked(cache, made)
         packed = pack(asked, self.kind, lambda plans: things, self.root / "bundle.tar.gz", **options)

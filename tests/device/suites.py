@@ -11,7 +11,7 @@ import numpy as np
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, Compiled, save_arrays
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, CompileResult, save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
@@ -43,7 +43,7 @@ def built(name: str, program: Loadable, given: list[int], folder: Path) -> dict[
     for answers in (OUTPUTS, OTHER_OUTPUTS):
         save_arrays(folder / answers, [np.zeros(1, np.int32)])
     loadable = replace(program, library=library, sha256=hashlib.sha256(library.read_bytes()).hexdigest())
-    compiled = Compiled("lib.so", program.vdevices, [("x", [len(given)], "int32")], 1, [], {}, 0.0)
+    compiled = CompileResult("lib.so", program.vdevices, [("x", [len(given)], "int32")], 1, [], {}, 0.0)
     artifact = Artifact(f"c-{name}", loadable, compiled, library.stat().st_size, reused=False)
     return {f"c-{name}": artifact, f"o-{name}": Answers(folder, reused=True)}
 

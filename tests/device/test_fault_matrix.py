@@ -35,7 +35,7 @@ from device_runner.virtual import VirtualPhone
 from harness.cases.plan import Plan
 from harness.run.context import Run
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
@@ -112,7 +112,7 @@ class Fault:
     within_s: float = DEAD_S
 
 
-class Striker(Silent):
+class Striker(SilentProgress):
     """Injects a fault when the case comes to its step for the first time, and heals it."""
 
     def __init__(self, row: Fault, scene: Scene) -> None:
@@ -401,7 +401,7 @@ def test_a_device_that_stays_away_is_given_up_and_used_again_when_it_is_back(
 ) -> None:
     def settled(name: str) -> Record:
         return run_with_recovery(
-            suites.plan(name), suites.built(name, misbehaving, [NAP_US, 0, 0], tmp_path), run, Silent()
+            suites.plan(name), suites.built(name, misbehaving, [NAP_US, 0, 0], tmp_path), run, SilentProgress()
         )
 
     monkeypatch.setattr(rungs, "RECONNECT_S", 1.0)
@@ -456,7 +456,7 @@ def test_resuming_completes_exactly_what_faults_left_open(
     for name in ("RECONNECT_S", "RESTART_S"):
         monkeypatch.setattr(rungs, name, 0.2)
 
-    class Unplugger(Silent):
+    class Unplugger(SilentProgress):
         def step(self, case_id: str, step: str) -> None:
             phone.fault(offline=case_id.startswith("second"))
 

@@ -31,7 +31,7 @@ from device_runner.lease import holder_of
 from device_runner.registry import open_device
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, request
-from device_runner.transport.adb import Adb, Refused
+from device_runner.transport.adb import Adb, AdbRefusal
 
 pytestmark = pytest.mark.device
 
@@ -137,7 +137,7 @@ def test_a_user_that_is_gone_frees_the_device_and_its_streams_end(
 def test_only_what_a_session_needs_is_passed_on(offered: Path, tracker: Address, tmp_path: Path, service: str) -> None:
     with got(tracker, tmp_path) as device:
         assert isinstance(device.transport, RemoteTransport)
-        with pytest.raises(Refused, match="offers no"):
+        with pytest.raises(AdbRefusal, match="offers no"):
             device.transport.open(service, Deadline(FENCE_S))
 
 

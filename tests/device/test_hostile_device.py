@@ -24,7 +24,7 @@ from device_runner.transport.base import OUTPUT_LIMIT_BYTES
 from device_runner.virtual import VirtualPhone
 from harness.run.context import Run
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 
@@ -144,7 +144,7 @@ def test_a_run_on_a_phone_that_prints_for_ever_ends_in_a_record(
 ) -> None:
     built, plan = suites.built("case", misbehaving, [5_000, 0, 0], tmp_path), suites.plan("case")
     before = peak_bytes(fresh=True)
-    record = run_with_recovery(plan, built, Run(chatty, TuningStore(tmp_path)), Silent())
+    record = run_with_recovery(plan, built, Run(chatty, TuningStore(tmp_path)), SilentProgress())
     assert record.outcome in (Outcome.DEVICE_LOST, Outcome.INFRA_ERROR)
     assert "RPC server on " in record.message
     assert peak_bytes() - before < MEMORY_BYTES

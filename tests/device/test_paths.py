@@ -16,7 +16,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.artifact import Compiled
+from harness.build.artifact import CompileResult
 from harness.build.compile import compile_model
 from harness.cases.suite import load_suite
 from harness.models.graph_layers import ImageGraph
@@ -118,7 +118,7 @@ def answer(runtime: Any, tmp_path: Path) -> Answer:
     return run
 
 
-def call(tvm: Any, folder: Path, made: Compiled, entry: str, kind: str) -> Answers:
+def call(tvm: Any, folder: Path, made: CompileResult, entry: str, kind: str) -> Answers:
     device = tvm.device(kind)
     machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(folder / made.library)), [device] * made.vdevices)
     inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], seed=7)

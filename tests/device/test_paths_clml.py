@@ -18,14 +18,14 @@ from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.artifact import Compiled
+from harness.build.artifact import CompileResult
 from harness.build.compile import compile_model
 from harness.models.sources import model_source
 from harness.models.spec import InputSpec, seeded_inputs
 
 pytestmark = pytest.mark.device
 
-Answer = Callable[..., tuple[Compiled, Any]]
+Answer = Callable[..., tuple[CompileResult, Any]]
 
 
 @pytest.fixture(scope="session")
@@ -44,14 +44,14 @@ def runtime(sidecar_cache: Path) -> Any:
 def answer(runtime: Any, common: Path) -> Answer:
     """Compile a network of the zoo for a path, once, load the exported library, run it once on seeded inputs."""
 
-    def run(model: str, path: str) -> tuple[Compiled, Any]:
+    def run(model: str, path: str) -> tuple[CompileResult, Any]:
         folder, made = zoo_compiled(common, model, path)
         return made, run_once(runtime, folder, made, path)
 
     return run
 
 
-def run_once(tvm: Any, folder: Path, made: Compiled, path: str) -> Any:
+def run_once(tvm: Any, folder: Path, made: CompileResult, path: str) -> Any:
     device = tvm.cpu() if path == "cpu" else tvm.device("opencl")
     library = tvm.runtime.load_module(str(folder / made.library))
     machine = tvm.relax.VirtualMachine(library, [device] * made.vdevices)

@@ -10,7 +10,7 @@ import pytest
 from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
-from device_runner.device import Pushed
+from device_runner.device import PushResult
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
 from device_runner.runtimes.phone import install
 from device_runner.transport.adb_transport import AdbTransport
@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def push(device: AdbDevice, file: Path) -> Pushed:
+def push(device: AdbDevice, file: Path) -> PushResult:
     return device.push(file, hashlib.sha256(file.read_bytes()).hexdigest(), timeout_s=FENCE_S)
 
 

@@ -18,7 +18,7 @@ from adb_backends import Backend, backend
 from waiting import eventually
 
 from device_runner.deadline import Deadline
-from device_runner.transport.adb import Adb, Refused
+from device_runner.transport.adb import Adb, AdbRefusal
 
 pytestmark = pytest.mark.device
 STDIN, WINDOW_SIZE = 0, 5
@@ -342,7 +342,7 @@ class TestSockets:
 
     @pytest.mark.parametrize("name", ["tcp:1:127.0.0.1", "tcp:127.0.0.1:1", "tcp:example.org:80"])
     def test_forward_leads_to_the_phone_alone(self, device: Backend, name: str) -> None:
-        with pytest.raises(Refused):
+        with pytest.raises(AdbRefusal):
             Adb(device.serial, device.adb_server).open(name, Deadline(300))
 
     def test_reverse_leads_to_the_host(self, device: Backend) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from waiting import FENCE_S
 
 from device_runner.deadline import Deadline
-from device_runner.transport.adb import Adb, Refused
+from device_runner.transport.adb import Adb, AdbRefusal
 from device_runner.virtual import sandbox, virtual_phone
 
 pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]
@@ -51,7 +51,7 @@ def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adb]:
 
 def talk(phone: Adb, service: str, data: bytes) -> None:
     """Say `data` to a service and see that the stream ends and the phone is well."""
-    with contextlib.suppress(Refused), phone.open(service, Deadline(ANSWER_DEADLINE_S)) as stream:
+    with contextlib.suppress(AdbRefusal), phone.open(service, Deadline(ANSWER_DEADLINE_S)) as stream:
         stream.settimeout(ANSWER_DEADLINE_S)
         with contextlib.suppress(ConnectionError):
             stream.sendall(data)

@@ -16,7 +16,7 @@ from command import bench
 from device_runner.virtual import Faults, SlowKernels, faults
 from device_runner.virtual.phone import FAULTS_JSON
 from harness.run.outcome import ExitCode
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import RecordFile
 from harness.run.runner import run_suite
 from harness.workbench import Request, open_workbench
@@ -47,7 +47,7 @@ def test_a_slowed_kernel_is_slower_and_any_other_is_not(
     monkeypatch.setenv(faults.FAULTS_VARIABLE, str(tmp_path / "faults.json"))
     (tmp_path / "my.toml").write_text(SUITE)
     factors = {"base": 1.0, "head": 1.3, "again": 1.0}
-    with open_workbench(Request.read(tmp_path / "my.toml", None), "virtual", Silent()) as opened:
+    with open_workbench(Request.read(tmp_path / "my.toml", None), "virtual", SilentProgress()) as opened:
         for session in range(1, MOST_SESSIONS + 1):
             for name, factor in factors.items():
                 slowed = (SlowKernels(factor=factor, kernel="fused*"),)

@@ -9,7 +9,7 @@ import pytest
 from harness.cases.case import Tuning
 from harness.models.graph_layers import ImageGraph
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.runner import run_suite
 from harness.schedules import database
 from harness.tune.devices import open_devices
@@ -38,15 +38,15 @@ def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
     monkeypatch.setattr("harness.tune.search.Standing.gain", 2.0)
     suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
     request = Request.read(suite, None)
-    with open_devices(request, names, Silent()) as (builder, devices):
-        (tuned,) = tune(Bench(request, builder, devices, Silent()), SearchBudget(trials=3), out)
+    with open_devices(request, names, SilentProgress()) as (builder, devices):
+        (tuned,) = tune(Bench(request, builder, devices, SilentProgress()), SearchBudget(trials=3), out)
     assert {trial.device for trial in tuned.trials} <= set(names)
     assert len(tuned.trials) == 3
     assert [trial.message for trial in tuned.trials if not trial.right] == []
     found = database.read(out)
     assert {record.path for record in found.records} == {"texture"}
 
-    with open_workbench(Request.read(suite, ["*-scheduled"], schedules=out), "virtual", Silent()) as bench:
+    with open_workbench(Request.read(suite, ["*-scheduled"], schedules=out), "virtual", SilentProgress()) as bench:
         (record,) = run_suite(bench.plans, bench.run, bench.builder)
     assert (record.outcome, record.tuning) == (Outcome.OK, Tuning.SCHEDULED.value)
     assert record.schedules

@@ -17,7 +17,7 @@ from harness.cases.suite import Limits, Suite
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import BLOB, CACHE_VARIABLE, TuningStore
 
@@ -39,7 +39,7 @@ def planned(device: Device, cache: Path, *cases: Case) -> tuple[list[Plan], Buil
 
 
 def run(device: Device, plan: Plan, built: Built, store: Path) -> Record:
-    return run_case(plan, built, Run(device, TuningStore(store)), Silent()).record
+    return run_case(plan, built, Run(device, TuningStore(store)), SilentProgress()).record
 
 
 def kept(store: Path) -> Path:

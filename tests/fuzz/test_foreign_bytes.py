@@ -25,19 +25,19 @@ from hypothesis import strategies as st
 from device_runner.adb_device import properties_in
 from device_runner.deadline import Deadline
 from device_runner.failures import Failure
-from device_runner.rpc_server.handshake import Unwelcome, read_name
+from device_runner.rpc_server.handshake import HandshakeFailure, read_name
 from device_runner.rpc_server.tracker import receive_json
-from device_runner.rpc_server.tvm_rpc.clients import Declined, Unexpected, meet
+from device_runner.rpc_server.tvm_rpc.clients import ClientRefusal, ServerError, meet
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
 from device_runner.session.rpc_replies import CALL, COPY_ACK, COPY_FROM_REMOTE, POINTER, RETURN, Conversation, Nonsense
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 from device_runner.transport.adb import Adb
 from device_runner.virtual.packet import ProtocolError, decode_header
-from harness.build.shared_store import Refused, entry_text, read_entry
+from harness.build.shared_store import BadObject, entry_text, read_entry
 from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import manifest_of
-from harness.bundle.results import Broken, lines_of
+from harness.bundle.results import BrokenLine, lines_of
 from harness.history.results import load
 from harness.models.confined import confined
 from harness.models.sources import model_source, read_and_prepare
@@ -167,7 +167,7 @@ ENTRIES = {
     "bundle": Entry(
         in_file(lambda file: unpack(file, file.parent / "into"), "b.tar"), (Failure,), lambda: [an_archive()]
     ),
-    "chain": Entry(lambda data, _: list(lines_of(io.BytesIO(data), "")), (Broken,), lambda: [b"0" * 64 + b" {}\n"]),
+    "chain": Entry(lambda data, _: list(lines_of(io.BytesIO(data), "")), (BrokenLine,), lambda: [b"0" * 64 + b" {}\n"]),
     "manifest": Entry(lambda data, _: manifest_of(data), (Failure,), lambda: [b'{"schema": 1}', DEEP]),
     "records": Entry(
         in_file(lambda file: RecordFile(file).load()), (), lambda: [virtual_record().line().encode(), DEEP]
@@ -175,15 +175,15 @@ ENTRIES = {
     "verdicts": Entry(in_file(read_comparison), (Failure,), lambda: [b'{"schema": 1, "cases": []}', DEEP]),
     "shared store": Entry(
         lambda data, _: read_entry(data, "artifacts/key"),
-        (Refused,),
+        (BadObject,),
         lambda: [entry_text("artifacts/key", {"lib.so": "0" * 64}).encode(), DEEP],
     ),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),
     "adb": Entry(shell_of, (Failure,), lambda: [ADB]),
     "packet": Entry(lambda data, _: decode_header(data), (ProtocolError,), lambda: [bytes(24)]),
-    "client": Entry(on_socket(lambda sock: meet(sock, "", "k", "")), (Declined, Unexpected), lambda: [HELLO]),
-    "name": Entry(on_socket(read_name), (Unwelcome, OSError), lambda: [HELLO]),
+    "client": Entry(on_socket(lambda sock: meet(sock, "", "k", "")), (ClientRefusal, ServerError), lambda: [HELLO]),
+    "name": Entry(on_socket(read_name), (HandshakeFailure, OSError), lambda: [HELLO]),
     "reply": Entry(reply, (Nonsense,), lambda: [REPLY]),
     "tracker": Entry(
         on_socket(lambda sock: receive_json(sock, Deadline(LONG_S))),

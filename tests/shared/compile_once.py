@@ -11,7 +11,7 @@ from compile_requests import request_for
 from filelock import FileLock
 from waiting import LONG_S
 
-from harness.build.artifact import Compiled
+from harness.build.artifact import CompileResult
 from harness.build.compile import compile_model
 from harness.models.sources import model_source
 
@@ -24,7 +24,7 @@ def unless_large(models: Iterable[Any]) -> list[Any]:
     return [pytest.param(model, marks=pytest.mark.long) if model in LARGE else model for model in models]
 
 
-def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, Compiled]:
+def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, CompileResult]:
     """A network on a path in float32, with all workarounds, and the folder that its library is in.
 
     `common` is a folder of all processes of this run.
@@ -36,4 +36,4 @@ def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, Compiled]:
         if not told.exists():
             made = compile_model(request_for(model_source(model).onnx_file(folder), path), folder)
             told.write_text(json.dumps(dataclasses.asdict(made)))
-    return folder, Compiled(**json.loads(told.read_text()))
+    return folder, CompileResult(**json.loads(told.read_text()))

@@ -16,7 +16,7 @@ from device_runner.device import (
     Loadable,
     PeakMemory,
     Pulse,
-    Pushed,
+    PushResult,
     Rung,
     Steadiness,
     T,
@@ -24,7 +24,7 @@ from device_runner.device import (
     Toggles,
 )
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled, save_arrays
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, CompileResult, save_arrays
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
 
@@ -37,7 +37,7 @@ ANSWER = np.array([[1.0, 2.0, 3.0]], np.float32)
 class FakeProgram:
     device: FakeDevice
     init_ms: float = 7.0
-    pushed: Pushed = field(default_factory=lambda: Pushed("/data/local/tmp/x.so", 123))
+    pushed: PushResult = field(default_factory=lambda: PushResult("/data/local/tmp/x.so", 123))
     inputs: Sequence[Any] = ()
 
     def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
@@ -136,8 +136,8 @@ class FakeDevice:
         finally:
             self.steps.append("closed")
 
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        return Pushed(f"/device/{sha256}", 0)
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> PushResult:
+        return PushResult(f"/device/{sha256}", 0)
 
     def prune(self, older_than_s: float) -> int:
         return 0
@@ -174,6 +174,6 @@ def things(folder: Path) -> Things:
     save_arrays(folder / INPUTS, [np.zeros((1, 3), np.float32)])
     save_arrays(folder / OUTPUTS, [ANSWER])
     save_arrays(folder / OTHER_OUTPUTS, [ANSWER * 2])
-    compiled = Compiled("lib.so", 1, [("x", [1, 3], "float32")], 1, ["some-quirk"], {"kernels": 4}, 1.25)
+    compiled = CompileResult("lib.so", 1, [("x", [1, 3], "float32")], 1, ["some-quirk"], {"kernels": 4}, 1.25)
     artifact = Artifact("c-tiny", Loadable(folder / "lib.so", "00", 1), compiled, 999, reused=False)
     return {"c-tiny": artifact, "o-tiny": Answers(folder, reused=True)}

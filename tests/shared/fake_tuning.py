@@ -21,7 +21,7 @@ from fake_schedules import TRACE
 from device_runner.device import Launch, Loadable, Steadiness, Toggles
 from device_runner.failures import Failure, RigFailure
 from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
-from harness.build.artifact import Artifact, Compiled
+from harness.build.artifact import Artifact, CompileResult
 from harness.build.candidate import TRACE as TRACE_FILE
 from harness.run.correctness import Truth
 from harness.tune.devices import Devices
@@ -168,7 +168,9 @@ class Shop:
         place = self.folder / name
         place.mkdir(exist_ok=True)
         (place / TRACE_FILE).write_text(json.dumps(TRACE))
-        return Artifact(name, Loadable(place / "lib.so", name, 1), Compiled("lib.so", 1, [], 1, [], {}, 0.0), 1, False)
+        return Artifact(
+            name, Loadable(place / "lib.so", name, 1), CompileResult("lib.so", 1, [], 1, [], {}, 0.0), 1, False
+        )
 
 
 def name_of(candidate: tuple[Task, int]) -> str:

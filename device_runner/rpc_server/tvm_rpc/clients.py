@@ -21,11 +21,11 @@ _CLIENT = "client:"
 _TIMEOUT = "-timeout="
 
 
-class Unexpected(Exception):
+class ServerError(Exception):
     """What TVM's server logs as an exception: it drops the client and its tracker, and goes on."""
 
 
-class Declined(Exception):
+class ClientRefusal(Exception):
     """The client is sent away; the text is what the log says of it, `level` how loudly."""
 
     def __init__(self, text: str, *, loud: bool = False) -> None:
@@ -52,18 +52,18 @@ class Client:
 
 
 def meet(connection: socket.socket, address: str, key: str, match_key: str) -> Client:
-    """Let in a client that names `match_key`. Raises Unexpected or Declined."""
+    """Let in a client that names `match_key`. Raises ServerError or ClientRefusal."""
     if _word(connection) != MAGIC:
-        raise Unexpected("Client connected is not TVM RPC server")
+        raise ServerError("Client connected is not TVM RPC server")
     expected, length = f"{_CLIENT}{match_key}", _word(connection)
     if 0 <= length < len(expected):
-        raise Declined("Wrong client header length")
+        raise ClientRefusal("Wrong client header length")
     if not 0 <= length <= MAX_KEY_BYTES:
-        raise Unexpected(f"a key of {length} bytes")
+        raise ServerError(f"a key of {length} bytes")
     name, *options = _exactly(connection, length).decode(errors="replace").split() or [""]
     if name != expected:
         refuse(connection)
-        raise Declined(f"Mismatch key from{address}", loud=True)
+        raise ClientRefusal(f"Mismatch key from{address}", loud=True)
     welcome(connection, key)
     return Client(options[0] if options else "")
 
@@ -77,9 +77,9 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     try:
         data = connection.recv(size, socket.MSG_WAITALL)
     except OSError as error:
-        raise Unexpected(str(error)) from None
+        raise ServerError(str(error)) from None
     if len(data) < size:
-        raise Unexpected(f"the client left after {len(data)} of {size} bytes")
+        raise ServerError(f"the client left after {len(data)} of {size} bytes")
     return data
 
 

@@ -21,7 +21,7 @@ from typing import NoReturn
 from device_runner.failures import SetupMissing
 from device_runner.private_sockets import is_foreign
 from device_runner.rpc_server.tvm_rpc import flags, runtime
-from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, meet
+from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, ClientRefusal, ServerError, Tracker, meet
 from device_runner.rpc_server.tvm_rpc.flags import Flags
 from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
@@ -107,10 +107,10 @@ def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None
             try:
                 behaviour.meet(connection)
                 client = meet(connection, address, given.key, match_key)
-            except Declined as declined:
+            except ClientRefusal as declined:
                 (_warn if declined.loud else log.info)(str(declined))
                 continue
-            except (Unexpected, OSError) as error:
+            except (ServerError, OSError) as error:
                 if tracker:
                     tracker.forget()
                 _warn(f"Exception standard: {error}")

@@ -6,8 +6,8 @@ TVM's wheels hold no runtime for Android, so a person builds one (docs/tutorial/
 for this host's own processor is what the virtual phone runs in place of our stand-ins.
 """
 
-from device_runner.runtimes.phone.check import Examined, RuntimeRefused, examine
+from device_runner.runtimes.phone.check import RuntimeFolder, RuntimeRefused, examine
 from device_runner.runtimes.phone.install import install, started_in
 from device_runner.runtimes.phone.store import PhoneRuntime, RuntimeStore
 
-__all__ = ["Examined", "PhoneRuntime", "RuntimeRefused", "RuntimeStore", "examine", "install", "started_in"]
+__all__ = ["RuntimeFolder", "PhoneRuntime", "RuntimeRefused", "RuntimeStore", "examine", "install", "started_in"]

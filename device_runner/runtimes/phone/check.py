@@ -96,7 +96,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class Examined:
+class RuntimeFolder:
     """A folder that may be used."""
 
     abi: str
@@ -108,7 +108,7 @@ class Examined:
     """What a person should know and what is no reason to refuse."""
 
 
-def examine(folder: Path, host: Interface) -> Examined:
+def examine(folder: Path, host: Interface) -> RuntimeFolder:
     """Check a folder against what its system's loader asks and against the host's TVM. Raises `RuntimeRefused`."""
     if not folder.is_dir():
         raise RuntimeRefused(folder, ["it is no folder"])
@@ -131,7 +131,7 @@ def examine(folder: Path, host: Interface) -> Examined:
         raise RuntimeRefused(folder, reasons)
     reached = _needs(PROGRAM, elves)
     preload = tuple(name for name in (OPENCL, EXTRA) if name in elves and name not in reached)
-    return Examined(system.abi, tuple(folder / name for name in sorted(elves)), preload, tuple(notes))
+    return RuntimeFolder(system.abi, tuple(folder / name for name in sorted(elves)), preload, tuple(notes))
 
 
 def interface(ffi: Path, runtime: Path) -> Interface:

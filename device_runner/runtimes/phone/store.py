@@ -16,7 +16,7 @@ from pathlib import Path
 
 from device_runner import installed_tvm
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from device_runner.runtimes.phone.check import PROGRAM, Examined
+from device_runner.runtimes.phone.check import PROGRAM, RuntimeFolder
 from device_runner.store import Store, sha256_of
 
 FILES = "files"
@@ -57,7 +57,7 @@ class RuntimeStore:
     def __init__(self, cache: Path) -> None:
         self.folder = cache / "phone-runtime"
 
-    def add(self, examined: Examined) -> PhoneRuntime:
+    def add(self, examined: RuntimeFolder) -> PhoneRuntime:
         """Keep a runtime; one that already exists is kept once. Raises `RigFailure` if the disk refuses."""
         digest = digest_of(examined.files)
         tvm = installed_tvm.stated_version("tvm")

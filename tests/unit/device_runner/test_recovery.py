@@ -18,7 +18,7 @@ from device_runner.recovery.ladder import Recovery, RecoveryStep, climb
 from harness.failures import CompilerCrash
 from harness.run.context import Run
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
@@ -205,7 +205,7 @@ def a_run(device: FakeDevice) -> Run:
 
 
 def settled(device: FakeDevice, built: Things, run: Run | None = None) -> Record:
-    return run_with_recovery(a_plan(), built, run or a_run(device), Silent())
+    return run_with_recovery(a_plan(), built, run or a_run(device), SilentProgress())
 
 
 def healing(device: FakeDevice, step: str) -> list[Rung]:
@@ -253,7 +253,7 @@ def test_a_wrong_answer_is_never_tried_again(built: Things) -> None:
 def test_who_watches_hears_what_is_done_for_a_lost_device(built: Things) -> None:
     heard: list[tuple[str, str]] = []
 
-    class Listener(Silent):
+    class Listener(SilentProgress):
         def step(self, case_id: str, step: str) -> None:
             heard.append((case_id, step))
 

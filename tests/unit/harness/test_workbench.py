@@ -20,7 +20,7 @@ from harness.cases.case import Case
 from harness.cases.plan import Job
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.workbench import Request, open_to_build, open_workbench
 
 
@@ -74,7 +74,7 @@ def test_on_a_new_machine_the_oracle_is_asked_while_the_runtimes_are_compiled(
 ) -> None:
     monkeypatch.setattr(host, "are_compiled", lambda cache: False)
     opened_by(monkeypatch, builder.called)
-    with open_workbench(request_tiny, "virtual", Silent()) as bench:
+    with open_workbench(request_tiny, "virtual", SilentProgress()) as bench:
         assert builder.asked == ["oracle of tiny"]
         assert {plan.oracle.key for plan in bench.plans} == {job.key for job in request_tiny.oracles()}
     assert builder.closed.is_set()
@@ -86,7 +86,7 @@ def test_otherwise_nothing_is_built_before_the_device_is_ours(
 ) -> None:
     monkeypatch.setattr(host, "are_compiled", lambda cache: compiled)
     opened_by(monkeypatch, None)
-    with open_workbench(request_tiny, name, Silent()):
+    with open_workbench(request_tiny, name, SilentProgress()):
         assert not builder.asked
 
 
@@ -104,7 +104,7 @@ def test_what_is_built_ends_with_a_device_that_cannot_be_had(
     monkeypatch.setattr(registry, "open_device", opened)
     with (
         pytest.raises(DeviceLost, match="it is gone"),
-        open_workbench(request_tiny, "virtual", Silent()),
+        open_workbench(request_tiny, "virtual", SilentProgress()),
     ):
         pass
     assert builder.closed.is_set()
@@ -115,7 +115,7 @@ def test_what_is_built_without_a_device_is_for_the_image_limits_of_every_adreno(
 ) -> None:
     monkeypatch.setattr("device_runner.registry.open_device", lambda *_, **__: pytest.fail("opened a device"))
     monkeypatch.setattr("harness.workbench.make_ready", lambda *_: None)
-    with open_to_build(request_tiny, "none", Silent()) as drawn:
+    with open_to_build(request_tiny, "none", SilentProgress()) as drawn:
         (plan, *_) = drawn.plans
     assert (drawn.identity.image2d_max_width, drawn.identity.image_max_array_layers) == (16384, 2048)
     assert plan.compile.key == request_tiny.plans(Identity("phone", "abc", abi="x86_64"))[0].compile.key
@@ -126,7 +126,7 @@ def test_devices_that_are_elsewhere_are_built_for_without_opening_one(
 ) -> None:
     monkeypatch.setattr("device_runner.registry.open_device", None)
     phone = Identity("phone", "1a2b", abi="arm64-v8a")
-    with open_to_build(request_tiny, "virtual", Silent(), [phone, phone, Identity("virtual", "v")]) as drawn:
+    with open_to_build(request_tiny, "virtual", SilentProgress(), [phone, phone, Identity("virtual", "v")]) as drawn:
         triples = [plan.compile.payload["request"]["host_triple"] for plan in drawn.plans]
     assert triples == ["aarch64-linux-android"] * 2 + [None] * 2
 

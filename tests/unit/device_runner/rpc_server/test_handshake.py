@@ -56,7 +56,7 @@ def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> No
 def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     handshake.refuse(ours)
-    with pytest.raises(handshake.Unwelcome, match="not valid any more"):
+    with pytest.raises(handshake.HandshakeFailure, match="not valid any more"):
         handshake.call(theirs, "key", Deadline(LONG_S))
 
 

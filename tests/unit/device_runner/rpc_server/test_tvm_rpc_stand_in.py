@@ -15,7 +15,7 @@ from waiting import LONG_S
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, MISMATCH
 from device_runner.rpc_server.tvm_rpc import flags
-from device_runner.rpc_server.tvm_rpc.clients import Client, Declined, Unexpected, meet
+from device_runner.rpc_server.tvm_rpc.clients import Client, ClientRefusal, ServerError, meet
 
 Ends = tuple[socket.socket, socket.socket]
 
@@ -42,7 +42,7 @@ def test_a_client_is_let_in_by_its_key(ends: Ends) -> None:
 def test_a_client_with_another_key_is_told(ends: Ends) -> None:
     ours, theirs = ends
     theirs.sendall(message(MAGIC, b"client:another"))
-    with pytest.raises(Declined, match=re.escape("Mismatch key from127.0.0.1:5")):
+    with pytest.raises(ClientRefusal, match=re.escape("Mismatch key from127.0.0.1:5")):
         meet(ours, "127.0.0.1:5", "name", "key")
     assert theirs.recv(8) == struct.pack("<i", MISMATCH)
 
@@ -50,7 +50,7 @@ def test_a_client_with_another_key_is_told(ends: Ends) -> None:
 def test_a_client_whose_key_is_too_short_is_told_nothing(ends: Ends) -> None:
     ours, theirs = ends
     theirs.sendall(message(MAGIC, b"client:"))
-    with pytest.raises(Declined, match="Wrong client header length"):
+    with pytest.raises(ClientRefusal, match="Wrong client header length"):
         meet(ours, "", "name", "key")
     theirs.setblocking(False)
     with pytest.raises(BlockingIOError):
@@ -64,7 +64,7 @@ def test_a_silent_client_holds_the_server_up_until_it_speaks_or_leaves(ends: End
     def serve() -> None:
         try:
             met.append(meet(ours, "", "name", ""))
-        except Unexpected as error:
+        except ServerError as error:
             met.append(error)
 
     thread = threading.Thread(target=serve)
@@ -73,7 +73,7 @@ def test_a_silent_client_holds_the_server_up_until_it_speaks_or_leaves(ends: End
     assert thread.is_alive()
     theirs.shutdown(socket.SHUT_RDWR)
     thread.join(LONG_S)
-    assert isinstance(met[0], Unexpected)
+    assert isinstance(met[0], ServerError)
 
 
 @given(data=st.binary(max_size=64) | st.binary(max_size=40).map(lambda text: message(MAGIC, text)))
@@ -82,14 +82,14 @@ def test_no_client_is_let_in_without_the_key(data: bytes) -> None:
     with ours, theirs:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
-        with pytest.raises((Unexpected, Declined)):
+        with pytest.raises((ServerError, ClientRefusal)):
             meet(ours, "", "name", "a key that is not guessed")
 
 
 def test_a_huge_key_is_not_waited_for(ends: Ends) -> None:
     ours, theirs = ends
     theirs.sendall(struct.pack("<ii", MAGIC, MAX_KEY_BYTES + 1))
-    with pytest.raises(Unexpected):
+    with pytest.raises(ServerError):
         meet(ours, "", "name", "key")
 
 

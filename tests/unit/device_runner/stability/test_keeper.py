@@ -18,7 +18,7 @@ from device_runner.virtual.phone import Battery, PhoneState
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 
@@ -46,7 +46,7 @@ def run(home: Path, **changes: Any) -> Record:
     transport = LocalTransport(str(home / "data/local/tmp/adreno-bench"), {"PATH": path})
     device.keeper = Keeper(transport, system=str(home), wired=True)
     device.event = lambda: phone.save(home, phone.load(home).changed(changes))
-    record = run_case(a_plan(), things(home / "built"), Run(device, TuningStore(home)), Silent()).record
+    record = run_case(a_plan(), things(home / "built"), Run(device, TuningStore(home)), SilentProgress()).record
     device.keeper.close()
     assert device.steps[-1] == "closed"
     return record

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_adb import SERIAL, FakeAdbServer, fake_adb, read, receive_send, run_locally, store_locally
 
-from device_runner.device import Pushed
+from device_runner.device import PushResult
 from device_runner.failures import DeviceFull, DeviceLost
 from device_runner.transport.adb import Adb
 from device_runner.transport.adb_transport import push
@@ -28,7 +28,7 @@ class Parcel:
         self.folder = tmp_path / "on the device" / "files"
         self.destination = self.folder / f"{self.sha256}.so"
 
-    def push(self, server: FakeAdbServer, timeout_s: float = 5) -> Pushed:
+    def push(self, server: FakeAdbServer, timeout_s: float = 5) -> PushResult:
         return push(Adb(SERIAL, server.port), self.file, self.sha256, str(self.destination), timeout_s=timeout_s)
 
     @property
@@ -49,7 +49,7 @@ def parcel(tmp_path: Path) -> Parcel:
 def test_a_new_file_arrives_whole_under_its_final_name(tmp_path: Path, size: int) -> None:
     parcel = Parcel(tmp_path, os.urandom(size))
     with fake_adb(GOOD_DEVICE) as server:
-        assert parcel.push(server) == Pushed(str(parcel.destination), size)
+        assert parcel.push(server) == PushResult(str(parcel.destination), size)
     assert parcel.destination.read_bytes() == parcel.file.read_bytes()
     assert parcel.names == [parcel.destination.name]
 

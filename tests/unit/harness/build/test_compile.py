@@ -13,7 +13,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.failures import Failure, SetupMissing
-from harness.build.artifact import Compiled
+from harness.build.artifact import CompileResult
 from harness.build.compile import compile_model
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import HOST_FUNCTIONS, host_operators
@@ -34,7 +34,7 @@ def request_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompileRequest:
 
 
 @pytest.fixture(scope="module")
-def compiled(common: Path) -> dict[str, Compiled]:
+def compiled(common: Path) -> dict[str, CompileResult]:
     made = {}
     for path in PATHS:
         folder, made[path] = zoo_compiled(common, "tiny", path)
@@ -42,13 +42,13 @@ def compiled(common: Path) -> dict[str, Compiled]:
     return made
 
 
-def test_what_came_of_it_is_plain_json(compiled: dict[str, Compiled]) -> None:
+def test_what_came_of_it_is_plain_json(compiled: dict[str, CompileResult]) -> None:
     for made in compiled.values():
         assert json.loads(json.dumps(dataclasses.asdict(made)))["inputs"] == [["input", [1, 3, 32, 32], "float32"]]
         assert made.outputs == 1
 
 
-def test_texture_keeps_tensors_in_images(compiled: dict[str, Compiled]) -> None:
+def test_texture_keeps_tensors_in_images(compiled: dict[str, CompileResult]) -> None:
     texture, opencl = compiled["texture"], compiled["opencl"]
     assert texture.facts["texture_tensors"] >= 8
     assert texture.facts["image_kernels"] >= 10
@@ -58,11 +58,13 @@ def test_texture_keeps_tensors_in_images(compiled: dict[str, Compiled]) -> None:
     assert opencl.facts["kernels"] > 10
 
 
-def test_facts_are_free_of_noise(compiled: dict[str, Compiled], request_tiny: CompileRequest, tmp_path: Path) -> None:
+def test_facts_are_free_of_noise(
+    compiled: dict[str, CompileResult], request_tiny: CompileRequest, tmp_path: Path
+) -> None:
     assert compile_model(request_tiny, tmp_path).facts == compiled["texture"].facts
 
 
-def test_cpu_has_no_kernels(compiled: dict[str, Compiled]) -> None:
+def test_cpu_has_no_kernels(compiled: dict[str, CompileResult]) -> None:
     assert compiled["cpu"].facts["kernels"] == 0
     assert compiled["cpu"].quirks == []
 

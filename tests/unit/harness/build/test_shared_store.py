@@ -15,7 +15,7 @@ from device_runner.failures import Failure, SetupMissing
 from harness.build import shared_store as module
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
-from harness.build.shared_store import Refused, SharedStore, entry_text, read_entry
+from harness.build.shared_store import BadObject, SharedStore, entry_text, read_entry
 from harness.cases.plan import Job
 from harness.cases.suite import Limits, load_suite
 from harness.failures import CompileFailure, UsageError
@@ -135,20 +135,20 @@ def test_no_flipped_bit_of_an_entry_passes() -> None:
         for bit in range(8):
             changed = bytearray(ENTRY)
             changed[place] ^= 1 << bit
-            with pytest.raises(Refused):
+            with pytest.raises(BadObject):
                 read_entry(bytes(changed), "artifacts/key")
 
 
 @pytest.mark.parametrize("name", ["../lib.so", "/etc/passwd", ".sha256.json", "a/b", "", "a\0b"])
 def test_a_file_that_leaves_its_folder_is_refused(name: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(BadObject):
         read_entry(entry_text("artifacts/key", {name: SHA256}).encode(), "artifacts/key")
 
 
 def test_another_entry_under_this_name_and_what_is_no_hash_are_refused() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(BadObject):
         read_entry(ENTRY, "artifacts/other")
-    with pytest.raises(Refused):
+    with pytest.raises(BadObject):
         read_entry(entry_text("artifacts/key", {"lib.so": "../" + SHA256}).encode(), "artifacts/key")
 
 

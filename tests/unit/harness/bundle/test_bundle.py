@@ -23,8 +23,8 @@ from device_runner.runtimes import probe, runner
 from harness.bundle import pack as packing
 from harness.bundle.archive import unpack
 from harness.bundle.manifest import MANIFEST, PYTHON_RUNNER, Turn
-from harness.bundle.pack import KINDS, Packed, pack
-from harness.bundle.results import LINES, Broken, Results, lines_of, read_results
+from harness.bundle.pack import KINDS, PackedBundle, pack
+from harness.bundle.results import LINES, BrokenLine, Results, lines_of, read_results
 from harness.bundle.verdict import verdicts_of
 from harness.cases.plan import Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
@@ -78,13 +78,13 @@ class Rig:
         change: Callable[[Things], None] = lambda _: None,
         artifact: str = "",
         **options: Any,
-    ) -> Packed:
+    ) -> PackedBundle:
         asked = Asked(self.root / "cache", models, artifact)
         return pack(asked, KIND, lambda plans: self.built(plans, change), self.root / name, **options)  # type: ignore[arg-type]
 
     def run(
         self,
-        packed: Packed,
+        packed: PackedBundle,
         results: str = "results",
         says: Says = lambda _: right_turn(ANSWER),
         turns: int | None = None,
@@ -310,7 +310,7 @@ def test_turns_in_another_order_are_refused(rig: Rig) -> None:
         rig.read(write_lines(rig.root / "r", packed.manifest.text(), [device_line(), *turns, *END]))
 
 
-def of_python(rig: Rig, packed: Packed, **fields: Any) -> tuple[Path, Path]:
+def of_python(rig: Rig, packed: PackedBundle, **fields: Any) -> tuple[Path, Path]:
     """Results as the first bundles for Linux wrote them, with whole records, and their bundle's manifest."""
     record = json.loads(rig.read(rig.run(packed)).records[0].model_dump_json()) | fields
     manifest = replace(packed.manifest, files={**packed.manifest.files, PYTHON_RUNNER: "0" * 64}).text()
@@ -470,5 +470,5 @@ def test_no_byte_of_the_lines_can_be_another(told: list[dict[str, Any]], seed: i
     if lines:
         place = data.draw(st.integers(0, len(lines) - 2))
         other = bytes([lines[place] ^ data.draw(st.integers(1, 255))])
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenLine):
             list(lines_of(io.BytesIO(lines[:place] + other + lines[place + 1 :]), str(seed)))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness.bundle import archive
 from harness.bundle.archive import find_files, unpack
-from harness.bundle.results import Broken, lines_of
+from harness.bundle.results import BrokenLine, lines_of
 from harness.failures import UsageError
 
 WANTED = {"a": 1 << 20, "b": 1 << 20}
@@ -120,5 +120,5 @@ def test_no_bytes_do_more_than_end_in_a_refusal(tmp_path_factory: pytest.TempPat
 )
 def test_lines_are_read_one_by_one(content: bytes, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.bundle.results.LONGEST_LINE_BYTES", 100)
-    with pytest.raises(Broken, match=why):
+    with pytest.raises(BrokenLine, match=why):
         list(lines_of(io.BytesIO(content), ""))

@@ -161,7 +161,7 @@ def uncommented(text: str) -> str:
 
 def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
     text = suite_text(["tiny"], ["opencl"])
-    for section in (suite.Suite, OnnxModel, suite.Limits, suite.DeviceLimits, suite.Steady, suite.Tolerance):
+    for section in (suite.Suite, OnnxModel, suite.Limits, suite.DeviceLimits, suite.SteadyLimits, suite.Tolerance):
         assert [key for key in section.model_fields if key not in text] == []
     assert [model.name for model in ZOO if model.name not in text] == []
     (tmp_path / "all.toml").write_text(uncommented(text).replace("mine-*-float16-*", "tiny-*"))

@@ -26,7 +26,7 @@ from harness.cases.plan import Plan
 from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
 from harness.fleet.run import FleetRun
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile
 
 PHONES = {"a": Identity("phone", "", gpu="A"), "b": Identity("phone", "", gpu="A"), "c": Identity("phone", "", gpu="C")}
@@ -115,7 +115,7 @@ def fleet(
     say = (said if said is not None else []).append
     settings = Settings(Path("/nowhere"), "run")
     workers = WorkerPool(names, cast(Processes, script), say).__enter__()
-    return FleetRun(settings, workers, cast(Builder, builder or NothingToBuild()), plan, records, Silent(), say)
+    return FleetRun(settings, workers, cast(Builder, builder or NothingToBuild()), plan, records, SilentProgress(), say)
 
 
 def events(*drawn: str) -> Script:

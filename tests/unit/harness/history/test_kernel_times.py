@@ -34,7 +34,7 @@ from harness.report.summary import lines
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 
@@ -285,7 +285,7 @@ def measured(device: FakeDevice, things: Things, **budget: Any) -> tuple[Watcher
     run = Run(device, TuningStore(Path("/nowhere")), as_shipped=True, probes=watcher.probes)
     return (
         watcher,
-        run_case(replace(a_plan(), budget=Budget(**{"seconds": 0.01, **budget})), things, run, Silent()).record,
+        run_case(replace(a_plan(), budget=Budget(**{"seconds": 0.01, **budget})), things, run, SilentProgress()).record,
         run,
     )
 

@@ -222,7 +222,7 @@ def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
 
 
 def side(head: Network, base: Network | None = None) -> isa_view.Side:
-    against = isa_view.Opposite("0.26.0" if base else "")
+    against = isa_view.ComparisonBase("0.26.0" if base else "")
     return isa_view.Side(head, code(head), against, base, (code(base),) if base else ())
 
 

@@ -26,7 +26,7 @@ from harness.judge.noise import PROFILES, NoiseProfile, find_profile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile
 from harness.run.tuning import TuningStore
 
@@ -68,7 +68,7 @@ def calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def take(device: FakeDevice, count: int, plans: list[Plan] | None = None) -> dict[str, list[Record]]:
         run = Run(device, TuningStore(tmp_path))
         chosen = plans or [a_plan(), a_plan("other")]
-        return take_sessions(chosen, run, FakeBuilder(both), file, Silent(), count)
+        return take_sessions(chosen, run, FakeBuilder(both), file, SilentProgress(), count)
 
     return take
 

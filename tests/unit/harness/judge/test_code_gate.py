@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from device_runner.device import Loadable
 from device_runner.failures import Failure
-from harness.build.artifact import Artifact, Compiled
+from harness.build.artifact import Artifact, CompileResult
 from harness.cases.case import Case
 from harness.cli import app
 from harness.failures import CompilerCrash, UsageError
@@ -130,7 +130,7 @@ def test_exit_codes_are_those_of_any_gate(verdicts: list[Verdict], expected: Exi
 
 def a_code_record(*codes: MachineCode, failure: Failure | None = None) -> Record:
     """The record of a case that was compiled, and not run."""
-    compiled = Compiled("lib.so", 1, [], 1, [], {"kernels": 1}, 1.0)
+    compiled = CompileResult("lib.so", 1, [], 1, [], {"kernels": 1}, 1.0)
     made = Artifact("key", Loadable(Path("lib.so"), "0" * 64, 1), compiled, 10, reused=False)
     built = CompiledCase(Case.parse(CASE), failure or made, ("a-quirk",))
     return code_record(built, codes, None, COMPILER, as_shipped=False, run="run")

@@ -25,7 +25,7 @@ from harness.judge.verdict import Verdict
 from harness.profile.profile import kernels_file, read_profiles
 from harness.profile.sides import GateKernels
 from harness.run.context import Run
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile, Releases
 from harness.run.tuning import TuningStore
 
@@ -52,7 +52,7 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(tmp_pa
     blessing = bless_build([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
-    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built, old), tmp_path, file, Silent())
+    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built, old), tmp_path, file, SilentProgress())
     measure = again.measurer(Comparison(SeriesKey(key, CASE), None, None, Verdict.INCONCLUSIVE))
     assert callable(measure)
     base, head = measure(Arm.BASE), measure(Arm.HEAD)
@@ -68,7 +68,7 @@ def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     builder = BuiltAlready(built, built["c-tiny"])
-    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, Silent())
+    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, SilentProgress())
     here = SeriesKey(device.identity.key, CASE)
     measure = again.measurer(Comparison(here, blessing.baseline.side, None, Verdict.INCONCLUSIVE))
     assert callable(measure)
@@ -82,7 +82,7 @@ def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     builder = BuiltAlready(built, old)
-    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, Silent())
+    again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, SilentProgress())
     asked = Comparison(SeriesKey(device.identity.key, CASE), None, None, Verdict.INCONCLUSIVE)
     (kernel,) = GateKernels(again)(asked)
     assert (kernel.operator, kernel.base_ms, kernel.head_ms) == ("conv2d", 1.5, 1.5)

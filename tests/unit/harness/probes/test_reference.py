@@ -17,7 +17,7 @@ from harness.probes.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 
@@ -47,7 +47,7 @@ def built(tmp_path: Path) -> Things:
 
 
 def record(built: Things, device: FakeDevice, folder: Path, *, timed: bool = True) -> Record:
-    return run_case(PLAN, built, Run(device, TuningStore(folder), timed=timed), Silent()).record
+    return run_case(PLAN, built, Run(device, TuningStore(folder), timed=timed), SilentProgress()).record
 
 
 def test_a_session_times_the_reference_kernel_after_its_case(built: Things, tmp_path: Path) -> None:

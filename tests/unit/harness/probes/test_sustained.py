@@ -35,7 +35,7 @@ from harness.report.plots import MOST_RUNS, plot_sustained
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import RunStep, Silent
+from harness.run.progress import RunStep, SilentProgress
 from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.runner import run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
@@ -231,7 +231,7 @@ def a_run(device: FakeDevice, folder: Path) -> Run:
 
 
 def ran(device: FakeDevice, folder: Path) -> Record:
-    return run_case(lasting(a_plan()), things(folder / "built"), a_run(device, folder), Silent()).record
+    return run_case(lasting(a_plan()), things(folder / "built"), a_run(device, folder), SilentProgress()).record
 
 
 @pytest.fixture(autouse=True)
@@ -281,7 +281,7 @@ def test_a_reboot_in_the_middle_is_its_result_and_one_before_it_is_recovered_fro
 
     def settled(device: FakeDevice) -> Record:
         built = things(tmp_path / "built")
-        return run_with_recovery(lasting(a_plan()), built, a_run(device, tmp_path), Silent())
+        return run_with_recovery(lasting(a_plan()), built, a_run(device, tmp_path), SilentProgress())
 
     in_the_middle = settled(Enduring(chunks=6, rungs=rungs))
     assert (in_the_middle.outcome, in_the_middle.recovery) == (Outcome.DEVICE_LOST, [])
@@ -318,7 +318,7 @@ def test_ctrl_c_before_the_first_bin_leaves_no_record(tmp_path: Path) -> None:
 
 
 def test_progress_says_how_far_it_has_come(tmp_path: Path) -> None:
-    class Heard(Silent):
+    class Heard(SilentProgress):
         def __init__(self) -> None:
             self.steps: list[str] = []
 

@@ -10,16 +10,16 @@ import pytest
 from fake_device import FakeDevice, a_plan, things
 
 from device_runner.failures import DeviceCrash
-from harness.profile.measure import Watched, watch
+from harness.profile.measure import WatchedProfile, watch
 from harness.profile.profile import Peaks
 from harness.run.context import Run
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 from harness.workbench import Workbench
 
 
-class Heard(Silent):
+class Heard(SilentProgress):
     """Which case progress is of, and how it ended."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Heard(Silent):
         self.words.append(record.outcome.value)
 
 
-def watched(folder: Path, device: FakeDevice, heard: Heard, *names: str) -> list[Watched]:
+def watched(folder: Path, device: FakeDevice, heard: Heard, *names: str) -> list[WatchedProfile]:
     """The profiles of cases of these names, which share a build."""
     plans = [a_plan(name) for name in names]
     built = things(folder / "built")

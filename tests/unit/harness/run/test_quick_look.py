@@ -26,7 +26,7 @@ from harness.judge.verdict import Verdict
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.runner import settled_by
 from harness.run.tuning import TuningStore
@@ -44,7 +44,7 @@ def a_run(folder: Path) -> Run:
 
 
 def looked(folder: Path, plan: Plan) -> Record:
-    return run_case(plan, things(folder / "built"), a_run(folder), Silent()).record
+    return run_case(plan, things(folder / "built"), a_run(folder), SilentProgress()).record
 
 
 def test_it_takes_three_samples_and_says_what_it_is(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from harness.probes.latency import FEWEST_SAMPLES
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
-from harness.run.progress import RunStep, Silent
+from harness.run.progress import RunStep, SilentProgress
 from harness.run.record import Record, RecordFile, parse
 from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
 from harness.run.tuning import TuningStore
@@ -50,7 +50,7 @@ def built(tmp_path: Path) -> Things:
 
 
 def run(device: FakeDevice, built: Built, plan: Plan | None = None) -> Record:
-    return run_case(plan or a_plan(), built, a_run(device), Silent()).record
+    return run_case(plan or a_plan(), built, a_run(device), SilentProgress()).record
 
 
 def a_run(device: FakeDevice) -> Run:
@@ -89,7 +89,7 @@ def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
 
 def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
     device = FakeDevice()
-    record = run_case(a_plan(), built, replace(a_run(device), timed=False), Silent()).record
+    record = run_case(a_plan(), built, replace(a_run(device), timed=False), SilentProgress()).record
     assert record.outcome is Outcome.OK
     assert record.accuracy
     assert record.wall_ms == record.warm_up_ms == []
@@ -311,7 +311,7 @@ def test_a_model_that_the_device_has_no_room_for_is_unsupported_and_opens_no_ses
     assert run(FakeDevice(), model).outcome is Outcome.OK  # one that does not say
 
 
-class Heard(Silent):
+class Heard(SilentProgress):
     """Keeps the steps that it is told."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from harness.cases.plan import Plan
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import BLOB, CACHE_VARIABLE, RECORD_MAGIC, TuningStore, tuning_symbols
 
@@ -41,7 +41,7 @@ def tuned_plan(path: str) -> Plan:
 
 
 def run(device: FakeDevice, things: Things, path: str, store: Path) -> Record:
-    return run_case(tuned_plan(path), things, Run(device, TuningStore(store)), Silent()).record
+    return run_case(tuned_plan(path), things, Run(device, TuningStore(store)), SilentProgress()).record
 
 
 def programs(from_binary: int, from_source: int) -> dict[str, int]:

@@ -22,7 +22,7 @@ from harness.judge.remarks import remarks
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome, Owner
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 
@@ -60,7 +60,7 @@ def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "", plan
     save_arrays(folder / "built" / OUTPUTS, [np.asarray(truth)])
     built["o-tiny"] = Answers(folder / "built", reused=True, unchecked=unchecked)
     run = Run(FakeDevice(), TuningStore(folder), timed=False, builder=llvm)
-    return run_case(plan, built, run, Silent()).record
+    return run_case(plan, built, run, SilentProgress()).record
 
 
 @pytest.mark.parametrize(

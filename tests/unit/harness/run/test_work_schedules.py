@@ -24,7 +24,7 @@ from harness.failures import CompileFailure, UsageError
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 from harness.run.work import schedule_complaint, schedule_summary
@@ -97,7 +97,7 @@ def built(folder: Path, tuned: str, untuned: str, told: dict[str, Any] | None) -
 def record_of(folder: Path, made: dict[str, Artifact | Answers | Failure]) -> Record:
     job = Job("compile", "u-tiny", "tiny", {})
     plan = replace(a_plan(), case=TUNED, default_schedules=job, schedules="f00d")
-    return run_case(plan, made, Run(FakeDevice(), TuningStore(folder)), Silent()).record
+    return run_case(plan, made, Run(FakeDevice(), TuningStore(folder)), SilentProgress()).record
 
 
 def test_a_record_names_what_took_a_schedule_what_changed_and_what_fell_back(tmp_path: Path) -> None:
