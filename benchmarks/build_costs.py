@@ -20,7 +20,7 @@ from harness.compiler import pass_runner
 from harness.models.sources import model_source
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits, edit_model
-from harness.paths.lowered import add_host_entry
+from harness.paths.lowered_module import add_host_entry
 from harness.quirks import quirks_for
 
 MOST_PASSES = 5

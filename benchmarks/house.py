@@ -12,7 +12,7 @@ import subprocess
 
 from tabulate import tabulate
 
-from harness.build.keys import ROOT, imported
+from harness.build.keys import ROOT, imported_files
 
 PACKAGES = ("harness", "device_runner")
 START = "harness.cli.run"
@@ -24,7 +24,7 @@ def main() -> None:
     files = [ROOT / name for name in listed.stdout.split("\0") if name]
     lines = sum(file.read_bytes().count(b"\n") for file in files)
     modules = sum(file.suffix == ".py" for file in files)
-    rows = [("lines", lines), ("modules", modules), (f"reached by {START}", len(imported(ROOT, [START])))]
+    rows = [("lines", lines), ("modules", modules), (f"reached by {START}", len(imported_files(ROOT, [START])))]
     print(tabulate(rows, tablefmt="plain"))
 
 

@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.isa.code import MachineCode
 from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict

@@ -211,7 +211,7 @@ class WorkerPool:
     ) -> None:
         self._processes.end(at_once=kind is not None)  # else one in the middle of an order would first end that
 
-    def shown(self, name: str) -> str:
+    def display_name(self, name: str) -> str:
         """Return what people call a worker's device; the worker's own name until it is opened."""
         return self._shown[name]
 
@@ -257,14 +257,14 @@ class WorkerPool:
         elif isinstance(message, Loss):
             self.give_up(name, message.failure)
         elif isinstance(message, Line):
-            self._say(f"{self.shown(name)}: {message.text}")
+            self._say(f"{self.display_name(name)}: {message.text}")
 
     def give_up(self, name: str, failure: Failure) -> None:
         """Do without a worker."""
         self._processes.drop(name)
         self._members.pop(name, None)
         if name not in self.lost:
-            self._say(f"{self.shown(name)} is out: {failure.message}")
+            self._say(f"{self.display_name(name)} is out: {failure.message}")
             self.lost[name] = failure
 
     def reopen(self, name: str) -> None:

@@ -30,7 +30,7 @@ from harness.cases.model import OnnxModel, words_given
 from harness.cases.plan import Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, suite_of
-from harness.compiler.installed import harness_version, require_working_pair, versions
+from harness.compiler.releases import harness_version, require_working_pair, versions
 from harness.failures import UsageError
 from harness.run.compiled_record import CompiledCase
 from harness.run.context import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from device_runner import installed_tvm
 from device_runner.failures import SetupMissing
-from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES, Linker, linker
+from device_runner.runtimes.cross_linker import NDK_VARIABLE, TRIPLES, Linker, linker
 from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, one_source, run_compiler
 from device_runner.store import Store, digest_of
 

@@ -71,7 +71,7 @@ class CompileResult:
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
-    """By kernel (`harness.paths.lowered.Launch`); None in what was built before this was noted."""
+    """By kernel (`harness.paths.lowered_module.Launch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compiler.tir.Work`); None likewise."""
     effective_quirks: list[str] | None = None

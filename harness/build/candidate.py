@@ -34,7 +34,7 @@ from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
 from harness.oracle.rounding import measure_task_rounding
 from harness.paths import PATHS
-from harness.paths.lowered import vdevices
+from harness.paths.lowered_module import vdevices
 from harness.quirks import quirks_of
 from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import schedule_of, space_of

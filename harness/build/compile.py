@@ -14,13 +14,13 @@ from typing import Any
 
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from device_runner.runtimes.cross import linker
+from device_runner.runtimes.cross_linker import linker
 from harness.build.artifact import KERNELS, LIBRARY, CompileResult
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
-from harness.compiler.installed import host_operators, onnx_operators, tvm_version
 from harness.compiler.pass_runner import LOG, StepFailed
+from harness.compiler.releases import host_operators, onnx_operators, tvm_version
 from harness.compiler.tir import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
@@ -31,7 +31,7 @@ from harness.paths import PATHS
 from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, Workaround, edit_model, ignore_module
 from harness.paths.clml.offload import offload_of
 from harness.paths.effects import watch
-from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
+from harness.paths.lowered_module import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
 from harness.schedules.apply import PortableSchedules, RecordedSchedules, ScheduleApplier
 from harness.schedules.database import read_as

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from device_runner.failures import SetupMissing
-from device_runner.runtimes.cross import linker
+from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
-from harness.compiler.installed import versions
+from harness.compiler.releases import versions
 from harness.models.spec import Inputs, Original
 from harness.oracle.truth import releases
 from harness.schedules.drawing import ThreadLimits
@@ -168,12 +168,12 @@ def sources(root: Path = ROOT) -> list[Path]:
     That is each module that the worker imports, at its top or inside a function, and what lies beside an imported
     package in a folder `src`: the C++ sources of a library that the worker loads.
     """
-    found = imported(root, [WORKER])
+    found = imported_files(root, [WORKER])
     compiled = (file for init in found if init.name == "__init__.py" for file in init.parent.glob("src/**/*"))
     return sorted({*found, *(file for file in compiled if file.is_file())})
 
 
-def imported(root: Path, modules: Iterable[str]) -> set[Path]:
+def imported_files(root: Path, modules: Iterable[str]) -> set[Path]:
     """Return the files of ours that these modules import, at their top or inside a function, and their own."""
     found: set[Path] = set()
     waiting, seen = list(modules), set(modules)

@@ -89,7 +89,7 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
     from tvm import relax
 
     from harness.build.compile import compile_model
-    from harness.compiler.installed import tvm_version
+    from harness.compiler.releases import tvm_version
     from harness.paths.cpu import run_on_cpu
 
     compiled = compile_model(request, out)

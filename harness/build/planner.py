@@ -15,7 +15,7 @@ from pathlib import Path
 from device_runner.device import Identity
 from device_runner.failures import Unsupported
 from device_runner.names import suggestion
-from device_runner.runtimes.cross import TRIPLES
+from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.build.keys import compile_job, linker_version, oracle_job, plain_inputs, range_job, reference_job
 from harness.cases.case import Case, Precision

@@ -76,7 +76,7 @@ _OURS = ("harness", "device_runner")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from harness.compiler.installed import harness_version, versions
+        from harness.compiler.releases import harness_version, versions
         from harness.terminal import write
 
         installed = versions()

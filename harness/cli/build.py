@@ -49,7 +49,7 @@ def build(
 
     The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
-    from harness.bundle.like import identity_like
+    from harness.bundle.target_limits import identity_like
     from harness.workbench import open_to_build
 
     if like:

@@ -12,7 +12,7 @@ import typer
 from harness.cli import completion
 from harness.cli.options import AsJson, Shapes, Trust
 from harness.cli.screen import out, out_json
-from harness.compiler.installed import host_operators, onnx_operators, versions
+from harness.compiler.releases import host_operators, onnx_operators, versions
 from harness.models.outline import nodes_by_kind, unknown_operators
 from harness.run.outcome import ExitCode
 from harness.tables import table

@@ -15,7 +15,7 @@ from harness.cases.case import Case
 from harness.cli.options import CaseOptions
 from harness.cli.record_filter import open_index
 from harness.cli.screen import Screen, out
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
 from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
 from harness.isa.network import Network, code_of, codes_of, networks, work_of

@@ -26,7 +26,7 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
-from harness.compiler.installed import require_working_pair, versions
+from harness.compiler.releases import require_working_pair, versions
 from harness.failures import UsageError
 from harness.run.outcome import Outcome, exit_code, without_findings
 

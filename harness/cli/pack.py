@@ -58,8 +58,8 @@ def pack(
     Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
     `adreno-bench ingest RESULTS` reads the results here.
     """
-    from harness.bundle.like import with_limits_of
     from harness.bundle.pack import KINDS, pack
+    from harness.bundle.target_limits import with_limits_of
     from harness.workbench import make_ready
 
     request = what.request()

@@ -22,7 +22,7 @@ from harness.cli.options import (
     refuse_options,
 )
 from harness.cli.screen import Screen, out, out_json
-from harness.compiler.installed import versions
+from harness.compiler.releases import versions
 from harness.failures import UsageError
 from harness.process import cores
 from harness.quirks import QUIRKS, ProbeAnswer, Quirk, quirks_of, require_known

@@ -159,10 +159,10 @@ class _Work:
 
     def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
         """Return the plans that are still to be run, and the kept records that settle the others."""
-        from harness.run.runner import missing, settled_by
+        from harness.run.runner import missing_plans, settled_by
 
         settled = settled_by(plans, origin, self.kept) if self.kept else []
-        return missing(plans, settled), settled
+        return missing_plans(plans, settled), settled
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,9 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
 
     def plan(identity: Identity) -> list[Plan]:
         origin = Origin("", identity, settings.as_shipped, settings.run)
-        missing, found = work.split(work.request.plans(identity), origin)
+        missing_plans, found = work.split(work.request.plans(identity), origin)
         settled.extend(found)
-        return missing
+        return missing_plans
 
     with work.request.builder(work.screen) as builder, WorkerPool(names, processes, work.screen.say) as workers:
         fleet = FleetRun(settings, workers, builder, plan, work.file, work.screen, work.screen.say)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from device_runner.failures import RigFailure
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 
 Passes = list[Any]
 

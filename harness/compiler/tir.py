@@ -9,8 +9,8 @@ from typing import Any
 
 from device_runner.failures import RigFailure
 from harness.compiler.compat import buffers_of, estimate_flops
-from harness.compiler.installed import tvm_version
 from harness.compiler.passes import Passes, insert_before_first
+from harness.compiler.releases import tvm_version
 
 
 def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:

@@ -60,7 +60,7 @@ def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path
 
 
 def _versions() -> str:
-    from harness.compiler.installed import HARNESS, harness_version, versions
+    from harness.compiler.releases import HARNESS, harness_version, versions
 
     try:
         return "\n".join(f"{what} {release}" for what, release in ({HARNESS: harness_version()} | versions()).items())

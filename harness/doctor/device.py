@@ -128,7 +128,7 @@ def examine_linker(device: AdbDevice) -> Iterator[Finding]:
     Raises `SetupMissing`, whose hint is the command that helps.
     """
     from device_runner.adb_device import abi_of
-    from device_runner.runtimes.cross import TRIPLES, linker
+    from device_runner.runtimes.cross_linker import TRIPLES, linker
 
     abi = abi_of(device.transport)
     if abi == platform.machine():

@@ -33,14 +33,14 @@ def _python(_: Path) -> Iterator[Finding]:
 
 
 def _harness(_: Path) -> Iterator[Finding]:
-    from harness.compiler.installed import HARNESS, harness_version
+    from harness.compiler.releases import HARNESS, harness_version
 
     yield Finding(HARNESS, Condition.OK, harness_version())
 
 
 def _tvm(_: Path) -> Iterator[Finding]:
     from device_runner import installed_tvm
-    from harness.compiler.installed import RELEASES, require_working_pair, versions
+    from harness.compiler.releases import RELEASES, require_working_pair, versions
 
     installed = versions()
     seen = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"

@@ -92,7 +92,7 @@ class FleetRun:
     @property
     def failures(self) -> dict[str, Failure]:
         """Why devices were not, or are no longer, part of this."""
-        return {self.workers.shown(name): why for name, why in {**self.workers.lost, **self._away}.items()}
+        return {self.workers.display_name(name): why for name, why in {**self.workers.lost, **self._away}.items()}
 
     def run(self) -> Iterator[Record]:
         """Run until every case has its record; each is kept before it is yielded."""
@@ -112,7 +112,7 @@ class FleetRun:
         return record
 
     def _take(self, name: str, message: object, prefetcher: Prefetcher) -> Iterator[Record]:
-        shown = self.workers.shown(name)
+        shown = self.workers.display_name(name)
         if isinstance(message, Arrival):
             self._seen[message.identity.key] = shown, message.identity
             self._join(name, message.identity, prefetcher)
@@ -155,7 +155,7 @@ class FleetRun:
             self._queue.finish(name)
             yield message.record
             return
-        self.say(f"{self.workers.shown(name)} is given up until it answers again: {message.lost}")
+        self.say(f"{self.workers.display_name(name)} is given up until it answers again: {message.lost}")
         if self._queue.lose(name):
             yield message.record
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from harness.compiler.installed import release
+from harness.compiler.releases import release
 from harness.history.results import History, Point, Series, state_of_quirks
 from harness.judge.decisions import Decision, End
 from harness.judge.stats.history import FEWEST, Step, resemblance, segment

@@ -20,7 +20,7 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
 from harness.build.keys import digest
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git

@@ -21,7 +21,7 @@ from harness.isa.kernels import CompiledKernel, compile_kernels
 from harness.isa.runner import sources
 from harness.isa.statistics import Statistics
 from harness.isa.toolchain import Toolchain
-from harness.paths.lowered import Launch
+from harness.paths.lowered_module import Launch
 
 
 @dataclass(frozen=True)

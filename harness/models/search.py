@@ -12,7 +12,7 @@ from typing import Any
 from device_runner.failures import Failure
 from harness.cases.model import OnnxModel, model_name
 from harness.failures import ModelError
-from harness.models.confined import confined
+from harness.models.limited_fork import run_limited
 from harness.models.onnx_inputs import inputs_of
 from harness.models.onnx_read import parse
 from harness.models.sources import MODELS, OnnxFile
@@ -74,7 +74,7 @@ def _guess_shapes(file: Path) -> dict[str, list[int] | int]:
     def read() -> dict[str, list[int] | int]:
         return dict(_open_shapes(parse(file)))
 
-    return confined(file, read)
+    return run_limited(file, read)
 
 
 def _open_shapes(model: Any) -> Iterator[tuple[str, list[int]]]:

@@ -19,7 +19,6 @@ from device_runner.store import cache_root
 from harness.cases.model import PROGRAM_SUFFIX, SUFFIXES
 from harness.failures import ModelError, UsageError
 from harness.models.cleanup import clean_up
-from harness.models.confined import confined
 from harness.models.index_ranges import (
     IndexRange,
     index_ranges,
@@ -28,6 +27,7 @@ from harness.models.index_ranges import (
     usual_inputs,
 )
 from harness.models.input_files import load_inputs, load_labelled
+from harness.models.limited_fork import run_limited
 from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.models.outline import check
@@ -139,7 +139,7 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
     """Read a file once, however many cases ask for it."""
     import_module("onnx")  # here, and not anew in each fork
     onnx = _onnx_of(file, cache, trust=options.trust)
-    return confined(file, lambda: _prepare_here(name, file, onnx, options, cache))
+    return run_limited(file, lambda: _prepare_here(name, file, onnx, options, cache))
 
 
 def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
@@ -191,7 +191,7 @@ def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, 
     """
     if name.endswith(SUFFIXES):
         file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
-        return confined(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
+        return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
     return _zoo_model(name).outline(), []
 
 

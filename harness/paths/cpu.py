@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
-from harness.paths.lowered import path_facts
+from harness.paths.lowered_module import path_facts
 
 if TYPE_CHECKING:
     from device_runner.device import Array

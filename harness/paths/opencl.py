@@ -21,7 +21,7 @@ from harness.paths.base import (
     ignore_module,
 )
 from harness.paths.kernels import check_images
-from harness.paths.lowered import path_facts
+from harness.paths.lowered_module import path_facts
 
 
 @dataclass(frozen=True)

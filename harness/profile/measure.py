@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from harness.build.artifact import KERNELS, Artifact
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.probes.base import Launches

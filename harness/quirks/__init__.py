@@ -10,16 +10,16 @@ from collections.abc import Collection
 from device_runner.names import suggestion
 from harness.cases.case import Precision
 from harness.cases.request import QuirkPolicy
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.failures import UsageError
-from harness.quirks import clml_table, importer, layouts, misread, pipelines, schedules, texels, tuner
+from harness.quirks import clml_table, importer, layouts, misreadings, pipelines, schedules, texels, tuner
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
 __all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "policy_of", "quirks_for", "quirks_of", "require_known"]
 
 QUIRKS: tuple[Quirk, ...] = (
     *pipelines.QUIRKS,
-    *misread.QUIRKS,
+    *misreadings.QUIRKS,
     *importer.QUIRKS,
     *layouts.QUIRKS,
     *schedules.QUIRKS,

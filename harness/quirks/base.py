@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from harness.cases.case import Precision
-from harness.compiler.installed import release
+from harness.compiler.releases import release
 from harness.paths.base import NO_EDITS, Edits
 
 

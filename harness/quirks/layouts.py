@@ -9,7 +9,7 @@ from typing import Any
 from harness.compiler.compat import dtype_of, rewrite_main, type_of
 from harness.compiler.passes import Passes, insert_before, replace_last
 from harness.paths.base import Edits, Layouts, Workaround
-from harness.paths.lowered import memory_scopes
+from harness.paths.lowered_module import memory_scopes
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.sample import conv, fails_to_lower, lower, max_pool_into_smaller_image, transposed_conv
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import write_whole
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.tables import markdown_table, unpadded_markdown
 

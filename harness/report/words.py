@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.cases.case import Case
 from harness.cases.request import WITH_WORKAROUNDS
-from harness.compiler.installed import RELEASES, release
+from harness.compiler.releases import RELEASES, release
 from harness.judge.verdict import Verdict
 from harness.run.outcome import CaseState
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from device_runner.files import write_whole
-from harness.compiler.installed import REVISION_MARK
+from harness.compiler.releases import REVISION_MARK
 from harness.revisions.environment import BUILDING, MADE, build_variables
 from harness.terminal import tell
 

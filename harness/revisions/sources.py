@@ -16,7 +16,7 @@ from typing import Any
 from device_runner.failures import SetupMissing
 from device_runner.names import suggestion
 from device_runner.store import Store, keep, key_of
-from harness.compiler.installed import HARNESS, RELEASES, harness_version
+from harness.compiler.releases import HARNESS, RELEASES, harness_version
 from harness.failures import UsageError
 from harness.revisions.git import GitFailure, git
 

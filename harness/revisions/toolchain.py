@@ -25,7 +25,7 @@ from device_runner.store import Store, keep
 from harness.build.artifact import KERNELS
 from harness.build.keys import digest
 from harness.cases.request import RunOptions
-from harness.compiler.installed import HARNESS, harness_version
+from harness.compiler.releases import HARNESS, harness_version
 from harness.failures import UsageError
 from harness.process import Listener, bound, end
 from harness.revisions.environment import environment

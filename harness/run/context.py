@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from device_runner.device import Device, Identity, Permission, Program, Rung
 from device_runner.recovery.ladder import Recovery
 from harness.cases.plan import Budget
-from harness.compiler.installed import harness_version, versions
+from harness.compiler.releases import harness_version, versions
 from harness.probes.latency import Timing, measure
 from harness.run.tuning import TuningStore
 

@@ -43,7 +43,7 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
     compiling = partial(step, f"{RunStep.PREPARING}: compiling the reference kernel")
     try:
         inputs = [input_of(TURNS)]
-        binaries = run.tunings.tuned(
+        binaries = run.tunings.find_or_tune(
             "opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S, compiling
         )
         source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too

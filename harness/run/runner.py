@@ -42,7 +42,7 @@ def run_suite(
         yield record
 
 
-def missing(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan]:
+def missing_plans(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan]:
     """Return the plans that none of these records settles: what `--resume` still has to run."""
     known = {record.case for record in settled}
     return [plan for plan in plans if plan.case.id not in known]

@@ -255,10 +255,10 @@ class TuningStore:
         tuner = TUNERS[case.path]
         if not case.tuning.cached:
             return CacheUse(tuner, timeout_s)
-        blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s, tuning)
+        blob = self.find_or_tune(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s, tuning)
         return CacheUse(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
 
-    def tuned(
+    def find_or_tune(
         self,
         path: str,
         artifact: str,

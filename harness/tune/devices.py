@@ -72,7 +72,7 @@ class Devices:
     @property
     def lost(self) -> Mapping[str, Failure]:
         """Lost devices, and why."""
-        return {self.pool.shown(name): failure for name, failure in self.pool.lost.items()}
+        return {self.pool.display_name(name): failure for name, failure in self.pool.lost.items()}
 
     def on_one(self, act: Act[T], patience_s: float) -> T:
         """Do this on one device, from beginning to end; with another one from the beginning if it is lost.
@@ -116,7 +116,7 @@ class Devices:
         except UsageError as error:
             self.pool.give_up(name, error)
             return False
-        self._say(f"{self.pool.shown(name)} is back")
+        self._say(f"{self.pool.display_name(name)} is back")
         return True
 
     def require_any(self) -> None:
@@ -128,7 +128,7 @@ class Devices:
     def _require_alike(self, last: str = "") -> None:
         """Raise UsageError if the devices differ; if `last` is one of two, it is the one to blame."""
         identities = sorted(self.pool.identities.items(), key=lambda item: item[0] == last)
-        require_alike({self.pool.shown(name): identity for name, identity in identities})
+        require_alike({self.pool.display_name(name): identity for name, identity in identities})
 
 
 class _SharedSearch:
@@ -174,7 +174,7 @@ class _SharedSearch:
             self._running.pop(name, None)
             self._dispatcher.keep(message.trial)
         elif isinstance(message, ActResult):
-            self._spent[self._pool.shown(name)] = message.result
+            self._spent[self._pool.display_name(name)] = message.result
             self._searching.discard(name)
         elif isinstance(message, ActFailure):
             self._pool.give_up(name, message.failure)
@@ -194,7 +194,7 @@ class _SharedSearch:
             self._waiting.remove(name)
         ready = self._running.pop(name, None)
         if ready and self._pool.identities:
-            self._dispatcher.keep(ready.trial(failure.outcome, failure.message, self._pool.shown(name)))
+            self._dispatcher.keep(ready.trial(failure.outcome, failure.message, self._pool.display_name(name)))
 
     def _reopen(self) -> None:
         """Open once more what was lost some time ago, as long as there is something to try."""

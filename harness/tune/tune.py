@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Unsupported
 from device_runner.workers import SILENCE_S
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.failures import UsageError
 from harness.run.work import open_work
 from harness.schedules import database

@@ -18,7 +18,7 @@ from harness.build.candidate import FUNCTIONS, TRACE, load_tasks
 from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
-from harness.compiler.installed import versions
+from harness.compiler.releases import versions
 from harness.run.work import load_truth
 from harness.schedules.drawing import ThreadLimits
 from harness.tune.search import UNTUNED, Task

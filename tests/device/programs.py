@@ -74,7 +74,7 @@ def _compile(
     from harness.cases.case import Precision
     from harness.paths import PATHS
     from harness.paths.base import ImageLimits
-    from harness.paths.lowered import add_host_entry, vdevices
+    from harness.paths.lowered_module import add_host_entry, vdevices
     from harness.quirks import quirks_for
 
     builder = relax.BlockBuilder()

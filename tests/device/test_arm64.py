@@ -21,7 +21,7 @@ from shell_bundles import Made, Place
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.runtimes import probe
-from device_runner.runtimes.cross import check_library
+from device_runner.runtimes.cross_linker import check_library
 from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.transport.adb_transport import AdbTransport

@@ -15,7 +15,7 @@ import pytest
 from compile_requests import request_for
 
 from device_runner.runtimes.c_code import CCode
-from device_runner.runtimes.cross import FFI, linker
+from device_runner.runtimes.cross_linker import FFI, linker
 from device_runner.runtimes.probe import PROBE
 from device_runner.runtimes.runner import RUNNER
 from harness.build.artifact import LIBRARY

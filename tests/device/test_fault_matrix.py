@@ -38,7 +38,7 @@ from harness.run.outcome import Outcome
 from harness.run.progress import SilentProgress
 from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
-from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
+from harness.run.runner import missing_plans, run_suite, run_with_recovery, settled_by
 from harness.run.tuning import TuningStore
 
 pytestmark = pytest.mark.device
@@ -475,7 +475,7 @@ def test_resuming_completes_exactly_what_faults_left_open(
 def _left(plans: Sequence[Plan], run: Run, file: RecordFile) -> list[Plan]:
     """What `--resume` would run."""
     with RecordIndex(file.path) as kept:
-        return missing(plans, settled_by(plans, run.origin, kept))
+        return missing_plans(plans, settled_by(plans, run.origin, kept))
 
 
 def noticed_after(run: Run, struck_at: float) -> float:

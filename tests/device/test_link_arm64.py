@@ -11,7 +11,7 @@ import pytest
 from compile_requests import request_for
 
 from device_runner.failures import RigFailure
-from device_runner.runtimes.cross import NDK_VARIABLE, Linker, check_library, linker
+from device_runner.runtimes.cross_linker import NDK_VARIABLE, Linker, check_library, linker
 from device_runner.runtimes.phone.elf import read_elf
 from harness.build.artifact import LIBRARY
 from harness.build.compile import compile_model

@@ -9,7 +9,7 @@ import pytest
 
 from device_runner.failures import SetupMissing
 from device_runner.runtimes import probe
-from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES
+from device_runner.runtimes.cross_linker import NDK_VARIABLE, TRIPLES
 from device_runner.runtimes.phone.elf import read_elf
 
 

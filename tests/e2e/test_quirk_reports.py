@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cases.case import Precision
-from harness.compiler.installed import RELEASES, tvm_version
+from harness.compiler.releases import RELEASES, tvm_version
 from harness.quirks import QUIRKS, Presence, quirks_of
 from harness.quirks.report import report_of, reproduce
 from harness.revisions.environment import InstallFailure

@@ -12,7 +12,7 @@ from plain_network import write_plain_onnx
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.pool import load_artifact
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.revisions.git import git
 from harness.revisions.sources import PINS
 from harness.run.outcome import ExitCode

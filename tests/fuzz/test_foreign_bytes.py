@@ -39,7 +39,7 @@ from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import manifest_of
 from harness.bundle.results import BrokenLine, lines_of
 from harness.history.results import load
-from harness.models.confined import confined
+from harness.models.limited_fork import run_limited
 from harness.models.sources import model_source, read_and_prepare
 from harness.models.torch_program import plain_archive
 from harness.report.comparison import read_comparison
@@ -92,7 +92,7 @@ def shell_of(data: bytes, _: Path) -> object:
 def network(data: bytes, folder: Path) -> object:
     file = folder / "n.onnx"
     file.write_bytes(data)
-    return confined(file, lambda: len(read_and_prepare(file, file, {})[1]), deadline_s=LONG_S, memory_bytes=1 << 30)
+    return run_limited(file, lambda: len(read_and_prepare(file, file, {})[1]), deadline_s=LONG_S, memory_bytes=1 << 30)
 
 
 def reply(data: bytes, _: Path) -> None:

@@ -72,7 +72,7 @@ def test_workers_hold_their_devices_and_do_what_is_ordered(tmp_path: Path) -> No
         while workers.opening:
             workers.hear(WAIT_S)
         assert list(workers.identities) == ["a", "b"]
-        assert workers.shown("a") == "a@there"
+        assert workers.display_name("a") == "a@there"
         assert {name: str(why) for name, why in workers.lost.items()} == {"busy": "busy is in use"}
         for name in workers.identities:
             workers.order(name, "who are you?")

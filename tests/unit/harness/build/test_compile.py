@@ -16,8 +16,8 @@ from device_runner.failures import Failure, SetupMissing
 from harness.build.artifact import CompileResult
 from harness.build.compile import compile_model
 from harness.cases.request import CompileRequest
-from harness.compiler.installed import HOST_FUNCTIONS, host_operators
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes
+from harness.compiler.releases import HOST_FUNCTIONS, host_operators
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.zoo import ZOO
 from harness.paths import PATHS

@@ -11,8 +11,8 @@ import pytest
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
-from device_runner.runtimes import cross
-from device_runner.runtimes.cross import check_library, linker
+from device_runner.runtimes import cross_linker
+from device_runner.runtimes.cross_linker import check_library, linker
 from harness.build.keys import linker_version
 from harness.build.planner import host_triple
 
@@ -53,7 +53,7 @@ def test_a_processor_without_artifacts_is_named() -> None:
 
 
 def test_without_a_linker_the_hint_installs_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cross.NDK_VARIABLE, raising=False)
+    monkeypatch.delenv(cross_linker.NDK_VARIABLE, raising=False)
     monkeypatch.setattr(importlib.metadata, "version", no_ziglang)
     with pytest.raises(SetupMissing, match=f"no linker for {ANDROID}") as caught:
         linker(ANDROID)
@@ -67,14 +67,14 @@ def test_the_ndk_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     clang.parent.mkdir(parents=True)
     clang.touch()
     (tmp_path / "source.properties").write_text("Pkg.Desc = Android NDK\nPkg.Revision = 27.2.12479018\n")
-    monkeypatch.setenv(cross.NDK_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cross_linker.NDK_VARIABLE, str(tmp_path))
     chosen = linker(ANDROID)
     assert chosen.version == "NDK 27.2.12479018"
     assert chosen.command == (str(clang), f"--target={ANDROID}", "-fuse-ld=lld")
 
 
 def test_a_folder_that_is_no_ndk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cross.NDK_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cross_linker.NDK_VARIABLE, str(tmp_path))
     with pytest.raises(SetupMissing, match="holds no Android NDK"):
         linker(ANDROID)
 

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from harness.build.artifact import INPUTS, JUDGE, OTHER_OUTPUTS, OUTPUTS, load_arrays
 from harness.build.oracle import Question, ask_llvm, find_truth
 from harness.build.values import named_origin
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.failures import OracleNotFinite
 from harness.models.spec import Original
 

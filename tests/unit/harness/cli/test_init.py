@@ -21,7 +21,7 @@ from harness.cases.suite import Suite, load_suite
 from harness.cases.template import PRESETS, suite_text
 from harness.cli import app
 from harness.cli.init import PresetName
-from harness.compiler.installed import harness_version, versions
+from harness.compiler.releases import harness_version, versions
 from harness.failures import UsageError
 from harness.models.zoo import ZOO
 

@@ -12,7 +12,7 @@ import pytest
 from device_runner.failures import SetupMissing
 from device_runner.local import LocalTransport
 from device_runner.registry import UnknownDevice
-from device_runner.runtimes import cross
+from device_runner.runtimes import cross_linker
 from device_runner.stability.keeper import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
@@ -67,13 +67,13 @@ def test_a_phone_without_a_linker_for_it_lacks_one_and_the_command_is_told(
 
     assert found().state is Condition.OK, "this host's own processor needs none"
     change(tmp_path, properties={"ro.product.cpu.abi": "arm64-v8a"})
-    monkeypatch.setattr(cross, "linker", lambda triple: cross.Linker(f"a linker for {triple}", ()))
+    monkeypatch.setattr(cross_linker, "linker", lambda triple: cross_linker.Linker(f"a linker for {triple}", ()))
     assert found() == Finding("linker", Condition.OK, "a linker for aarch64-linux-android, for arm64-v8a")
 
-    def none(triple: str) -> cross.Linker:
+    def none(triple: str) -> cross_linker.Linker:
         raise SetupMissing(f"there is no linker for {triple}", hint="`make phones`")
 
-    monkeypatch.setattr(cross, "linker", none)
+    monkeypatch.setattr(cross_linker, "linker", none)
     assert found() == Finding(
         "linker", Condition.MISSING, "there is no linker for aarch64-linux-android", "`make phones`"
     )

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from harness.failures import ModelError
 from harness.models.cleanup import clean_up
-from harness.models.confined import confined
+from harness.models.limited_fork import run_limited
 from harness.models.sources import model_source
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
@@ -113,17 +113,17 @@ def test_what_takes_more_than_its_result_is_left_to_the_compiler(
 
 class TestConfined:
     def test_work_that_ends_well_is_answered(self, tmp_path: Path) -> None:
-        assert confined(tmp_path, lambda: ["a" * (1 << 20)]) == ["a" * (1 << 20)]
+        assert run_limited(tmp_path, lambda: ["a" * (1 << 20)]) == ["a" * (1 << 20)]
 
     def test_it_is_done_in_another_process(self, tmp_path: Path) -> None:
-        assert confined(tmp_path, os.getpid) != os.getpid()
+        assert run_limited(tmp_path, os.getpid) != os.getpid()
 
     def test_a_failure_arrives_with_its_hint(self, tmp_path: Path) -> None:
         def fail() -> None:
             raise ModelError("it is bad", hint="mend it")
 
         with pytest.raises(ModelError, match="it is bad: mend it"):
-            confined(tmp_path, fail)
+            run_limited(tmp_path, fail)
 
     @pytest.mark.parametrize(
         ("work", "why"),
@@ -139,11 +139,11 @@ class TestConfined:
         self, tmp_path: Path, work: Callable[[], object], why: str
     ) -> None:
         with pytest.raises(ModelError, match=why) as caught:
-            confined(tmp_path, work, deadline_s=0.2 if why == "within 0 s" else 60)
+            run_limited(tmp_path, work, deadline_s=0.2 if why == "within 0 s" else 60)
         assert str(tmp_path) in caught.value.message
 
     def test_nothing_is_left_of_it(self, tmp_path: Path) -> None:
         before = children()
         with pytest.raises(ModelError):
-            confined(tmp_path, lambda: time.sleep(600), deadline_s=0.1)
+            run_limited(tmp_path, lambda: time.sleep(600), deadline_s=0.1)
         assert children() <= before

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compiler.installed import RELEASES, onnx_operators
+from harness.compiler.releases import RELEASES, onnx_operators
 from harness.models.summary import summarize
 from harness.ops.cells import Verdict
 from harness.ops.operator_table import OperatorTable, wrong_cases

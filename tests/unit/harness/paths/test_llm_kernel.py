@@ -24,7 +24,7 @@ from harness.failures import CompileFailure
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
 from harness.paths.clml.codegen import register
-from harness.paths.lowered import add_host_entry, vdevices
+from harness.paths.lowered_module import add_host_entry, vdevices
 from harness.quirks import quirks_for
 
 PACKED, GROUP, ZERO = 8, 32, 7

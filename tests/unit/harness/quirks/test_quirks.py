@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
 from harness.cases.case import Precision
-from harness.compiler.installed import release, tvm_version
 from harness.compiler.passes import insert_before, replace_last
+from harness.compiler.releases import release, tvm_version
 from harness.failures import UsageError
 from harness.paths.base import NO_EDITS
 from harness.paths.clml.patterns import ClmlEdits
 from harness.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.importer import identifiers
-from harness.quirks.misread import MISREADINGS
+from harness.quirks.misreadings import MISREADINGS
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 

@@ -14,7 +14,7 @@ from places import ROOT
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
 from harness.quirks.report import SCRIPT, TABLE, Report, Severity, report_of, report_table, reproduce, write_report
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.history.results import Point
 from harness.report.words import commit_text
 from harness.run.outcome import Outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compiler.installed import RELEASES
+from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.revisions.git import git
 from harness.revisions.sources import describe, revision, revisions_between

@@ -40,7 +40,7 @@ from harness.run.loop import run_case
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.run.progress import RunStep, SilentProgress
 from harness.run.record import Record, RecordFile, parse
-from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
+from harness.run.runner import missing_plans, run_suite, run_with_recovery, settled_by
 from harness.run.tuning import TuningStore
 
 
@@ -369,7 +369,7 @@ def test_what_settles_a_plan_is_its_latest_record(built: Built, tmp_path: Path) 
 def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Built, tmp_path: Path) -> None:
     def left(plans: Sequence[Plan], device: FakeDevice, record: Record) -> list[Plan]:
         with index_of(tmp_path, [record]) as kept:
-            return missing(plans, settled_by(plans, a_run(device).origin, kept))
+            return missing_plans(plans, settled_by(plans, a_run(device).origin, kept))
 
     plans = [a_plan(), a_plan("other")]
     done = run(FakeDevice(), built)

@@ -19,7 +19,7 @@ from harness.cases.plan import Job
 from harness.cases.suite import Suite, choose, load_suite
 from harness.cli.options import CaseOptions
 from harness.cli.table import results_table
-from harness.compiler.installed import tvm_version
+from harness.compiler.releases import tvm_version
 from harness.failures import CompileFailure, UsageError
 from harness.run.context import Run
 from harness.run.loop import run_case

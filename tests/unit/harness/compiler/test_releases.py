@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from device_runner.failures import SetupMissing
-from harness.compiler.installed import RELEASES, require_working_pair, versions
+from harness.compiler.releases import RELEASES, require_working_pair, versions
 
 
 def test_the_installed_pair_works() -> None:

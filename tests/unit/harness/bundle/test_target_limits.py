@@ -10,8 +10,8 @@ from fake_records import a_record
 
 from device_runner.device import Identity
 from device_runner.fleet.select import remember_identity
-from harness.bundle.like import with_limits_of
 from harness.bundle.pack import KINDS
+from harness.bundle.target_limits import with_limits_of
 from harness.failures import UsageError
 from harness.run.record import RecordFile
 from harness.schedules.database import Schedules, origin_on

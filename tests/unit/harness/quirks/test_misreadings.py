@@ -10,7 +10,7 @@ import pytest
 
 from harness.failures import CompileFailure, MisreadOperator, revived
 from harness.probes.base import Facts
-from harness.quirks.misread import MISREADINGS, Misreading, _network, _resize
+from harness.quirks.misreadings import MISREADINGS, Misreading, _network, _resize
 from harness.run.decide import decide
 from harness.run.outcome import Outcome, Owner
 

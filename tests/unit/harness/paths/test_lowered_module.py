@@ -9,7 +9,7 @@ import pytest
 from harness.build.reference_kernel import THREADS, _module
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.paths.lowered import Launch, add_host_entry, image_size, launches
+from harness.paths.lowered_module import Launch, add_host_entry, image_size, launches
 
 
 def test_threads_and_calls_are_those_of_the_lowered_module() -> None:

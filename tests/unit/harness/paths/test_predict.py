@@ -13,9 +13,9 @@ import pytest
 from harness.build.compile import import_request, target_of
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
-from harness.compiler.installed import onnx_operators
 from harness.compiler.pass_runner import run_passes
 from harness.compiler.passes import adreno_relax_passes, passes_from_first
+from harness.compiler.releases import onnx_operators
 from harness.models.graph_layers import ImageGraph
 from harness.models.summary import Summary, summarize
 from harness.paths.base import edit_relax

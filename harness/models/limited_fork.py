@@ -36,7 +36,7 @@ _lock = threading.Lock()
 """Between making a pipe and closing our copy of its end: no other fork may have one."""
 
 
-def confined(
+def run_limited(
     file: Path, work: Callable[[], T], *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
 ) -> T:
     """Return what `work` returns about a file.
