@@ -20,9 +20,9 @@ from harness.judge.confirm import MOST_SESSIONS
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
-from harness.revisions.bisect.judging import Inspection, Judge, Reason, RevisionRunner
+from harness.revisions.bisect.judging import Inspection, Reason, RevisionJudge, RevisionRunner
 from harness.revisions.bisect.question import BisectionStore
-from harness.revisions.bisect.search import Search
+from harness.revisions.bisect.search import RevisionSearch
 from harness.revisions.toolchain import CaseBuild
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
@@ -103,10 +103,10 @@ class _Unkept(BisectionStore):
 def answer(device: Device) -> str:
     """Return the result of a bisection of the device's commits."""
     line = [str(number) for number in range(COMMITS)]
-    rules = Rules(alpha=WRONG_RATE / (Search(line).inspections_left + MORE_INSPECTIONS))
+    rules = Rules(alpha=WRONG_RATE / (RevisionSearch(line).inspections_left + MORE_INSPECTIONS))
     plan = TurnPlan(rules, MOST_SESSIONS)
     keep, kept = device.taken.append, lambda: device.taken
-    judge = Judge(device.example.case, Reason.SLOWER, line[0], device.open, plan, keep, kept)
+    judge = RevisionJudge(device.example.case, Reason.SLOWER, line[0], device.open, plan, keep, kept)
     try:
         found = find_first_bad(line, judge, _Unkept(Path(), {}, {}), lambda _: None)
     except UsageError:

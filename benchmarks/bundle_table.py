@@ -20,7 +20,7 @@ from pathlib import Path
 from device_runner.store import cache_root
 from harness.bundle.manifest import PackedCase
 from harness.bundle.results import Results, read_results
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.probes.batches import launch_us
 from harness.run.record import Record
 from harness.tables import markdown_table
@@ -70,7 +70,7 @@ def _shares(packed: PackedCase, kernels_s: float, read: Results) -> tuple[str, s
     calls: dict[str, int] = {}
     for kernel, launch in (compiled.get("launches") or {}).items():
         calls[re.sub(r"_kernel(_\d+)?$", "", kernel)] = launch["per_inference"]
-    work = [(Work(**one), calls.get(one["function"], 0)) for one in compiled.get("work") or ()]
+    work = [(OperatorWork(**one), calls.get(one["function"], 0)) for one in compiled.get("work") or ()]
     flop, moved = sum((one.flops or 0) * times for one, times in work), sum(one.bytes * times for one, times in work)
 
     def share(done: float, peak: float | None) -> str:

@@ -19,7 +19,7 @@ from device_runner.failures import (
     ProgramFailure,
 )
 from device_runner.recovery.rungs import retry
-from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe import DeviceProbe
 from device_runner.session.identification import Description, describe
 from device_runner.session.rpc_session import RpcSession, open_session
 from device_runner.transport.base import NEARLY_BYTES, free_bytes, megabytes
@@ -41,7 +41,7 @@ class RpcDevice(ABC):
         self.name = name
         self.transport = transport
         self.program = tuple(program)
-        self.probe = Probe(probe)
+        self.probe = DeviceProbe(probe)
 
     @cached_property
     def identity(self) -> Identity:

@@ -58,12 +58,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WorkerAnswer:
     """Message from a worker that then waits for an order. Base of all such messages."""
 
 
 @dataclass(frozen=True)
-class Arrival(Answer):
+class Arrival(WorkerAnswer):
     """Message from a worker: it holds its device, which records call `name`."""
 
     identity: Identity
@@ -249,7 +249,7 @@ class WorkerPool:
     def _note(self, name: str, message: object) -> None:
         member = self._members[name]
         member.heard = time.monotonic()
-        if isinstance(message, Answer):
+        if isinstance(message, WorkerAnswer):
             member.patience_s = float("inf")
         if isinstance(message, Arrival):
             member.identity, self._shown[name] = message.identity, message.name

@@ -34,7 +34,7 @@ _BESIDE = (".log", ".json", ".onnx")
 
 
 @dataclass(frozen=True)
-class Kind:
+class CacheKind:
     """One folder of the cache, each entry of which is a folder or file under its key."""
 
     name: str
@@ -43,40 +43,40 @@ class Kind:
 
 
 KINDS = (
-    Kind("artifacts", "compiled case, or the compiler's error"),
-    Kind("oracles", "inputs and right answers of a model, and answers of TVM probes"),
-    Kind("models", "an ONNX file"),
-    Kind("received", "a file that another host sent to have built"),
-    Kind("pieces", "a part of a network that shows a defect, and its inputs"),
-    Kind("operators", "operator cases, with their inputs and expected outputs"),
-    Kind("operator_results", "result of an operator case"),
-    Kind("tunings", "tuning cache for tuned runs"),
-    Kind("trials", "trials of a network's tasks on a device"),
-    Kind("toolchains", "a revision of TVM, installed"),
-    Kind("releases", "the repository of TVM's releases"),
-    Kind("harness", "a copy of this harness, for revisions of TVM to run"),
-    Kind("bisect", "results of a bisection"),
-    Kind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
-    Kind("opencl_layer", "limits of the virtual GPU, compiled"),
-    Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
-    Kind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
-    Kind("isa_program", "program that passes kernels to Mesa's compiler"),
-    Kind("isa_kernels", "machine code from Mesa's compiler"),
-    Kind("runner", "bundle runner, compiled for a kind of processor"),
-    Kind("probe", "OpenCL probe, compiled for a kind of processor"),
-    Kind("peaks", "peak rates measured on a device"),
-    Kind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
-    Kind("record_indexes", "index of a records file"),
-    Kind("identities", "identity of a device when it was last opened"),
-    Kind(DEVICES, "files of a device of this host"),
+    CacheKind("artifacts", "compiled case, or the compiler's error"),
+    CacheKind("oracles", "inputs and right answers of a model, and answers of TVM probes"),
+    CacheKind("models", "an ONNX file"),
+    CacheKind("received", "a file that another host sent to have built"),
+    CacheKind("pieces", "a part of a network that shows a defect, and its inputs"),
+    CacheKind("operators", "operator cases, with their inputs and expected outputs"),
+    CacheKind("operator_results", "result of an operator case"),
+    CacheKind("tunings", "tuning cache for tuned runs"),
+    CacheKind("trials", "trials of a network's tasks on a device"),
+    CacheKind("toolchains", "a revision of TVM, installed"),
+    CacheKind("releases", "the repository of TVM's releases"),
+    CacheKind("harness", "a copy of this harness, for revisions of TVM to run"),
+    CacheKind("bisect", "results of a bisection"),
+    CacheKind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
+    CacheKind("opencl_layer", "limits of the virtual GPU, compiled"),
+    CacheKind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
+    CacheKind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
+    CacheKind("isa_program", "program that passes kernels to Mesa's compiler"),
+    CacheKind("isa_kernels", "machine code from Mesa's compiler"),
+    CacheKind("runner", "bundle runner, compiled for a kind of processor"),
+    CacheKind("probe", "OpenCL probe, compiled for a kind of processor"),
+    CacheKind("peaks", "peak rates measured on a device"),
+    CacheKind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
+    CacheKind("record_indexes", "index of a records file"),
+    CacheKind("identities", "identity of a device when it was last opened"),
+    CacheKind(DEVICES, "files of a device of this host"),
 )
-ADDED = Kind("phone-runtime", "added by a person: `adreno-bench runtime remove` removes it")
-UNKNOWN = Kind("unknown", "unknown to this version of adreno-bench")
+ADDED = CacheKind("phone-runtime", "added by a person: `adreno-bench runtime remove` removes it")
+UNKNOWN = CacheKind("unknown", "unknown to this version of adreno-bench")
 LEASES = "leases"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One line of `adreno-bench cache`."""
 
     kind: str
@@ -92,12 +92,12 @@ class Entry:
 class PruneResult:
     """What came of pruning."""
 
-    removed: list[Entry] = field(default_factory=list)
-    in_use: list[Entry] = field(default_factory=list)
+    removed: list[CacheEntry] = field(default_factory=list)
+    in_use: list[CacheEntry] = field(default_factory=list)
     """What would have been removed, had nobody used it."""
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: Path) -> list[CacheEntry]:
     """Return all entries, kind by kind, of each kind the latest used first."""
     kinds = (*KINDS, ADDED, UNKNOWN)
     found = [_entry(kind, key, paths) for kind in kinds for key, paths in _paths(root, kind.name).items()]
@@ -169,11 +169,11 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _entry(kind: Kind, key: str, paths: list[Path]) -> Entry:
+def _entry(kind: CacheKind, key: str, paths: list[Path]) -> CacheEntry:
     size = sum(_size_bytes(path) for path in paths)
     used_at = max(_used_at(path, deep=kind.name == DEVICES) for path in paths)
     title = LEFT_BEHIND if key.startswith(".") else _title(paths) or kind.holds
-    return Entry(kind.name, key, size, used_at, title, tuple(paths))
+    return CacheEntry(kind.name, key, size, used_at, title, tuple(paths))
 
 
 def _used_at(path: Path, *, deep: bool) -> float:
@@ -209,7 +209,7 @@ def _title(paths: list[Path]) -> str:
     return ""
 
 
-def _remove(root: Path, entry: Entry) -> bool:
+def _remove(root: Path, entry: CacheEntry) -> bool:
     """Remove an entry unless somebody uses it; whether it is gone."""
     try:
         if entry.kind == DEVICES:
@@ -224,7 +224,7 @@ def _remove(root: Path, entry: Entry) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, entry: Entry) -> Iterator[None]:
+def _alone(folder: Path, entry: CacheEntry) -> Iterator[None]:
     """Hold every lock of an entry. Raises Timeout or BlockingIOError if somebody else makes or keeps it."""
     being_written = entry.key.startswith(".") and entry.key.endswith(SCRATCH_SUFFIX)
     if being_written and time.time() - entry.used_at < JUST_WRITTEN_S:

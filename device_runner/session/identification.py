@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
-from device_runner.runtimes.probe import MOST_BROKEN, Probe
+from device_runner.runtimes.probe import MOST_BROKEN, DeviceProbe
 from device_runner.runtimes.probe.answers import plain
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Machine(Protocol):
 
     name: str
     transport: Transport
-    probe: Probe
+    probe: DeviceProbe
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
         """Return a fresh server process."""

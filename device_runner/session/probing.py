@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from device_runner.deadline import Deadline
 from device_runner.device import PeakMemory
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
-from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import (
     Answer,
     BadAnswer,
@@ -42,13 +42,13 @@ class Process(Protocol):
 
 
 class SessionProbe:
-    """What the probe does in one process. Where it is lacking, answers are None or empty, and `Probe` says why.
+    """What the probe does in one process. Where it is lacking, answers are None or empty, and `DeviceProbe` says why.
 
     Every method raises `DeviceCrash` or `Hang` if the process that it asks ends or falls silent. If that happens twice
     in a row, the probe is not used on this device again.
     """
 
-    def __init__(self, session: Process, probe: Probe) -> None:
+    def __init__(self, session: Process, probe: DeviceProbe) -> None:
         self._session = session
         self._probe = probe
         self._module: Any = None

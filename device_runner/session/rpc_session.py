@@ -32,7 +32,7 @@ from device_runner.failures import (
 )
 from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
-from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import BadAnswer
 from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
@@ -66,7 +66,12 @@ OTHER_SERVER = "is it of another release of TVM? `adreno-bench doctor --device N
 
 @contextmanager
 def open_session(
-    transport: Transport, program: Sequence[str], toggles: Toggles, *, timeout_s: float, probe: Probe | None = None
+    transport: Transport,
+    program: Sequence[str],
+    toggles: Toggles,
+    *,
+    timeout_s: float,
+    probe: DeviceProbe | None = None,
 ) -> Iterator[RpcSession]:
     """Start an RPC server with `toggles` and connect to it; end it when the context ends. Times are in seconds."""
     deadline = Deadline(timeout_s)
@@ -107,7 +112,7 @@ class RpcSession:
         toggles: Toggles,
         *,
         timeout_s: float,
-        probe: Probe | None = None,
+        probe: DeviceProbe | None = None,
     ) -> None:
         from tvm import rpc
 
@@ -116,7 +121,7 @@ class RpcSession:
         self._server = server
         self._relay = relay
         self._failure: Failure | None = None
-        self.probe = SessionProbe(self, probe or Probe(None))
+        self.probe = SessionProbe(self, probe or DeviceProbe(None))
         try:
             with self.calling("connecting", timeout_s):
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)

@@ -64,7 +64,7 @@ LOADER = "loader/libOpenCL.so.1"
 
 
 @dataclass(frozen=True)
-class Kind:
+class MachineKind:
     """A kind of device that bundles are made for."""
 
     name: str
@@ -82,9 +82,9 @@ ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_mem
 """Limits that phones with Adreno GPUs tell; those of images are the defaults (clinfo of Adreno 735, 740 and 750)."""
 
 KINDS = {
-    "linux-x86_64": Kind("linux-x86_64", "x86_64", _least("local", "x86_64")),
-    "linux-aarch64": Kind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
-    "android-arm64": Kind("android-arm64", "arm64-v8a", ADRENO),
+    "linux-x86_64": MachineKind("linux-x86_64", "x86_64", _least("local", "x86_64")),
+    "linux-aarch64": MachineKind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
+    "android-arm64": MachineKind("android-arm64", "arm64-v8a", ADRENO),
 }
 
 
@@ -117,7 +117,7 @@ class PackedBundle:
 
 def pack(
     request: Request,
-    kind: Kind,
+    kind: MachineKind,
     built: Callable[[Sequence[Plan]], Built],
     out: Path,
     against: Path | None = None,
@@ -186,7 +186,7 @@ def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, session
 
 
 def _lay_out(
-    folder: Path, name: str, request: Request, kind: Kind, runtime: Runtime, plans: Sequence[Plan], made: Built
+    folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], made: Built
 ) -> Build:
     """Copy a build's files below the bundle's folder."""
     prober = probe.library(request.cache, kind.abi)
@@ -247,7 +247,7 @@ def _failure_fields(failure: Failure) -> dict[str, str]:
     return {"outcome": failure.outcome, "kind": type(failure).__name__, **said}
 
 
-def runtime_of(kind: Kind, cache: Path) -> Runtime:
+def runtime_of(kind: MachineKind, cache: Path) -> Runtime:
     """TVM's runtime for a kind of device: this host's own, or one that was brought for it. Raises SetupMissing."""
     if kind.abi != platform.machine():
         kept = RuntimeStore(cache).runtime_for(kind.abi)
@@ -276,7 +276,7 @@ def _loader() -> Path | None:
     return Path(mapped[0]).resolve() if mapped else None
 
 
-def _other(source: Path, kind: Kind, folder: Path) -> Build:
+def _other(source: Path, kind: MachineKind, folder: Path) -> Build:
     """Return the build of another bundle, its files laid out as the base.
 
     Raises UsageError for one that cannot be that.

@@ -10,7 +10,7 @@ from device_runner.device import Identity
 from device_runner.fleet.select import recall_identity
 from harness.failures import UsageError
 from harness.run.record import RecordFile
-from harness.schedules.database import Origin, read
+from harness.schedules.database import ScheduleOrigin, read
 
 LIMITS = (
     "image2d_max_width",
@@ -60,6 +60,6 @@ def _is_schedules(file: Path) -> bool:
     return isinstance(first, dict) and "limits" in first
 
 
-def _tuned(identity: Identity, origin: Origin) -> Identity:
+def _tuned(identity: Identity, origin: ScheduleOrigin) -> Identity:
     threads = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
     return replace(identity, **origin.limits.model_dump(), **threads)

@@ -39,7 +39,7 @@ from harness.tables import table
 if TYPE_CHECKING:
     from harness.revisions.bisect.bisection import BisectionResult
     from harness.revisions.bisect.judging import Inspection, Reason
-    from harness.revisions.bisect.search import Search
+    from harness.revisions.bisect.search import RevisionSearch
 
 _OF_CASES = (
     *("suite", "case", *MODEL_OPTIONS, "as_shipped", "with_quirks", "schedules", "reason", "device", "fresh"),
@@ -156,7 +156,7 @@ def _bisect_report(
     return ExitCode.GOOD if len(candidates) == 1 else ExitCode.NOTHING_MEASURED
 
 
-def _turn(search: Search, quirk: str) -> str:
+def _turn(search: RevisionSearch, quirk: str) -> str:
     if len(search.candidates) == 1:
         return f"the answer for {quirk} turns at {search.bad}; {search.good} is the last before it"
     return f"the answer for {quirk} turns at one of these:\n  " + "\n  ".join(search.candidates)

@@ -18,7 +18,7 @@ from harness.failures import UsageError
 from harness.tables import size, table
 
 if TYPE_CHECKING:
-    from harness.cache import Entry
+    from harness.cache import CacheEntry
 
 DEFAULT_UNUSED_DAYS = 14.0
 
@@ -87,11 +87,11 @@ def _list(root: Path, as_json: bool) -> None:
     out(f"\n{_amount(found)} in {root}")
 
 
-def _plain(entry: Entry) -> dict[str, object]:
+def _plain(entry: CacheEntry) -> dict[str, object]:
     told = {"kind": entry.kind, "key": entry.key, "what": entry.title, "size_bytes": entry.size_bytes}
     return {**told, "used_at": entry.used_at}
 
 
-def _amount(entries: Sequence[Entry]) -> str:
+def _amount(entries: Sequence[CacheEntry]) -> str:
     count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
     return f"{count}, {size(sum(entry.size_bytes for entry in entries))}"

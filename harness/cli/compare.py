@@ -141,7 +141,7 @@ def _of_revisions(
     latency: bool | None,
     minutes: float,
 ) -> tuple[Result, str]:
-    from harness.judge.confirm import Budget, decisions_of
+    from harness.judge.confirm import SessionBudget, decisions_of
     from harness.judge.stats.turns import Arm
     from harness.profile.profile import Profile, append_profile, kernels_file
     from harness.profile.sides import RevisionKernels
@@ -168,7 +168,7 @@ def _of_revisions(
 
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
-        pair = RevisionPair(first, second, keep, latency, Budget(minutes, say=screen.say))
+        pair = RevisionPair(first, second, keep, latency, SessionBudget(minutes, say=screen.say))
         explain = RevisionKernels(pair, keep_kernels)
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))

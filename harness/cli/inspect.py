@@ -18,8 +18,8 @@ from harness.run.outcome import ExitCode
 from harness.tables import table
 
 if TYPE_CHECKING:
-    from harness.models.summary import End, Node, Summary
-    from harness.ops.cells import Verdict
+    from harness.models.summary import End, NetworkSummary, Node
+    from harness.ops.cells import CellVerdict
     from harness.ops.operator_table import OperatorTable
 
 PATHS = ("opencl", "texture", "clml")
@@ -62,7 +62,7 @@ def inspect(
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if lacking or host else ExitCode.GOOD)
 
 
-def _rows(summary: Summary) -> list[dict[str, Any]]:
+def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
     """Return a row for each kind of operator, the most costly first."""
     from harness.models.summary import total_macs
     from harness.ops.operator_table import OperatorTable
@@ -86,7 +86,7 @@ def _rows(summary: Summary) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-(row["macs"] or 0), -row["parameters"], -row["count"], row["operator"]))
 
 
-def _cases(results: OperatorTable, kind: str, nodes: Sequence[Node]) -> dict[str, Counter[Verdict]]:
+def _cases(results: OperatorTable, kind: str, nodes: Sequence[Node]) -> dict[str, Counter[CellVerdict]]:
     """Return what the node tests of an operator came to on each path, in the number formats of these nodes."""
     return {path: results.cases(kind, [node.dtype for node in nodes], path) for path in PATHS}
 
@@ -95,7 +95,7 @@ Nodes = Mapping[str, Sequence[str]]
 """Names of nodes by operator."""
 
 
-def _text(summary: Summary, changes: Sequence[str], lacking: Nodes, host: Nodes) -> str:
+def _text(summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host: Nodes) -> str:
     rows = _rows(summary)
     lines = [
         *(f"input {_end(end)}" for end in summary.inputs),
@@ -116,7 +116,7 @@ def _text(summary: Summary, changes: Sequence[str], lacking: Nodes, host: Nodes)
     return "\n".join(lines)
 
 
-def _double(summary: Summary) -> list[str]:
+def _double(summary: NetworkSummary) -> list[str]:
     """Return a warning that a network with float64 runs on no phone."""
     if not summary.double:
         return []
@@ -124,7 +124,7 @@ def _double(summary: Summary) -> list[str]:
     return [f"no Adreno computes in float64: {kinds}; such a case is `unsupported`. Export the model in float32."]
 
 
-def _macs(summary: Summary) -> str:
+def _macs(summary: NetworkSummary) -> str:
     if summary.macs is not None:
         return f"{_short(summary.macs) or 0} multiply-accumulates"
     extents = dict.fromkeys(extent for end in summary.inputs for extent in end.shape if isinstance(extent, str))
@@ -138,7 +138,7 @@ def _line(row: dict[str, Any]) -> tuple[object, ...]:
     return (row["operator"], row["count"], macs, _short(row["parameters"]), *cells)
 
 
-def _cell(path: str, taken: Counter[str], cases: Mapping[Verdict, int]) -> str:
+def _cell(path: str, taken: Counter[str], cases: Mapping[CellVerdict, int]) -> str:
     """`image` if all are, `13 of 27 image` if some are, else `kernel`; `no` if no path runs it.
 
     If no case of the operator was right on the path, what came of most of them.
@@ -158,10 +158,10 @@ def _cell(path: str, taken: Counter[str], cases: Mapping[Verdict, int]) -> str:
 
 def _failed_cases(row: dict[str, Any]) -> Iterator[str]:
     """Yield the failed node tests of an operator, with paths of one result in one line."""
-    from harness.ops.cells import Verdict
+    from harness.ops.cells import CellVerdict
     from harness.ops.operator_table import wrong_cases
 
-    words = {Verdict.WRONG: "are wrong", Verdict.NOT_BUILT: "do not build", Verdict.CRASH: "crash"}
+    words = {CellVerdict.WRONG: "are wrong", CellVerdict.NOT_BUILT: "do not build", CellVerdict.CRASH: "crash"}
     groups: dict[str, list[str]] = {}
     for path, cases in row["cases"].items():
         counts = ", ".join(f"{count} {words[verdict]}" for verdict, count in wrong_cases(cases).items())
@@ -183,7 +183,7 @@ def _end(end: End) -> str:
     return f"{end.name} {end.dtype} [{', '.join(map(str, end.shape))}]"
 
 
-def _plain(model: str, summary: Summary, changes: Sequence[str], unknown: Nodes) -> dict[str, object]:
+def _plain(model: str, summary: NetworkSummary, changes: Sequence[str], unknown: Nodes) -> dict[str, object]:
     def ends(of: Sequence[End]) -> list[dict[str, object]]:
         return [{"name": end.name, "shape": list(end.shape), "dtype": end.dtype} for end in of]
 

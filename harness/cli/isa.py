@@ -22,12 +22,12 @@ from harness.cli.options import (
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.isa.kernels import check_gpus
-from harness.isa.toolchain import Toolchain, need, set_up
+from harness.isa.toolchain import MesaToolchain, need, set_up
 from harness.judge.code_gate import exit_code, judge_code
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.cli.isa_view import Side
+    from harness.cli.isa_view import CodeSide
 
 DEFAULT_GPU = "a740"
 NO_DEVICE = "none"
@@ -105,7 +105,7 @@ def isa(
         RecordFile(records).require_writable()
     timed = [Profile.read(file) for file in profiles or ()]
     toolchain = need(cache_root())
-    asked = isa_view.Question(what, gpus, release, base, records, device, config)
+    asked = isa_view.CodeQuestion(what, gpus, release, base, records, device, config)
     sides, remarks = isa_view.sides_of(toolchain, asked)
     if action == "gate":
         _gate(toolchain, sides, remarks, tolerance / 100, as_json)
@@ -130,7 +130,9 @@ def _set_up(mirror: str, as_json: bool) -> None:
         out(f"{toolchain.identity}, in {toolchain.root}, runs in a sandbox by {toolchain.sandbox}")
 
 
-def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
+def _gate(
+    toolchain: MesaToolchain, sides: Sequence[CodeSide], remarks: Sequence[str], tolerance: float, as_json: bool
+) -> None:
     from harness.cli import isa_view
 
     found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]

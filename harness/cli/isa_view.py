@@ -17,9 +17,9 @@ from harness.cli.record_filter import open_index
 from harness.cli.screen import Screen, out
 from harness.compiler.releases import RELEASES
 from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
-from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
+from harness.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, compare, find_matching
 from harness.isa.network import Network, code_of, codes_of, networks, work_of
-from harness.isa.toolchain import Toolchain
+from harness.isa.toolchain import MesaToolchain
 from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.instructions import Build, in_words
 from harness.profile.profile import Profile
@@ -37,7 +37,7 @@ _DIFFS = ("kernel", "change", "M before", "M now", "waves", "spills")
 
 
 @dataclass(frozen=True)
-class Side:
+class CodeSide:
     """One case on one GPU, and what it is compared with."""
 
     head: Network
@@ -56,7 +56,7 @@ class Side:
 
 
 def plain(
-    toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str], profiles: Sequence[Profile] = ()
+    toolchain: MesaToolchain, sides: Sequence[CodeSide], not_built: Sequence[str], profiles: Sequence[Profile] = ()
 ) -> dict[str, Any]:
     """Return all of it, for programs."""
     told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
@@ -77,7 +77,9 @@ def plain(
     return told
 
 
-def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], profiles: Sequence[Profile] = ()) -> None:
+def show(
+    toolchain: MesaToolchain, sides: Sequence[CodeSide], remarks: Sequence[str], profiles: Sequence[Profile] = ()
+) -> None:
     """Print what a person wants to see: the networks, and the kernels of one, or what differs."""
     heads = [side.head for side in sides]
     parts = [_networks(sides)] if sides else []
@@ -94,7 +96,7 @@ def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], pr
     out("\n\n".join(parts))
 
 
-def show_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
+def show_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
     """Print what a gate found."""
     rows = [
         (one.case, one.gpu, one.verdict.value, "-" if one.change is None else percent(one.change), one.why)
@@ -104,7 +106,7 @@ def show_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], remarks: S
     out("\n\n".join([*drawn, *remarks, _closing(toolchain)]))
 
 
-def plain_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
+def plain_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
     """Return the same for programs."""
     verdicts = [
         {
@@ -120,11 +122,11 @@ def plain_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], not_built
     return {"mesa": toolchain.mesa, "llvm": toolchain.llvm, "verdicts": verdicts, "not_built": list(not_built)}
 
 
-def _closing(toolchain: Toolchain) -> str:
+def _closing(toolchain: MesaToolchain) -> str:
     return f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/explanation/isa.md)"
 
 
-def assembly(sides: Sequence[Side], name: str) -> str:
+def assembly(sides: Sequence[CodeSide], name: str) -> str:
     """Return the machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
     found = []
     for side in sides:
@@ -145,7 +147,7 @@ def _code(network: Network, name: str) -> list[str] | None:
     return next((list(k.compiled.assembly) for k in network.kernels if k.name == name and k.statistics), None)
 
 
-def _networks(sides: Sequence[Side]) -> str:
+def _networks(sides: Sequence[CodeSide]) -> str:
     named = [(side.head.case, side.code) for side in sides]
     named += [(side.against.title, side.before) for side in sides if side.before]
     rows = [
@@ -165,7 +167,7 @@ def _networks(sides: Sequence[Side]) -> str:
     return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
 
 
-def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
+def _words(side: CodeSide, profiles: Sequence[Profile]) -> list[str]:
     """Which operators differ most, and what profiles of a real GPU say of them."""
     if side.before is None or not compare(side.before, side.code):
         return []
@@ -179,7 +181,7 @@ def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
     return list(in_words(head, base, profiles))
 
 
-def _not_compared(side: Side) -> str:
+def _not_compared(side: CodeSide) -> str:
     """Return why a side with a base is not compared with it; empty if it is, or if it has none."""
     return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
 
@@ -199,12 +201,12 @@ def _kernels(network: Network) -> str:
     return table(rows, _KERNELS, right=_KERNELS[1:], spare=("textures", "registers", "raw", "threads"))
 
 
-def _differences(side: Side, base: MachineCode) -> str:
+def _differences(side: CodeSide, base: MachineCode) -> str:
     found = compare(base, side.code)
     title = f"{side.head.case} on {side.head.gpu}, against {side.against.title}"
     if not found:
         return f"{title}: every kernel is the same, instruction by instruction"
-    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not Change.OTHER]
+    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not CodeChange.OTHER]
     others = len(found) - len(rows)
     parts = [title, *([table(rows, _DIFFS, right=_DIFFS[2:])] if rows else [])]
     parts += [f"{others} more have other code that counts the same (--json names them)"] if others else []
@@ -255,7 +257,7 @@ class ComparisonBase:
 
 
 @dataclass(frozen=True)
-class Question:
+class CodeQuestion:
     """What is to be compiled, for which GPUs, and compared with what."""
 
     what: CaseOptions
@@ -269,7 +271,7 @@ class Question:
     """asv's configuration of a compiler's repository."""
 
 
-def sides_of(toolchain: Toolchain, asked: Question) -> tuple[list[Side], list[str]]:
+def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSide], list[str]]:
     """Return the cases on each GPU, each with what it is compared with; and why the others were not built."""
     with Screen() as screen:
         if asked.release:
@@ -287,7 +289,7 @@ def sides_of(toolchain: Toolchain, asked: Question) -> tuple[list[Side], list[st
         against = other.get(head.case, ComparisonBase(asked.against or ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
-        sides.append(Side(head, code_of(head, toolchain.identity), against, base, known))
+        sides.append(CodeSide(head, code_of(head, toolchain.identity), against, base, known))
     return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
 
 
@@ -315,7 +317,7 @@ def check(against: str) -> None:
         raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
 
 
-def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, ComparisonBase]:
+def _opposite(against: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> dict[str, ComparisonBase]:
     """Return what each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
         found = _of_records(Path(against), cases)
@@ -352,7 +354,7 @@ def _describe_outcome(record: Record) -> str:
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 
 
-def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, ComparisonBase]:
+def _of_cases(glob: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> dict[str, ComparisonBase]:
     """For each case, the match with the same model that has most else in common with it."""
     what = asked.what
     request = Request.read(what.suite, [glob], what.quirks, models=what.models, schedules=what.schedules)
@@ -370,7 +372,7 @@ def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) 
     return found
 
 
-def _of_revision(word: str, cases: Sequence[str], asked: Question, screen: Screen) -> list[CompiledCase]:
+def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> list[CompiledCase]:
     """Return what another release, or a commit, makes of the cases, in an environment of its own."""
     from harness.revisions.toolchain import Toolchain
 

@@ -28,7 +28,7 @@ from harness.process import cores
 from harness.quirks import QUIRKS, ProbeAnswer, Quirk, quirks_of, require_known
 
 if TYPE_CHECKING:
-    from harness.quirks.report import Report
+    from harness.quirks.report import QuirkReport
 
 ALL = "all"
 DEFAULT_FOLDER = Path("quirk-reports")
@@ -110,7 +110,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
         raise UsageError(f"{', '.join(quirk.id for quirk in chosen)}: {NO_REPORT}")
     states: dict[str, dict[str, ProbeAnswer]] = {name: {} for name in pythons}
 
-    def try_out(job: tuple[str, Quirk, Report]) -> tuple[str, Quirk, ProbeAnswer]:
+    def try_out(job: tuple[str, Quirk, QuirkReport]) -> tuple[str, Quirk, ProbeAnswer]:
         name, quirk, report = job
         return name, quirk, reproduce(report.script, pythons[name])
 
@@ -133,7 +133,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
 
 
 def _plain_report(
-    quirk: Quirk, report: Report | None, states: Mapping[str, Mapping[str, ProbeAnswer]]
+    quirk: Quirk, report: QuirkReport | None, states: Mapping[str, Mapping[str, ProbeAnswer]]
 ) -> dict[str, object]:
     if report is None:
         return {"id": quirk.id, "report": False}

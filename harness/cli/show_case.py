@@ -12,7 +12,7 @@ from harness.cases.request import QuirkPolicy
 from harness.cli.hints import runnable
 from harness.cli.screen import Screen, out, out_json
 from harness.divergence.locate import locate
-from harness.divergence.report import Report, compiled_kernels
+from harness.divergence.report import DivergenceReport, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
 from harness.run.outcome import Outcome, without_findings
@@ -97,7 +97,7 @@ def _is_finding(record: Record) -> bool:
     return not without_findings([record.outcome])
 
 
-def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], device: str | None) -> Report:
+def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], device: str | None) -> DivergenceReport:
     """Run the record's case again, with the same defects worked around, and find where it goes off.
 
     Its model is looked for among `models`, if there are any, as `run --model` had them.
@@ -120,6 +120,6 @@ def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], devi
         found = locate(network, whole.finding, trials.run, screen.say)
         smallest, same = found.smallest, record.artifact == whole.artifact
         if smallest is None:
-            return Report(whole, same, network, found, None, ())
+            return DivergenceReport(whole, same, network, found, None, ())
         kernels = compiled_kernels(smallest.record, whole, request.cache)
-        return Report(whole, same, network, found, keep(smallest, request.cache), kernels)
+        return DivergenceReport(whole, same, network, found, keep(smallest, request.cache), kernels)

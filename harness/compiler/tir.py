@@ -90,7 +90,7 @@ _NOTE = "adreno_bench.flops"
 
 
 @dataclass(frozen=True)
-class Work:
+class OperatorWork:
     """One operator, which is one compiled function."""
 
     function: str
@@ -118,7 +118,7 @@ def _note(mod: Any, _context: Any) -> Any:
     return mod.with_attr(_NOTE, {name: count for name, count in counted.items() if count is not None})
 
 
-def work_of(lowered: Any) -> list[Work]:
+def work_of(lowered: Any) -> list[OperatorWork]:
     """Return all operators of a module that went through `with_work`, in the order of the module.
 
     Those are left out whose tensors have sizes that are computed on the way.
@@ -133,12 +133,12 @@ def _sized(function: Any) -> bool:
     )
 
 
-def _work(name: str, function: Any, noted: Any) -> Work:
+def _work(name: str, function: Any, noted: Any) -> OperatorWork:
     buffers = list(buffers_of(function))
     shapes = [[int(extent) for extent in shape] for shape, _ in buffers]
     sizes = (prod(shape) * bits // 8 for shape, (_, bits) in zip(shapes, buffers, strict=True))
     needed = noted.get(name)
-    return Work(name, shapes, sum(sizes), None if needed is None else int(needed), estimate_flops(function))
+    return OperatorWork(name, shapes, sum(sizes), None if needed is None else int(needed), estimate_flops(function))
 
 
 def _operators(mod: Any) -> Iterator[tuple[str, Any]]:

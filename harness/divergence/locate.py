@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.divergence.trial import Trial
+from harness.divergence.trial import PieceTrial
 from harness.models.pieces import Network, Operator, Piece
-from harness.revisions.bisect.search import RevisionState, Search
+from harness.revisions.bisect.search import RevisionSearch, RevisionState
 from harness.run.outcome import Finding, Outcome, Owner
 
 MOST_STEPS = 16
 """How far the second search looks back from the operator that was found."""
 
-Try = Callable[[Piece, str], Trial]
+Try = Callable[[Piece, str], PieceTrial]
 """Runs a piece under a name."""
 
 
@@ -32,9 +32,9 @@ class Divergence:
     candidates: tuple[Operator, ...]
     """The first operator with which the network comes to that outcome; several where cuts between them came to others.
     The last one is certain."""
-    beginnings: tuple[Trial, ...]
+    beginnings: tuple[PieceTrial, ...]
     """The beginnings that were tried, the shortest first."""
-    around: tuple[Trial, ...] = field(default=())
+    around: tuple[PieceTrial, ...] = field(default=())
     """The last candidate with ever more of what leads to it, in the order tried."""
 
     @property
@@ -43,7 +43,7 @@ class Divergence:
         return self.candidates[-1]
 
     @property
-    def smallest(self) -> Trial | None:
+    def smallest(self) -> PieceTrial | None:
         """The smallest network that was found to show it; None if no piece around the operator does."""
         shown = [trial for trial in self.around if trial.record.finding == self.finding]
         return min(shown, key=lambda trial: len(trial.piece.operators), default=None)
@@ -52,12 +52,12 @@ class Divergence:
 def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], None]) -> Divergence:
     """Find the first operator with which a network comes to what the whole of it does."""
     last = len(network.operators)
-    beginnings: dict[int, Trial] = {}
-    search = Search([str(count) for count in range(last + 1)])
+    beginnings: dict[int, PieceTrial] = {}
+    search = RevisionSearch([str(count) for count in range(last + 1)])
     while name := search.next:
         say(f"trying the first {name} of {last} operators, about {search.inspections_left} cuts to go")
         trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
-        search = Search(search.line, {**search.known, name: _state(trial, finding)})
+        search = RevisionSearch(search.line, {**search.known, name: _state(trial, finding)})
     candidates = tuple(network.operators[int(name) - 1] for name in search.candidates)
     tried = tuple(beginnings[count] for count in sorted(beginnings))
     return Divergence(finding, candidates, tried, _around(network, candidates[-1], finding, run, say))
@@ -65,10 +65,10 @@ def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], No
 
 def _around(
     network: Network, operator: Operator, finding: Finding, run: Try, say: Callable[[str], None]
-) -> tuple[Trial, ...]:
+) -> tuple[PieceTrial, ...]:
     """Pieces around an operator, twice as deep each time, until one shows it; then the smallest that does."""
     depths = [depth for depth in (1, 2, 4, 8, MOST_STEPS) if depth == 1 or _grows(network, operator.number, depth)]
-    tried: dict[int, Trial] = {}
+    tried: dict[int, PieceTrial] = {}
 
     def shows(depth: int) -> bool:
         piece = network.around(operator.number, depth)
@@ -91,7 +91,7 @@ def _grows(network: Network, number: int, depth: int) -> bool:
     return network.around(number, depth).operators != network.around(number, depth // 2).operators
 
 
-def _state(trial: Trial, finding: Finding) -> RevisionState:
+def _state(trial: PieceTrial, finding: Finding) -> RevisionState:
     if trial.record.finding == finding:
         return RevisionState.BAD
     ran = trial.record.outcome in (Outcome.OK, Outcome.WRONG_RESULT)

@@ -69,7 +69,7 @@ MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Report:
+class DivergenceReport:
     """All that is known of where one case's network goes off."""
 
     whole: Record

@@ -42,7 +42,7 @@ LOCK_WAIT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Trial:
+class PieceTrial:
     """What a piece came to."""
 
     piece: Piece
@@ -78,10 +78,10 @@ class Trials:
         """Return the network as it is, run again."""
         return self._run(self.plan)
 
-    def run(self, piece: Piece, name: str) -> Trial:
+    def run(self, piece: Piece, name: str) -> PieceTrial:
         """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
         values = self.inputs_of(piece, name)
-        return Trial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
+        return PieceTrial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
 
     def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
         """Return the oracle's values of a piece's inputs."""
@@ -142,7 +142,7 @@ def scratch(cache: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def keep(trial: Trial, cache: Path) -> Path:
+def keep(trial: PieceTrial, cache: Path) -> Path:
     """Keep the network and the inputs of a trial in the cache, for a report of the defect; returns their folder."""
     pieces = Store(cache, PIECES)
     key = key_of({name: sha256_of(trial.folder / name) for name in (MODEL, VALUES)})

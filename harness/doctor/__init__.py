@@ -20,7 +20,7 @@ class Condition(str, Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One line of the doctor's report."""
 
     what: str
@@ -29,11 +29,11 @@ class Finding:
     fix: str = ""
 
 
-def guarded(what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+def guarded(what: str, findings: Iterator[DoctorFinding]) -> Iterator[DoctorFinding]:
     """Yield the findings of one check, and one more if it fails: a check that breaks must not hide the others."""
     try:
         yield from findings
     except Failure as failure:
-        yield Finding(what, Condition.MISSING, failure.message, failure.hint)
+        yield DoctorFinding(what, Condition.MISSING, failure.message, failure.hint)
     except Exception as error:
-        yield Finding(what, Condition.MISSING, f"{type(error).__name__}: {error}")
+        yield DoctorFinding(what, Condition.MISSING, f"{type(error).__name__}: {error}")

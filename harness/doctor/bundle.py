@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from device_runner.failures import Failure
-from harness.doctor import Finding
+from harness.doctor import DoctorFinding
 
 HARMLESS = re.compile(
     r"ro\.(product\.(model|device|name|brand|manufacturer|board|cpu\..*)|soc\..*|board\.platform|hardware(\..*)?"
@@ -43,7 +43,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
-def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path) -> None:
+def write_bundle(file: Path, name: str, findings: Sequence[DoctorFinding], cache: Path) -> None:
     """Write the report on a device. Raises OSError if the file cannot be written."""
     secrets = [name, *_host_names()] if name not in ("virtual", "local") else _host_names()
     sections = [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
-from harness.doctor import Condition, Finding, guarded
+from harness.doctor import Condition, DoctorFinding, guarded
 from harness.doctor.opencl import examine_opencl
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _FIXES = {
 }
 
 
-def examine_device(name: str, cache: Path) -> Iterator[Finding]:
+def examine_device(name: str, cache: Path) -> Iterator[DoctorFinding]:
     """Yield all findings on one device, as they are made. Raises `UnknownDevice` if there is none of this name."""
     from device_runner.adb_device import AdbDevice
     from device_runner.registry import list_devices, open_device
@@ -55,7 +55,7 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
     if entry:
         ready = entry.state == "ready"
         fix = "" if ready else _FIXES.get(entry.state, "see `adb devices`")
-        yield Finding("state", Condition.OK if ready else Condition.MISSING, entry.state, fix)
+        yield DoctorFinding("state", Condition.OK if ready else Condition.MISSING, entry.state, fix)
         if not ready:
             return
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
@@ -68,19 +68,19 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
     yield from guarded("runtime", _session(name, cache))
 
 
-def examine_phone(device: AdbDevice) -> Generator[Finding, None, bool]:
+def examine_phone(device: AdbDevice) -> Generator[DoctorFinding, None, bool]:
     """Yield what a phone's checks find, in order; whether it answered them within `CHECKS_S`."""
     deadline = Deadline(CHECKS_S)
     for place, (what, check) in enumerate(PHONE_CHECKS.items()):
         if not deadline.remaining_s:
             seen = f"it answered {place} of {len(PHONE_CHECKS)} checks within {CHECKS_S:.0f} s"
-            yield Finding("slow", Condition.MISSING, seen, "restart it, or try another cable or hub")
+            yield DoctorFinding("slow", Condition.MISSING, seen, "restart it, or try another cable or hub")
             return False
         yield from guarded(what, check(device))
     return True
 
 
-def _android(device: AdbDevice) -> Iterator[Finding]:
+def _android(device: AdbDevice) -> Iterator[DoctorFinding]:
     from device_runner.adb_device import properties
 
     known = properties(device.transport)
@@ -90,39 +90,39 @@ def _android(device: AdbDevice) -> Iterator[Finding]:
     seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}, by getprop"
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
     fix = "none: fixed-performance mode and airplane mode by command came with API 30" if old else ""
-    yield Finding("android", Condition.NOTE if old else Condition.OK, seen, fix)
+    yield DoctorFinding("android", Condition.NOTE if old else Condition.OK, seen, fix)
 
 
-def _space(device: AdbDevice) -> Iterator[Finding]:
+def _space(device: AdbDevice) -> Iterator[DoctorFinding]:
     root = device.transport.root
     answer = device.transport.shell(["sh", "-c", SPACE_SCRIPT, "space", root], timeout_s=SHELL_TIMEOUT_S)
     found = re.search(r"(\d+)\s+-?\d+%", answer.stdout)
     if answer.code or not found:
         complaint = (answer.stderr or answer.stdout).strip() or "df printed nothing"
-        yield Finding(
+        yield DoctorFinding(
             "space", Condition.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
         )
         return
     free_bytes = int(found[1]) * 1024
     short = free_bytes < ROOM_NEEDED_BYTES
     fix = f"`adb shell rm -r {root}` removes what was pushed before" if short else ""
-    yield Finding(
+    yield DoctorFinding(
         "space", Condition.MISSING if short else Condition.OK, f"{free_bytes / 1e9:.1f} GB free in {root}", fix
     )
 
 
-def _executes(device: AdbDevice) -> Iterator[Finding]:
+def _executes(device: AdbDevice) -> Iterator[DoctorFinding]:
     root = device.transport.root
     answer = device.transport.shell(["sh", "-c", EXECUTE_SCRIPT, "execute", root], timeout_s=SHELL_TIMEOUT_S)
     if answer.code:
         complaint = (answer.stderr or answer.stdout).strip() or f"exit code {answer.code}"
         fix = "its ROM forbids it: measurements need a ROM whose shell may execute there"
-        yield Finding("executable", Condition.MISSING, f"a program in {root} does not run: {complaint}", fix)
+        yield DoctorFinding("executable", Condition.MISSING, f"a program in {root} does not run: {complaint}", fix)
     else:
-        yield Finding("executable", Condition.OK, f"a program copied to {root} runs")
+        yield DoctorFinding("executable", Condition.OK, f"a program copied to {root} runs")
 
 
-def examine_linker(device: AdbDevice) -> Iterator[Finding]:
+def examine_linker(device: AdbDevice) -> Iterator[DoctorFinding]:
     """Yield whether artifacts can be made for its processor.
 
     Raises `SetupMissing`, whose hint is the command that helps.
@@ -132,21 +132,21 @@ def examine_linker(device: AdbDevice) -> Iterator[Finding]:
 
     abi = abi_of(device.transport)
     if abi == platform.machine():
-        yield Finding("linker", Condition.OK, f"this host's own, for {abi}")
+        yield DoctorFinding("linker", Condition.OK, f"this host's own, for {abi}")
     elif abi in TRIPLES:
-        yield Finding("linker", Condition.OK, f"{linker(TRIPLES[abi]).version}, for {abi}")
+        yield DoctorFinding("linker", Condition.OK, f"{linker(TRIPLES[abi]).version}, for {abi}")
     else:
         fix = f"none: devices with {' or '.join(TRIPLES)} can be used"
-        yield Finding("linker", Condition.MISSING, f"no artifact can be made for the ABI {abi}", fix)
+        yield DoctorFinding("linker", Condition.MISSING, f"no artifact can be made for the ABI {abi}", fix)
 
 
-def _root(device: AdbDevice) -> Iterator[Finding]:
+def _root(device: AdbDevice) -> Iterator[DoctorFinding]:
     shell = device.keeper.phone.root_shell
     seen = f"by `{' '.join(shell)}`" if shell else "no, which is normal: the GPU's clock cannot be held by its driver"
-    yield Finding("root", Condition.OK if shell else Condition.NOTE, seen)
+    yield DoctorFinding("root", Condition.OK if shell else Condition.NOTE, seen)
 
 
-def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
+def _gpu_nodes(device: AdbDevice) -> Iterator[DoctorFinding]:
     from device_runner.stability.sources import GPU_NODES
 
     said = device.keeper.sources.read()
@@ -155,10 +155,10 @@ def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
     seen = f"readable: {', '.join(shown) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
     blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(shown)
     fix = "none without root: throttling will show only in Android's thermal status" if blind else ""
-    yield Finding("GPU nodes", Condition.NOTE if blind else Condition.OK, seen, fix)
+    yield DoctorFinding("GPU nodes", Condition.NOTE if blind else Condition.OK, seen, fix)
 
 
-def _temperatures(device: AdbDevice) -> Iterator[Finding]:
+def _temperatures(device: AdbDevice) -> Iterator[DoctorFinding]:
     seen, notes = device.keeper.look()
     found = [
         f"{name} {value:g}{unit}"
@@ -171,28 +171,32 @@ def _temperatures(device: AdbDevice) -> Iterator[Finding]:
     ]
     blind = seen.gpu_c is None and seen.thermal_status is None
     fix = "none: no sensor can be read, so let it rest between runs" if blind else ""
-    yield Finding("temperature", Condition.NOTE if blind else Condition.OK, ", ".join(found) or "no sensor found", fix)
+    yield DoctorFinding(
+        "temperature", Condition.NOTE if blind else Condition.OK, ", ".join(found) or "no sensor found", fix
+    )
     for note in notes:
         what, _, command = note.partition(": ")
-        yield Finding("temperature", Condition.NOTE, what, f"adb shell {command.strip('`')}")
+        yield DoctorFinding("temperature", Condition.NOTE, what, f"adb shell {command.strip('`')}")
     if seen.battery_percent is not None:
         low = seen.battery_percent < LOW_BATTERY_PERCENT
         charge = {True: ", charging", False: "", None: ""}[seen.charging]
         fix = "charge it: many phones slow down on a low battery" if low else ""
-        yield Finding("battery", Condition.NOTE if low else Condition.OK, f"{seen.battery_percent} %{charge}", fix)
+        yield DoctorFinding(
+            "battery", Condition.NOTE if low else Condition.OK, f"{seen.battery_percent} %{charge}", fix
+        )
 
 
-def _knobs(device: AdbDevice) -> Iterator[Finding]:
+def _knobs(device: AdbDevice) -> Iterator[DoctorFinding]:
     """Set everything that a run would, and put it back."""
     from device_runner.stability.knobs import complains
 
     left = device.keeper.put_back()
     if left:
-        yield Finding("left over", Condition.OK, f"a killed run had changed {', '.join(left)}: put back")
+        yield DoctorFinding("left over", Condition.OK, f"a killed run had changed {', '.join(left)}: put back")
     report = device.keeper.hold()
     refused = {name: came for name, came in report.items() if complains(came)}
     if done := [name for name in report if name not in refused]:
-        yield Finding("controllable", Condition.OK, ", ".join(done))
+        yield DoctorFinding("controllable", Condition.OK, ", ".join(done))
     by_reason: dict[str, list[str]] = {}
     for name, reason in refused.items():
         by_reason.setdefault(reason, []).append(name)
@@ -200,16 +204,16 @@ def _knobs(device: AdbDevice) -> Iterator[Finding]:
         fix = "none: records say what could not be set"
         if "permission" in reason.lower():
             fix = "some makers hide this behind a developer option such as `USB debugging (Security settings)`"
-        yield Finding("not controllable", Condition.NOTE, f"{', '.join(names)}: {reason}", fix)
+        yield DoctorFinding("not controllable", Condition.NOTE, f"{', '.join(names)}: {reason}", fix)
     still = {
         name: came for name, came in device.keeper.put_back().items() if came.startswith(("refused", "reads back"))
     }
     if still:
         seen = "; ".join(f"{name}: {came}" for name, came in still.items())
-        yield Finding("put back", Condition.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
+        yield DoctorFinding("put back", Condition.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
 
 
-PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
+PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[DoctorFinding]]] = {
     "android": _android,
     "space": _space,
     "executable": _executes,
@@ -221,7 +225,7 @@ PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
 """Checks of a phone; each builds on those before it."""
 
 
-def _session(name: str, cache: Path) -> Iterator[Finding]:
+def _session(name: str, cache: Path) -> Iterator[DoctorFinding]:
     """Push the runtime, start a server, and ask it."""
     from device_runner.registry import open_device
     from device_runner.rpc_device import RpcDevice
@@ -232,6 +236,6 @@ def _session(name: str, cache: Path) -> Iterator[Finding]:
         began = time.monotonic()
         with device.session({}, timeout_s=SESSION_TIMEOUT_S) as session:
             seen = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
-            yield Finding("runtime", Condition.OK, seen)
+            yield DoctorFinding("runtime", Condition.OK, seen)
             emulated = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
         yield from guarded("OpenCL", examine_opencl(device, bool(emulated and json.loads(emulated).get("emulated"))))

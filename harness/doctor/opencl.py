@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.doctor import Condition, Finding
+from harness.doctor import Condition, DoctorFinding
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
@@ -24,23 +24,25 @@ PROFILING = 2
 """Bit of the queue's properties (OpenCL, CL_QUEUE_PROFILING_ENABLE)."""
 
 
-def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[Finding]:
+def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[DoctorFinding]:
     """Yield all findings. Raises `SetupMissing` if OpenCL cannot be used."""
     description, who = device.opencl, device.identity
     yield _probe(device.probe.lacking or ("" if description.device else "it knows no device that is called so"))
-    yield Finding("OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(description)}")
+    yield DoctorFinding(
+        "OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(description)}"
+    )
     if description.device is None:
         yield _unknown("fp16", "cases in half precision are tried")
         yield _unknown("images", f"libraries are built for {_images(who)}, which every device has")
         yield _unknown("extensions", "path clml is tried")
     else:
-        yield Finding(
+        yield DoctorFinding(
             "OpenCL library", Condition.OK, f"{' '.join(description.files) or 'its files do not show'}; {BY_PROBE}"
         )
         yield _extensions(set(who.extensions))
         yield _fp16(who)
         yield _image_limits(who, description.device.facts)
-        yield Finding("limits", Condition.OK, f"{_limits(description.device.facts)}; {BY_PROBE}")
+        yield DoctorFinding("limits", Condition.OK, f"{_limits(description.device.facts)}; {BY_PROBE}")
     yield _clml(who, clml_is_emulated, description)
 
 
@@ -48,37 +50,37 @@ def _source(description: Description) -> str:
     return BY_PROBE if description.device else BY_TVM
 
 
-def _probe(lacking: str) -> Finding:
+def _probe(lacking: str) -> DoctorFinding:
     if lacking:
         fix = "what it would report is unknown below, and tuned cases of opencl and texture cannot be run"
-        return Finding("probe", Condition.NOTE, f"not used: {lacking}", fix)
-    return Finding("probe", Condition.OK, "loads and answers")
+        return DoctorFinding("probe", Condition.NOTE, f"not used: {lacking}", fix)
+    return DoctorFinding("probe", Condition.OK, "loads and answers")
 
 
-def _unknown(what: str, then: str) -> Finding:
-    return Finding(what, Condition.NOTE, f"unknown: {then}")
+def _unknown(what: str, then: str) -> DoctorFinding:
+    return DoctorFinding(what, Condition.NOTE, f"unknown: {then}")
 
 
-def _extensions(have: set[str]) -> Finding:
+def _extensions(have: set[str]) -> DoctorFinding:
     seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}; {BY_PROBE}"
     fix = "" if QUALCOMM[0] in have else f"none: path clml needs {QUALCOMM[0]}"
-    return Finding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
+    return DoctorFinding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
 
 
-def _fp16(who: Identity) -> Finding:
+def _fp16(who: Identity) -> DoctorFinding:
     if who.fp16 is None:
         return _unknown("fp16", "cases in half precision are tried")
     if who.fp16:
-        return Finding("fp16", Condition.OK, f"yes; {BY_PROBE}")
-    return Finding("fp16", Condition.NOTE, f"no cl_khr_fp16; {BY_PROBE}", "none: such cases end as `unsupported`")
+        return DoctorFinding("fp16", Condition.OK, f"yes; {BY_PROBE}")
+    return DoctorFinding("fp16", Condition.NOTE, f"no cl_khr_fp16; {BY_PROBE}", "none: such cases end as `unsupported`")
 
 
-def _image_limits(who: Identity, facts: Mapping[str, Any]) -> Finding:
+def _image_limits(who: Identity, facts: Mapping[str, Any]) -> DoctorFinding:
     names = ("image2d_max_width", "image2d_max_height", "image_max_array_layers")
     if untold := [name for name in names if not facts.get(name)]:
         seen = f"{_images(who)}; of which {', '.join(untold)} unknown: what every device has"
-        return Finding("images", Condition.NOTE, seen)
-    return Finding("images", Condition.OK, f"{_images(who)}; {BY_PROBE}")
+        return DoctorFinding("images", Condition.NOTE, seen)
+    return DoctorFinding("images", Condition.OK, f"{_images(who)}; {BY_PROBE}")
 
 
 def _images(who: Identity) -> str:
@@ -100,21 +102,21 @@ def _limits(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _clml(who: Identity, emulated: bool, description: Description) -> Finding:
+def _clml(who: Identity, emulated: bool, description: Description) -> DoctorFinding:
     if emulated:
-        return Finding("CLML", Condition.OK, "a functional model, whose time means nothing; by the model")
+        return DoctorFinding("CLML", Condition.OK, "a functional model, whose time means nothing; by the model")
     if description.device is None:
         return _unknown("CLML", "path clml is tried")
     if not who.clml:
-        return Finding("CLML", Condition.NOTE, f"no cl_qcom_ml_ops; {BY_PROBE}", "none: path clml needs it")
+        return DoctorFinding("CLML", Condition.NOTE, f"no cl_qcom_ml_ops; {BY_PROBE}", "none: path clml needs it")
     versions = ", ".join(description.device.clml_versions) or "it does not answer"
     seen = f"interface versions: {versions}; {BY_PROBE}, which asked it"
     newest = max((version.partition(".")[0] for version in description.device.clml_versions), key=int, default="0")
     if int(newest) <= NEWEST_CLML:
-        return Finding("CLML", Condition.OK, seen)
+        return DoctorFinding("CLML", Condition.OK, seen)
     fix = (
         f"build TVM's runtime with an SDK of version {NEWEST_CLML} or older: one with version-{newest} headers takes "
         f"version {newest} here, which TVM does not know, and every case of clml is `unsupported`: see "
         "docs/how-to/phones.md"
     )
-    return Finding("CLML", Condition.NOTE, seen, fix)
+    return DoctorFinding("CLML", Condition.NOTE, seen, fix)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from device_runner.device import Device, Permission
 from device_runner.failures import Failure
-from device_runner.workers import Answer, Channel
+from device_runner.workers import Channel, WorkerAnswer
 from harness.build.artifact import Built
 from harness.build.pool import Builder
 from harness.build.shared_store import shared_store
@@ -58,7 +58,7 @@ class StepChange:
 
 
 @dataclass(frozen=True)
-class CaseResult(Answer):
+class CaseResult(WorkerAnswer):
     """Message from a worker: a case has its record. `lost` says why the device was given up meanwhile, if it was."""
 
     record: Record

@@ -20,7 +20,7 @@ from harness.cases.suite import Suite
 from harness.history import asv_process
 from harness.isa.code import MachineCode
 from harness.isa.network import codes_of, networks
-from harness.isa.toolchain import Toolchain, find, need
+from harness.isa.toolchain import MesaToolchain, find, need
 from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict
 from harness.run.compiled_record import code_record
@@ -118,7 +118,7 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
     return record
 
 
-def _compile(request: Request, toolchain: Toolchain) -> Record:
+def _compile(request: Request, toolchain: MesaToolchain) -> Record:
     (built,) = build_only(request, NO_DEVICE, SilentProgress())
     made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
     codes, run = codes_of(made, toolchain.identity), os.environ.get(asv_process.COMMIT) or new_id()

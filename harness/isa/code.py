@@ -84,7 +84,7 @@ def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineC
     return next((code for code in codes if code.series == wanted.series), None)
 
 
-class Change(str, Enum):
+class CodeChange(str, Enum):
     """What became of a kernel."""
 
     HEAVIER = "heavier"
@@ -109,7 +109,7 @@ class KernelDiff:
 
     base: KernelCode | None
     head: KernelCode | None
-    change: Change
+    change: CodeChange
 
     @property
     def name(self) -> str:
@@ -156,20 +156,20 @@ def _align(base: Sequence[KernelCode], head: Sequence[KernelCode]) -> list[tuple
     return [*pairs, *((kernel, None) for kernel in old.values())]
 
 
-def _change(base: KernelCode | None, head: KernelCode | None) -> Change | None:
+def _change(base: KernelCode | None, head: KernelCode | None) -> CodeChange | None:
     """Return the change of a kernel; None if nothing changed."""
     if base is None:
-        return Change.ADDED
+        return CodeChange.ADDED
     if head is None:
-        return Change.REMOVED
+        return CodeChange.REMOVED
     if base.message or head.message:
-        return None if base.message and head.message else Change.BROKEN if head.message else Change.FIXED
+        return None if base.message and head.message else CodeChange.BROKEN if head.message else CodeChange.FIXED
     signs = _signs(base, head)
     if signs is None:
-        return None if replace(base, name=head.name, source=head.source) == head else Change.UNKNOWN
+        return None if replace(base, name=head.name, source=head.source) == head else CodeChange.UNKNOWN
     if not signs:
-        return Change.OTHER if base.code != head.code else None
-    return Change.MIXED if len(signs) > 1 else Change.HEAVIER if signs == {1} else Change.LIGHTER
+        return CodeChange.OTHER if base.code != head.code else None
+    return CodeChange.MIXED if len(signs) > 1 else CodeChange.HEAVIER if signs == {1} else CodeChange.LIGHTER
 
 
 def _signs(base: KernelCode, head: KernelCode) -> set[int] | None:

@@ -18,7 +18,7 @@ from harness.isa import pinned
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused
 from harness.isa.runner import KernelSource, Report, compile_all
 from harness.isa.statistics import Statistics, read_code
-from harness.isa.toolchain import Toolchain
+from harness.isa.toolchain import MesaToolchain
 from harness.process import cores
 
 KIND = "isa_kernels"
@@ -47,7 +47,7 @@ def check_gpus(names: Sequence[str]) -> None:
 
 
 def compile_kernels(
-    toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource], gpus: Sequence[str]
+    toolchain: MesaToolchain, cache: Path, kernels: Sequence[KernelSource], gpus: Sequence[str]
 ) -> dict[str, list[CompiledKernel]]:
     """Return every kernel for every GPU, by GPU, in their order. Raises UsageError, NoToolchain, UnknownOutput."""
     check_gpus(gpus)
@@ -56,7 +56,7 @@ def compile_kernels(
         return dict(zip(gpus, found, strict=True))
 
 
-def _for_gpu(toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource], gpu: str) -> list[CompiledKernel]:
+def _for_gpu(toolchain: MesaToolchain, cache: Path, kernels: Sequence[KernelSource], gpu: str) -> list[CompiledKernel]:
     folder = _folder(toolchain, cache, gpu)
     known = {kernel.digest: made for kernel in kernels if (made := _load(folder, kernel, gpu))}
     missing = list({kernel.digest: kernel for kernel in kernels if kernel.digest not in known}.values())
@@ -68,7 +68,7 @@ def _for_gpu(toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource],
     return [known[kernel.digest] for kernel in kernels]
 
 
-def _folder(toolchain: Toolchain, cache: Path, gpu: str) -> Path:
+def _folder(toolchain: MesaToolchain, cache: Path, gpu: str) -> Path:
     """Folder of the results for one GPU, one version of the compiler, and one version of the parser of its output."""
     reader = {name: sha256_of(Path(__file__).with_name(f"{name}.py")) for name in _READERS}
     folder = cache / KIND / key_of({"compiler": toolchain.identity, "gpu": gpu, "reader": reader})

@@ -14,14 +14,14 @@ from device_runner.failures import Failure
 from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
 from harness.build.pool import load_artifact
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.failures import UsageError
 from harness.isa.code import KernelCode, MachineCode, total
 from harness.isa.kernels import CompiledKernel, compile_kernels
 from harness.isa.runner import sources
 from harness.isa.statistics import Statistics
-from harness.isa.toolchain import Toolchain
-from harness.paths.lowered_module import Launch
+from harness.isa.toolchain import MesaToolchain
+from harness.paths.lowered_module import PlannedLaunch
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class NetworkKernel:
     """One kernel of a network."""
 
     compiled: CompiledKernel
-    launch: Launch | None
+    launch: PlannedLaunch | None
     """Its launch; None in older builds, which did not record launches."""
 
     @property
@@ -106,7 +106,7 @@ def network(
     launches: Mapping[str, Mapping[str, Any]] | None,
 ) -> Network:
     """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
-    known = {name: Launch(**told) for name, told in (launches or {}).items()}
+    known = {name: PlannedLaunch(**told) for name, told in (launches or {}).items()}
     kernels = [NetworkKernel(one, known.get(one.source.name)) for one in compiled]
     return Network(case, gpu, artifact, tuple(kernels))
 
@@ -125,7 +125,7 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
     }
 
 
-def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
+def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
     """Return each case on each GPU. `artifacts` are keys of the store by case.
 
     Kernels of several cases are compiled once.
@@ -145,10 +145,10 @@ def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[
     return sorted(found, key=lambda one: list(artifacts).index(one.case))
 
 
-def work_of(key: str) -> list[Work]:
+def work_of(key: str) -> list[OperatorWork]:
     """Return what the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
     manifest = load_artifact(cache_root(), key)
-    return [Work(**one) for one in (manifest.compiled.work or ())] if manifest else []
+    return [OperatorWork(**one) for one in (manifest.compiled.work or ())] if manifest else []
 
 
 def _source(case: str, key: str) -> str:

@@ -20,7 +20,7 @@ from device_runner.lifetime import dying_with_parent
 from harness.build.artifact import pieces
 from harness.isa import pinned, sandbox
 from harness.isa.failures import KernelHang, NoToolchain, UnknownOutput
-from harness.isa.toolchain import Toolchain
+from harness.isa.toolchain import MesaToolchain
 from harness.process import Listener, end_family
 
 _DECLARATION = re.compile(r"__kernel\b[^{;]*;")
@@ -153,7 +153,7 @@ def _report(lines: Sequence[str], mark: str) -> Report:
     return Report(ended, code, "\n".join(log).strip(), tuple(kernels), tuple(code_lines), "\n".join(said).strip())
 
 
-def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:
+def compile_all(toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:
     """Return what came of each source. Raises NoToolchain, UnknownOutput."""
     reports: list[Report | KernelHang] = []
     while len(reports) < len(kernels):
@@ -171,7 +171,9 @@ def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource])
     return reports
 
 
-def run_compiler(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource], mark: str) -> tuple[list[str], bool]:
+def run_compiler(
+    toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSource], mark: str
+) -> tuple[list[str], bool]:
     """Return what one process prints, in which lines of our program begin with `mark`.
 
     And whether it had to be ended.

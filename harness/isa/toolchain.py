@@ -24,7 +24,7 @@ SETUP_HINT = "`adreno-bench isa setup` downloads it: 90 MB, into the cache, with
 
 
 @dataclass(frozen=True)
-class Toolchain:
+class MesaToolchain:
     """The compiler, ready to be run."""
 
     root: Path
@@ -45,7 +45,7 @@ class Toolchain:
         return sandbox.kind(self.root, self.program)
 
 
-def find(cache: Path) -> Toolchain | None:
+def find(cache: Path) -> MesaToolchain | None:
     """Return the compiler if it is here: the pinned packages of this very system, else those in the cache."""
     if _system_has_it():
         return _toolchain(Path("/"), cache)
@@ -53,7 +53,7 @@ def find(cache: Path) -> Toolchain | None:
     return _toolchain(folder / "root", cache) if folder else None
 
 
-def need(cache: Path) -> Toolchain:
+def need(cache: Path) -> MesaToolchain:
     """Return the compiler. Raises NoToolchain if it was not set up, or if no sandbox can be had for it."""
     found = find(cache)
     if found is None:
@@ -62,7 +62,7 @@ def need(cache: Path) -> Toolchain:
     return found
 
 
-def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _: None) -> Toolchain:
+def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _: None) -> MesaToolchain:
     """Download and unpack the pinned packages, unless they are here. `address` is a mirror, else the user's own.
 
     Raises NoToolchain, DiskFull.
@@ -87,8 +87,8 @@ def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _
     return need(cache)
 
 
-def _toolchain(root: Path, cache: Path) -> Toolchain:
-    return Toolchain(root, program(cache), pinned.MESA, pinned.LLVM)
+def _toolchain(root: Path, cache: Path) -> MesaToolchain:
+    return MesaToolchain(root, program(cache), pinned.MESA, pinned.LLVM)
 
 
 def _key() -> str:

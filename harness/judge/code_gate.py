@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.isa.code import Change, KernelDiff, MachineCode, compare, find_matching
+from harness.isa.code import CodeChange, KernelDiff, MachineCode, compare, find_matching
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
@@ -64,7 +64,7 @@ def exit_code(found: Iterable[CodeVerdict]) -> ExitCode:
 
 
 def _verdict(found: Sequence[KernelDiff], base: int | None, head: int | None, tolerance: float) -> tuple[Verdict, str]:
-    for change, verdict in ((Change.BROKEN, Verdict.BROKEN), (Change.FIXED, Verdict.FIXED)):
+    for change, verdict in ((CodeChange.BROKEN, Verdict.BROKEN), (CodeChange.FIXED, Verdict.FIXED)):
         if named := [one.name for one in found if one.change is change]:
             return verdict, f"the compiler {'refuses' if verdict is Verdict.BROKEN else 'takes'} {', '.join(named)}"
     if refused := [one.name for one in found if one.base is None and one.head and one.head.message]:

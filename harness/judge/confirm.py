@@ -37,7 +37,7 @@ Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
 
 
 @dataclass(frozen=True)
-class Budget:
+class SessionBudget:
     """How long measuring in turns may take. A block of sessions that was begun is finished."""
 
     minutes: float = math.inf
@@ -59,7 +59,7 @@ def settle(
     measurer: Measurer,
     most_sessions: int = MOST_SESSIONS,
     noises: Mapping[SeriesKey, Noise] | None = None,
-    budget: Budget | None = None,
+    budget: SessionBudget | None = None,
     kernels: Mapping[SeriesKey, Noise] | None = None,
     explain: Explain | None = None,
 ) -> Result:
@@ -68,7 +68,7 @@ def settle(
     `noises` is what was learned of the series, and `kernels` the same of the kernels' clock. `explain` is asked once of
     each case that sessions in turns find slower or faster.
     """
-    plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or Budget()
+    plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or SessionBudget()
     noises, kernels = noises or {}, kernels or {}
     ways = {case.key: _way(case, measurer) for case in result.cases}
     under_way = {
@@ -174,7 +174,7 @@ def _explained(case: Comparison, found: Explanation | None) -> Comparison:
 def _spend(
     under_way: Mapping[SeriesKey, TurnSeries],
     screened: Collection[SeriesKey],
-    budget: Budget,
+    budget: SessionBudget,
     decided: Callable[[SeriesKey], None],
 ) -> str:
     """Take blocks of sessions where they decide most, until nothing is open or the time is up.

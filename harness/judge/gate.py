@@ -18,7 +18,7 @@ from harness.cases.plan import Plan
 from harness.failures import UsageError
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
-from harness.judge.confirm import Budget, Explain, Measurer, settle
+from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
@@ -84,7 +84,7 @@ class Gate:
         self,
         found: Sides,
         measurer: Measurer,
-        budget: Budget | None = None,
+        budget: SessionBudget | None = None,
         sustained: Collection[SeriesKey] = (),
         explain: Explain | None = None,
     ) -> Result:

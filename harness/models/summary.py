@@ -47,7 +47,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Summary:
+class NetworkSummary:
     """A network, counted."""
 
     inputs: tuple[End, ...]
@@ -78,7 +78,7 @@ def total_macs(nodes: Iterable[Node]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-def summarize(model: Any) -> Summary:
+def summarize(model: Any) -> NetworkSummary:
     """Count a network."""
     import onnx
 
@@ -105,7 +105,7 @@ def summarize(model: Any) -> Summary:
                 sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name])),
             )
         )
-    return Summary(
+    return NetworkSummary(
         tuple(_end(value, types) for value in inputs_of(model)),
         tuple(_end(value, types) for value in model.graph.output),
         tuple(nodes),

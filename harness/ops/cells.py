@@ -112,7 +112,7 @@ RESULT = "result.json"
 LOCK_WAIT_S = 60.0
 
 
-class Verdict(str, Enum):
+class CellVerdict(str, Enum):
     """The word in the table; the best first."""
 
     RIGHT = "right"
@@ -129,16 +129,16 @@ class Verdict(str, Enum):
 
 
 VERDICTS = {
-    Outcome.OK: Verdict.RIGHT,
-    Outcome.WRONG_RESULT: Verdict.WRONG,
-    Outcome.COMPILE_ERROR: Verdict.NOT_BUILT,
-    Outcome.KERNEL_BUILD_ERROR: Verdict.NOT_BUILT,
-    Outcome.RUNTIME_ERROR: Verdict.CRASH,
-    Outcome.COMPILER_CRASH: Verdict.CRASH,
-    Outcome.COMPILE_TIMEOUT: Verdict.CRASH,
-    Outcome.DEVICE_CRASH: Verdict.CRASH,
-    Outcome.HANG: Verdict.CRASH,
-    Outcome.UNSUPPORTED: Verdict.UNSUPPORTED,
+    Outcome.OK: CellVerdict.RIGHT,
+    Outcome.WRONG_RESULT: CellVerdict.WRONG,
+    Outcome.COMPILE_ERROR: CellVerdict.NOT_BUILT,
+    Outcome.KERNEL_BUILD_ERROR: CellVerdict.NOT_BUILT,
+    Outcome.RUNTIME_ERROR: CellVerdict.CRASH,
+    Outcome.COMPILER_CRASH: CellVerdict.CRASH,
+    Outcome.COMPILE_TIMEOUT: CellVerdict.CRASH,
+    Outcome.DEVICE_CRASH: CellVerdict.CRASH,
+    Outcome.HANG: CellVerdict.CRASH,
+    Outcome.UNSUPPORTED: CellVerdict.UNSUPPORTED,
 }
 
 
@@ -162,11 +162,11 @@ class Result:
         error = accuracy.max_rel_err if accuracy and accuracy.max_rel_err < float("inf") else None
         return cls(decision.outcome, decision.message, error, decision.owner, **known)
 
-    def verdict(self, *, own: bool) -> Verdict:
+    def verdict(self, *, own: bool) -> CellVerdict:
         """Return the word for it; `own` is whether the path did anything of its own."""
         if self.outcome is Outcome.OK and not own:
-            return Verdict.NOT_OFFLOADED
-        return VERDICTS.get(self.outcome, Verdict.NOT_RUN)
+            return CellVerdict.NOT_OFFLOADED
+        return VERDICTS.get(self.outcome, CellVerdict.NOT_RUN)
 
 
 class Results:

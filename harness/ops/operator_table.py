@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.files import write_whole
-from harness.ops.cells import Verdict
+from harness.ops.cells import CellVerdict
 
 TABLES = Path(__file__).parent / "tables"
-RIGHT = (Verdict.RIGHT, Verdict.NOT_OFFLOADED)
-SILENT = (Verdict.NOT_RUN, Verdict.UNSUPPORTED)
+RIGHT = (CellVerdict.RIGHT, CellVerdict.NOT_OFFLOADED)
+SILENT = (CellVerdict.NOT_RUN, CellVerdict.UNSUPPORTED)
 """Verdicts that say nothing about an operator."""
 
 
@@ -33,7 +33,7 @@ class OperatorTable:
         """Count the cells of a release, as `adreno-bench ops --json` prints them."""
         counts: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
         for cell in cells:
-            if cell["tvm"] == tvm and not cell["as_shipped"] and Verdict(cell["verdict"]) not in SILENT:
+            if cell["tvm"] == tvm and not cell["as_shipped"] and CellVerdict(cell["verdict"]) not in SILENT:
                 row = counts.setdefault(cell["operator"], {}).setdefault(cell["dtype"], {}).setdefault(cell["path"], {})
                 row[cell["verdict"]] = row.get(cell["verdict"], 0) + 1
         return cls(tvm, counts)
@@ -49,17 +49,17 @@ class OperatorTable:
         rows = (f"{json.dumps(name)}: {json.dumps(self.counts[name], sort_keys=True)}" for name in sorted(self.counts))
         return write_whole(folder / f"{self.tvm}.json", ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
-    def cases(self, operator: str, dtypes: Collection[str], path: str) -> Counter[Verdict]:
+    def cases(self, operator: str, dtypes: Collection[str], path: str) -> Counter[CellVerdict]:
         """Return what the cases of an operator came to on a path: in these number formats, or else in any."""
         rows = self.counts.get(operator, {})
         chosen = [row for dtype, row in rows.items() if dtype in dtypes] or list(rows.values())
-        total: Counter[Verdict] = Counter()
+        total: Counter[CellVerdict] = Counter()
         for row in chosen:
-            total.update({Verdict(verdict): count for verdict, count in row.get(path, {}).items()})
+            total.update({CellVerdict(verdict): count for verdict, count in row.get(path, {}).items()})
         return total
 
 
-def wrong_cases(cases: Mapping[Verdict, int]) -> dict[Verdict, int]:
+def wrong_cases(cases: Mapping[CellVerdict, int]) -> dict[CellVerdict, int]:
     """Return the cases that are not right, by verdict, the most frequent first."""
     bad = {verdict: count for verdict, count in cases.items() if verdict not in RIGHT}
     return dict(sorted(bad.items(), key=lambda item: -item[1]))

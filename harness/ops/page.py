@@ -8,26 +8,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.ops.cells import MODES, Verdict
+from harness.ops.cells import MODES, CellVerdict
 from harness.tables import table, unpadded_markdown
 
 Plain = Mapping[str, Any]
 """One cell, as `harness.ops.run.CellResult.plain` has it, with `tvm`, the release that compiled it."""
 
 MARKS = {
-    Verdict.RIGHT: "✓",
-    Verdict.NOT_OFFLOADED: "=",
-    Verdict.UNSUPPORTED: "○",
-    Verdict.WRONG: "✗",
-    Verdict.NOT_BUILT: "■",
-    Verdict.CRASH: "†",
-    Verdict.NOT_RUN: "?",
+    CellVerdict.RIGHT: "✓",
+    CellVerdict.NOT_OFFLOADED: "=",
+    CellVerdict.UNSUPPORTED: "○",
+    CellVerdict.WRONG: "✗",
+    CellVerdict.NOT_BUILT: "■",
+    CellVerdict.CRASH: "†",
+    CellVerdict.NOT_RUN: "?",
 }
 LEGEND = (
     "cases that are ✓ right, = right by the code of path opencl (nothing in an image, nothing given to CLML), "
     "✗ wrong, ■ do not build, † crash, ○ build and cannot run on this device, ? could not be run"
 )
-BAD = (Verdict.WRONG, Verdict.NOT_BUILT, Verdict.CRASH)
+BAD = (CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH)
 LONGEST_WHY = 160
 
 
@@ -78,16 +78,16 @@ class Coverage:
     def _place(self, column: Column) -> tuple[bool, int]:
         return column.as_shipped, self._releases.index(column.tvm)
 
-    def _count(self) -> dict[tuple[str, str], dict[Column, Counter[Verdict]]]:
-        counted: dict[tuple[str, str], dict[Column, Counter[Verdict]]] = {}
+    def _count(self) -> dict[tuple[str, str], dict[Column, Counter[CellVerdict]]]:
+        counted: dict[tuple[str, str], dict[Column, Counter[CellVerdict]]] = {}
         for cell in self.cells:
             row = counted.setdefault((cell["operator"], cell["dtype"]), {})
-            row.setdefault(Column.of(cell), Counter())[Verdict(cell["verdict"])] += 1
+            row.setdefault(Column.of(cell), Counter())[CellVerdict(cell["verdict"])] += 1
         return dict(sorted(counted.items()))
 
     def _grid(self, title: str, columns: Sequence[Column], headings: Sequence[str]) -> Grid:
         rows = [(*name, *_marks(row, columns)) for name, row in self._counted.items()]
-        total: dict[Column, Counter[Verdict]] = {column: Counter() for column in columns}
+        total: dict[Column, Counter[CellVerdict]] = {column: Counter() for column in columns}
         for row in self._counted.values():
             for column in columns:
                 total[column].update(row.get(column, Counter()))
@@ -95,11 +95,11 @@ class Coverage:
 
     def findings(self) -> list[tuple[str, ...]]:
         """Return the findings, grouped by message: verdict, path, releases if several, cases, which, why."""
-        groups: dict[tuple[Verdict, str, bool, str], list[Plain]] = {}
+        groups: dict[tuple[CellVerdict, str, bool, str], list[Plain]] = {}
         for cell in self.cells:
-            verdict = Verdict(cell["verdict"])
+            verdict = CellVerdict(cell["verdict"])
             if verdict in BAD:
-                about = cell["operator"] if verdict is Verdict.WRONG else _pattern(cell["message"])
+                about = cell["operator"] if verdict is CellVerdict.WRONG else _pattern(cell["message"])
                 groups.setdefault((verdict, cell["path"], cell["as_shipped"], about), []).append(cell)
         paths = list(dict.fromkeys(column.path for column in self.columns))
         order = sorted(groups.items(), key=lambda item: (BAD.index(item[0][0]), item[0][2], paths.index(item[0][1])))
@@ -158,7 +158,7 @@ class Coverage:
         return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]
 
 
-def _marks(row: Mapping[Column, Counter[Verdict]], columns: Sequence[Column]) -> Iterator[str]:
+def _marks(row: Mapping[Column, Counter[CellVerdict]], columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
         found = row.get(column, Counter())
         yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"

@@ -23,7 +23,7 @@ from harness.build.pool import Builder
 from harness.cases.plan import no_half
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
-from harness.ops.cells import Cell, Result, Results, Verdict, cells
+from harness.ops.cells import Cell, CellVerdict, Result, Results, cells
 from harness.probes.base import Answer, Facts
 from harness.run.correctness import Truth, compare_answers
 from harness.run.outcome import Outcome
@@ -59,7 +59,7 @@ class CellResult:
     """Whether the path did anything of its own, as far as it was built."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CellVerdict:
         """The word for it."""
         return self.result.verdict(own=self.own)
 

@@ -128,7 +128,7 @@ _LAUNCH_PARAMETERS = "kernel_launch_params"
 
 
 @dataclass(frozen=True)
-class Launch:
+class PlannedLaunch:
     """One kernel of a network."""
 
     threads: int | None
@@ -139,7 +139,7 @@ class Launch:
     """How often one inference launches it."""
 
 
-def launches(lowered: Any, tir: Any) -> dict[str, Launch]:
+def launches(lowered: Any, tir: Any) -> dict[str, PlannedLaunch]:
     """Return the kernels by name.
 
     `lowered` is the module after all Relax passes, `tir` the one after all TIR passes.
@@ -154,10 +154,10 @@ def launches(lowered: Any, tir: Any) -> dict[str, Launch]:
     return {name: _launch(_extents(functions[name]), times[name]) for name in sorted(kernels)}
 
 
-def _launch(extents: Mapping[str, int | None], times: int) -> Launch:
+def _launch(extents: Mapping[str, int | None], times: int) -> PlannedLaunch:
     everything = list(extents.values())
     group = [extent for tag, extent in extents.items() if tag.startswith("threadIdx")]
-    return Launch(_product(everything), _product(group), times)
+    return PlannedLaunch(_product(everything), _product(group), times)
 
 
 def _product(extents: list[int | None]) -> int | None:

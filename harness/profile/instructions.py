@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.isa.code import KernelCode, MachineCode, total
-from harness.profile.operators import Kind, kind_of, label_of
+from harness.profile.operators import OperatorKind, kind_of, label_of
 from harness.profile.profile import Profile, function_of
 
 MOST_WORDS = 3
@@ -24,7 +24,7 @@ class Build:
     title: str
     case: str
     code: MachineCode
-    work: Sequence[Work]
+    work: Sequence[OperatorWork]
     """What its operators have to do, by function; empty if that was not noted."""
 
 
@@ -56,7 +56,7 @@ class OperatorCode:
 class Pair:
     """One kind of operator in two builds; None in one that does that work elsewhere, or not at all."""
 
-    kind: Kind
+    kind: OperatorKind
     head: OperatorCode | None
     base: OperatorCode | None
 
@@ -73,11 +73,11 @@ class Pair:
         return ((self.head.run or 0) if self.head else 0) - ((self.base.run or 0) if self.base else 0)
 
 
-def operators_of(build: Build) -> dict[Kind, OperatorCode]:
+def operators_of(build: Build) -> dict[OperatorKind, OperatorCode]:
     """Return the kernels of a build by the kind of their operator."""
     work = {one.function: one for one in build.work}
-    kernels: dict[Kind, list[KernelCode]] = {}
-    labels: dict[Kind, str] = {}
+    kernels: dict[OperatorKind, list[KernelCode]] = {}
+    labels: dict[OperatorKind, str] = {}
     for kernel in build.code.kernels:
         function = function_of(kernel.name)
         kind = kind_of(function, work.get(function))
@@ -93,9 +93,9 @@ def pairs_of(head: Build, base: Build) -> list[Pair]:
     return sorted(found, key=lambda pair: (-abs(pair.more), pair.label))
 
 
-def times_ms(profile: Profile) -> dict[Kind, float]:
+def times_ms(profile: Profile) -> dict[OperatorKind, float]:
     """Return what each kind of operator took on a real GPU."""
-    found: dict[Kind, float] = {}
+    found: dict[OperatorKind, float] = {}
     for operator in profile.operators:
         kind = kind_of(operator.function, operator.work)
         found[kind] = found.get(kind, 0.0) + operator.ms
@@ -122,8 +122,8 @@ class _RealTimes:
     """Both builds on one real GPU."""
 
     gpu: str
-    head: dict[Kind, float]
-    base: dict[Kind, float]
+    head: dict[OperatorKind, float]
+    base: dict[OperatorKind, float]
 
 
 def _real_times(head: Build, base: Build, profiles: Sequence[Profile]) -> _RealTimes | None:

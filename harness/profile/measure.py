@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.build.artifact import KERNELS, Artifact
 from harness.compiler.releases import tvm_version
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.failures import UsageError
 from harness.probes.base import Launches
 from harness.probes.batches import Batches, enqueue
@@ -111,7 +111,7 @@ def profile_of(
     """Return the profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
-    work = [Work(**one) for one in artifact.compiled.work or ()]
+    work = [OperatorWork(**one) for one in artifact.compiled.work or ()]
     operators = operators_of(inferences, work, _source(artifact))
     identity = origin.identity
     return Profile(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.profile.profile import Operator, Profile
 
 _NUMBER = re.compile(r"^(.*?[A-Za-z])\d*$")
@@ -26,7 +26,7 @@ MOST_WORDS = 3
 NEGLIGIBLE_MS = 1e-6
 
 
-class Kind(NamedTuple):
+class OperatorKind(NamedTuple):
     """What makes two operators the same one: what they do first, and how large their tensors are."""
 
     operator: str
@@ -44,16 +44,16 @@ def operators_in(function: str) -> tuple[str, ...]:
     return tuple(word for word in words if word not in _NO_OPERATOR) or (function,)
 
 
-def kind_of(function: str, work: Work | None) -> Kind:
+def kind_of(function: str, work: OperatorWork | None) -> OperatorKind:
     """Return what the function does, by the sizes of its tensors, which a layout of blocks of four does not change."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
-        return Kind(first, (), 0)
+        return OperatorKind(first, (), 0)
     reads = work.shapes[: 2 if first in WEIGHTED else 1]
-    return Kind(first, tuple(map(prod, reads)), prod(work.shapes[-1]))
+    return OperatorKind(first, tuple(map(prod, reads)), prod(work.shapes[-1]))
 
 
-def label_of(function: str, work: Work | None) -> str:
+def label_of(function: str, work: OperatorWork | None) -> str:
     """Return a few words for a table: `conv2d 512x512x3x3 to 512x7x7`."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
@@ -75,7 +75,7 @@ def _unblocked(shape: list[int], axis: int) -> list[int]:
 class Group:
     """The operators of one kind on both sides; a side without any does that work elsewhere, or not at all."""
 
-    kind: Kind
+    kind: OperatorKind
     label: str
     mine: tuple[Operator, ...]
     other: tuple[Operator, ...]
@@ -126,14 +126,14 @@ def groups_of(mine: Profile, other: Profile) -> list[Group]:
     return sorted(found, key=lambda group: -abs(group.more_ms))
 
 
-def _by_kind(operators: Sequence[Operator]) -> dict[Kind, list[Operator]]:
-    found: dict[Kind, list[Operator]] = {}
+def _by_kind(operators: Sequence[Operator]) -> dict[OperatorKind, list[Operator]]:
+    found: dict[OperatorKind, list[Operator]] = {}
     for operator in operators:
         found.setdefault(kind_of(operator.function, operator.work), []).append(operator)
     return found
 
 
-def _group(kind: Kind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:
+def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:
     one = (mine or other)[0]
     return Group(kind, label_of(one.function, one.work), mine, other)
 

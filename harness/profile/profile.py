@@ -17,7 +17,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from device_runner.disk import writing
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.failures import UsageError
 from harness.paths.kernels import kernels as kernels_of
 
@@ -46,7 +46,7 @@ class Operator(BaseModel):
     """Sum of its kernels' times; the median over inferences."""
     threads: int = Field(ge=1)
     """Work-items of its largest launch."""
-    work: Work | None = None
+    work: OperatorWork | None = None
     """Work of one call; None if the compiler did not report it."""
     source: str = ""
     """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
@@ -192,7 +192,7 @@ def function_of(kernel: str) -> str:
 
 
 def operators_of(
-    inferences: Sequence[Sequence[Launch]], work: Sequence[Work], source: str = ""
+    inferences: Sequence[Sequence[Launch]], work: Sequence[OperatorWork], source: str = ""
 ) -> tuple[Operator, ...]:
     """Return the operators of inferences that launch the same kernels in the same order, the longest first.
 
@@ -211,7 +211,7 @@ def _operator(
     name: str,
     places: list[int],
     inferences: Sequence[Sequence[Launch]],
-    work: Work | None,
+    work: OperatorWork | None,
     hashes: Mapping[str, str],
 ) -> Operator:
     mine = [inferences[0][place] for place in places]

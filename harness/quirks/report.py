@@ -54,7 +54,7 @@ class Severity(str, Enum):
 
 
 @dataclass(frozen=True)
-class Report:
+class QuirkReport:
     """One defect, as TVM's maintainers read it."""
 
     title: str
@@ -93,7 +93,7 @@ def _pinned(releases: Iterable[str]) -> str:
     return f"`pip install {' '.join(known[-1].pins)} numpy`." if known else ""
 
 
-def report_of(quirk: Quirk) -> Report | None:
+def report_of(quirk: Quirk) -> QuirkReport | None:
     """Return the report of a quirk, None if it has none yet."""
     file = files("harness.quirks") / "reports" / f"{quirk.id}.md"
     if not file.is_file():
@@ -102,7 +102,7 @@ def report_of(quirk: Quirk) -> Report | None:
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
-    return Report(
+    return QuirkReport(
         facts["title"],
         Severity(facts["severity"]),
         facts["first bad"],
@@ -139,7 +139,7 @@ def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, packag
     return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
 
 
-def write_report(report: Report, states: Mapping[str, ProbeAnswer], folder: Path) -> None:
+def write_report(report: QuirkReport, states: Mapping[str, ProbeAnswer], folder: Path) -> None:
     """Write `reproduce.py` and `report.md`."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / SCRIPT, report.script)
@@ -147,7 +147,7 @@ def write_report(report: Report, states: Mapping[str, ProbeAnswer], folder: Path
 
 
 def report_table(
-    reports: Sequence[tuple[Quirk, Report | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
+    reports: Sequence[tuple[Quirk, QuirkReport | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
 ) -> str:
     """Return a page in Markdown with all quirks in a table, the worst first.
 
@@ -157,7 +157,7 @@ def report_table(
     """
     ranks = list(Severity)
 
-    def rank(pair: tuple[Quirk, Report | None]) -> int:
+    def rank(pair: tuple[Quirk, QuirkReport | None]) -> int:
         return ranks.index(pair[1].severity) if pair[1] else len(ranks)
 
     rows = []

@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KernelComparison:
     """A commit against one before it."""
 
     before: Point
@@ -99,7 +99,7 @@ def file_of(key: Key) -> str:
     return f"kernels-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.html"
 
 
-def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[Comparison]:
+def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[KernelComparison]:
     """Return the newest commit against the one before it, the last change of the build, and the newest steps."""
     kernels = page.kernels
     events = [event for event in moved if event.series is page.series]
@@ -109,7 +109,7 @@ def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[Comparison]:
     return [_comparison(kernels, *pair) for pair in pairs if pair not in told] + steps
 
 
-def comparison_of(event: Event, kernels: CaseKernels | None) -> Comparison | None:
+def comparison_of(event: Event, kernels: CaseKernels | None) -> KernelComparison | None:
     """Return the two sides of a step; None for what is no step, or where one side was not watched."""
     ends = (event.before.commit, event.after.commit)
     if not kernels or not event.step or not set(ends) <= set(kernels.profiles):
@@ -117,9 +117,9 @@ def comparison_of(event: Event, kernels: CaseKernels | None) -> Comparison | Non
     return _comparison(kernels, *ends, f"{event.verdict.value}: {words.step_text(event)}")
 
 
-def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> Comparison:
+def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> KernelComparison:
     profiles = (kernels.profiles[before], kernels.profiles[now])
-    return Comparison(kernels.point(before), kernels.point(now), profiles, step)
+    return KernelComparison(kernels.point(before), kernels.point(now), profiles, step)
 
 
 def _named_by_commit(profile: Profile, point: Point) -> Profile:

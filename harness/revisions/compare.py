@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result, blindness_of, compare_sides
-from harness.judge.confirm import Budget, Explain, settle
+from harness.judge.confirm import Explain, SessionBudget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
@@ -31,7 +31,7 @@ class RevisionPair:
     keep: Keep = lambda *_: None
     latency: bool | None = None
     """Whether latencies are compared; None for those of real GPUs alone: an emulated one's say nothing of a phone."""
-    budget: Budget | None = None
+    budget: SessionBudget | None = None
     """Budget for measuring in turns."""
 
     def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None) -> Result:
@@ -76,7 +76,7 @@ class RevisionPair:
 
         compared = compare_sides(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]), rules, together=True)
         # A phone's own slowdown ends after a while; an emulation's times are no kernel's in any session.
-        budget = replace(self.budget or Budget(), control=control) if emulated else self.budget
+        budget = replace(self.budget or SessionBudget(), control=control) if emulated else self.budget
         return settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
 
     def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> Result:

@@ -30,7 +30,7 @@ LARGEST_FILE_BYTES = 32 << 20
 _HINT = "`adreno-bench tune` writes such a file"
 
 
-class Limits(BaseModel):
+class TaskLimits(BaseModel):
     """What of a device decides which tasks a network has and which schedules they may take."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -40,19 +40,19 @@ class Limits(BaseModel):
     image_max_array_layers: int = Field(ge=1)
 
     @classmethod
-    def of(cls, identity: Identity) -> Limits:
+    def of(cls, identity: Identity) -> TaskLimits:
         """Return the limits of a device."""
         return cls(**{name: getattr(identity, name) for name in cls.model_fields})
 
 
-class Origin(BaseModel):
+class ScheduleOrigin(BaseModel):
     """The first line: under what the schedules were found."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
     tvm: str = Field(max_length=64)
-    limits: Limits
+    limits: TaskLimits
     work_group_items: int = Field(0, ge=0)
     """The largest work-groups that were tried; 0 if the file does not say."""
     local_memory_bytes: int = Field(0, ge=0)
@@ -99,7 +99,7 @@ class Schedule(BaseModel):
 class Schedules:
     """A file of schedules, read and checked."""
 
-    origin: Origin
+    origin: ScheduleOrigin
     records: tuple[Schedule, ...]
     sha256: str = ""
     """Hash of the file's content; empty if it was not read from a file."""
@@ -162,7 +162,7 @@ def _parse(file: Path, content: bytes) -> Schedules:
     lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
     if not lines:
         raise UsageError(f"{file} is empty, and so no file of schedules", hint=_HINT)
-    origin = _model(file, *lines[0], Origin)
+    origin = _model(file, *lines[0], ScheduleOrigin)
     records: dict[tuple[str, str], Schedule] = {}
     for number, line in lines[1:]:
         record = _model(file, number, line, Schedule)
@@ -194,12 +194,12 @@ def require_release(file: Path, schedules: Schedules, tvm: str) -> None:
         )
 
 
-def origin_on(identity: Identity, tvm: str) -> Origin:
+def origin_on(identity: Identity, tvm: str) -> ScheduleOrigin:
     """Return what a file says that is begun on a device."""
     threads = ThreadLimits.of(identity)
-    return Origin(
+    return ScheduleOrigin(
         tvm=tvm,
-        limits=Limits.of(identity),
+        limits=TaskLimits.of(identity),
         work_group_items=threads.items,
         local_memory_bytes=threads.local_bytes,
         device=identity.key,
@@ -209,7 +209,7 @@ def origin_on(identity: Identity, tvm: str) -> Origin:
 
 def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None:
     """Raise UsageError, with the limit that differs, if the schedules are for another kind of device."""
-    origin, here, threads = schedules.origin, Limits.of(identity), ThreadLimits.of(identity)
+    origin, here, threads = schedules.origin, TaskLimits.of(identity), ThreadLimits.of(identity)
     theirs, ours = origin.gpu or "unnamed", identity.gpu or identity.serial
     beyond = (
         ("work-items in a group", origin.work_group_items, threads.items),
@@ -220,7 +220,7 @@ def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None
     ]
     different += [
         f"are for a device with {name} {there} ({theirs}), and {ours} has {has}: its networks are made of other tasks"
-        for name in Limits.model_fields
+        for name in TaskLimits.model_fields
         if (there := getattr(origin.limits, name)) != (has := getattr(here, name))
     ]
     if different:

@@ -65,7 +65,7 @@ class Trial(BaseModel):
 
 
 @dataclass
-class Standing:
+class TaskStanding:
     """What is known of one task so far."""
 
     task: Task
@@ -104,7 +104,7 @@ class Search:
     """All tasks of a network, and what was tried."""
 
     def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = ()) -> None:
-        self.standings = {task.task: Standing(task) for task in tasks}
+        self.standings = {task.task: TaskStanding(task) for task in tasks}
         for trial in trials:
             self.add(trial)
 
@@ -138,7 +138,7 @@ class Search:
         return kernels_ms - saved
 
 
-def _priority(standing: Standing, pending: set[int]) -> float:
+def _priority(standing: TaskStanding, pending: set[int]) -> float:
     return standing.cost_ms / (1 + len(standing.trials) + len(pending))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.device import Device, Program, Session, ThermalLimits
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
-from device_runner.workers import Answer, Channel, Say
+from device_runner.workers import Channel, Say, WorkerAnswer
 from harness.failures import CompileFailure, UsageError
 from harness.probes.base import Facts, Launches
 from harness.profile.profile import Operator, operators_of
@@ -205,7 +205,7 @@ class SearchOrder:
 
 
 @dataclass(frozen=True)
-class CandidateRequest(Answer):
+class CandidateRequest(WorkerAnswer):
     """Message from a worker: it is ready for a candidate. A `TrialOrder` is its order, or None if there are no more."""
 
 
@@ -217,14 +217,14 @@ class TrialResult:
 
 
 @dataclass(frozen=True)
-class ActResult(Answer):
+class ActResult(WorkerAnswer):
     """Message from a worker: the result of its order."""
 
     result: Any
 
 
 @dataclass(frozen=True)
-class ActFailure(Answer):
+class ActFailure(WorkerAnswer):
     """Message from a worker: why its order failed."""
 
     failure: Failure

@@ -17,7 +17,7 @@ from harness.build.artifact import Artifact
 from harness.run.correctness import Truth
 from harness.schedules.database import Schedule
 from harness.tune.candidate_runner import MOST_S, CandidateRunner, kernels_ms, repeats
-from harness.tune.search import CONTENDERS, UNTUNED, Search, Standing
+from harness.tune.search import CONTENDERS, UNTUNED, Search, TaskStanding
 from harness.tune.workshop import Workshop, trace_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Contest:
 class Winner:
     """What became of a task's best in fresh sessions."""
 
-    standing: Standing
+    standing: TaskStanding
     schedule: Schedule | None = None
     why_not: str = ""
     """One line: why nothing is kept; empty if something is."""
@@ -87,7 +87,7 @@ def _measure_session(contest: Contest, runner: CandidateRunner) -> Times:
     return _measure_in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
 
 
-def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
+def _contest(standing: TaskStanding, workshop: Workshop) -> Contest | str:
     """Return what a task is measured again with, or why it is not.
 
     All come out of the store, as they were built before.
@@ -104,7 +104,7 @@ def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
     return Contest([one for one in made if isinstance(one, Artifact)], truth)
 
 
-def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
+def _winner(path: str, standing: TaskStanding, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
     """Return what is kept of a task: the candidate that gained most, if it is worth it."""
     if isinstance(contest, str):
         return Winner(standing, why_not=contest)
@@ -129,7 +129,7 @@ def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequen
     return Winner(standing, schedule)
 
 
-def _why_not_worth(standing: Standing) -> str:
+def _why_not_worth(standing: TaskStanding) -> str:
     if not standing.trials:
         return "its turn never came"
     if standing.best is None:

@@ -25,7 +25,7 @@ from harness.build.artifact import (
     save_arrays,
 )
 from harness.bundle.archive import unpack
-from harness.bundle.pack import KINDS, Kind, PackedBundle, pack
+from harness.bundle.pack import KINDS, MachineKind, PackedBundle, pack
 from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
@@ -92,7 +92,7 @@ class Place:
 
     root: Path
     bin: Path
-    kind: Kind = FOR_THIS_HOST
+    kind: MachineKind = FOR_THIS_HOST
 
     def pack(self, cache: Path, *made: Made, **options: Any) -> PackedBundle:
         things = {key: thing for one in made for key, thing in one.built(self.root / one.name).items()}

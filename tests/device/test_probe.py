@@ -116,7 +116,7 @@ def test_real_words_are_told_by_the_probe_as_they_are_and_fit_the_doctor(words: 
 
 def test_a_driver_version_that_tvm_cannot_read_is_empty_without_the_probe(absurd: Absurd, tmp_path: Path) -> None:
     device = absurd("wordy")
-    device.probe = probe.Probe(None)
+    device.probe = probe.DeviceProbe(None)
     assert (device.identity.gpu, device.identity.driver) == ("QUALCOMM Adreno(TM)", "")
 
 
@@ -176,7 +176,7 @@ def test_without_the_probe_a_device_is_known_by_tvms_words_and_runs(
         (tmp_path / "junk.probe.so").write_text("no library")
         return tmp_path / "junk.probe.so"
 
-    device.probe = probe.Probe(make)
+    device.probe = probe.DeviceProbe(make)
     assert device.identity.opencl_told_by == "tvm"
     assert device.identity.gpu
     assert device.identity.fp16 is None
@@ -233,7 +233,7 @@ def test_kernels_are_watched_while_the_timer_runs(device: LocalDevice, opencl_pr
 
 
 def test_a_server_that_is_killed_once_while_the_probe_is_asked_does_not_end_its_use() -> None:
-    used = probe.Probe(lambda: Path(__file__))
+    used = probe.DeviceProbe(lambda: Path(__file__))
     used.broke("memory", "died of SIGKILL")
     assert (used.lacking, used.suspect) == ("", True)
     used.worked("memory")

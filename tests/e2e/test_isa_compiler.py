@@ -14,7 +14,7 @@ from harness.isa import runner, sandbox
 from harness.isa.failures import KernelHang, KernelRefused
 from harness.isa.kernels import CompiledKernel, compile_kernels
 from harness.isa.runner import KernelSource, sources
-from harness.isa.toolchain import Toolchain, set_up
+from harness.isa.toolchain import MesaToolchain, set_up
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,11 +29,11 @@ WRITE = "write"
 
 
 @pytest.fixture(scope="module")
-def toolchain(sidecar_cache: Path) -> Toolchain:
+def toolchain(sidecar_cache: Path) -> MesaToolchain:
     return set_up(sidecar_cache)
 
 
-def test_it_prints_what_was_recorded(toolchain: Toolchain) -> None:
+def test_it_prints_what_was_recorded(toolchain: MesaToolchain) -> None:
     kernels = sources((RECORDED / "kernels.cl").read_text(encoding="utf-8"))
     lines, hung = runner.run_compiler(toolchain, "a740", kernels, "@mark")
     file = RECORDED / "a740.txt"
@@ -60,13 +60,13 @@ def spilling() -> KernelSource:
 HUGE = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(x)))\n"
 
 
-def made(toolchain: Toolchain, cache: Path, *kernels: KernelSource) -> list[CompiledKernel]:
+def made(toolchain: MesaToolchain, cache: Path, *kernels: KernelSource) -> list[CompiledKernel]:
     return compile_kernels(toolchain, cache, kernels, ["a740"])["a740"]
 
 
 @pytest.mark.parametrize("kind", sandbox._KINDS)
 def test_what_a_source_does_stays_in_its_sandbox(
-    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    toolchain: MesaToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     for other in set(sandbox._KINDS) - {kind}:
         monkeypatch.delitem(sandbox._KINDS, other)
@@ -88,7 +88,7 @@ def test_what_a_source_does_stays_in_its_sandbox(
     sandbox.kind.cache_clear()
 
 
-def test_spills_are_told_from_arrays(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_spills_are_told_from_arrays(toolchain: MesaToolchain, tmp_path: Path) -> None:
     told = made(toolchain, tmp_path, spilling())[0].statistics
     assert told
     assert told.array_bytes == 0

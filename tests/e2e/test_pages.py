@@ -13,7 +13,7 @@ from fake_records import a_record
 
 from benchmarks.browser import NAMES, PROGRAM, Page
 from benchmarks.synthetic_history import history
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.history.results import load
 from harness.probes.sustained import Sustained
 from harness.profile.profile import Operator, Peaks, Profile, append_profile, kernels_file
@@ -73,7 +73,9 @@ def a_profile(record: Record, number: int) -> Profile:
     operators = []
     for place in range(9):
         function, size = f"fused_conv2d{place}_subtract4_divide4_multiply4_add11", 4 << place
-        work = Work(function, [[1, size, 7, 7], [size, 512, 3, 3], [1, size, 7, 7]], 10**6, 10 ** (5 + place % 4), None)
+        work = OperatorWork(
+            function, [[1, size, 7, 7], [size, 512, 3, 3], [1, size, 7, 7]], 10**6, 10 ** (5 + place % 4), None
+        )
         ms = 1.0 + place + number * (place == 3)
         operators.append(Operator(function=function, kernels=("k",), launches=1, ms=ms, threads=1, work=work))
     known = {"case": record.case, "artifact": record.artifact, "as_shipped": record.as_shipped, "tvm": record.tvm}

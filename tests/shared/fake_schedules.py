@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from device_runner.device import Identity
-from harness.schedules.database import Limits, Origin, Schedule
+from harness.schedules.database import Schedule, ScheduleOrigin, TaskLimits
 
 TRACE: list[Any] = [
     [
@@ -19,7 +19,7 @@ TRACE: list[Any] = [
     [[2, [4, 16]]],
 ]
 PHONE = Identity("phone", "1", gpu="Adreno 750")
-ORIGIN = Origin(tvm="0.27.0", limits=Limits.of(PHONE), device="phone-1", gpu="Adreno 750")
+ORIGIN = ScheduleOrigin(tvm="0.27.0", limits=TaskLimits.of(PHONE), device="phone-1", gpu="Adreno 750")
 
 
 def a_schedule(task: str = "0123456789abcdef", path: str = "opencl", ms: float = 1.0) -> Schedule:

@@ -26,7 +26,7 @@ from harness.build.pool import Builder
 from harness.cases.case import Case
 from harness.cases.plan import Job, Plan
 from harness.cli import app
-from harness.doctor import Condition, Finding
+from harness.doctor import Condition, DoctorFinding
 from harness.failures import CompileFailure
 from harness.quirks import QUIRKS, Presence, ProbeAnswer
 from harness.revisions.bisect.bisection import BisectionResult, SearchResult
@@ -142,10 +142,12 @@ def _answer() -> BisectionResult:
     )
 
 
-def _findings() -> list[Finding]:
+def _findings() -> list[DoctorFinding]:
     return [
-        Finding("compiler", Condition.OK, "apache-tvm 0.27.0.post1 and apache-tvm-ffi 0.1.14.post1 work together " * 2),
-        Finding("OpenCL", Condition.MISSING, "no platform answers", "sudo apt-get install pocl-opencl-icd " * 3),
+        DoctorFinding(
+            "compiler", Condition.OK, "apache-tvm 0.27.0.post1 and apache-tvm-ffi 0.1.14.post1 work together " * 2
+        ),
+        DoctorFinding("OpenCL", Condition.MISSING, "no platform answers", "sudo apt-get install pocl-opencl-icd " * 3),
     ]
 
 

@@ -33,7 +33,7 @@ MOST_BROKEN = 2
 """After so many processes in a row that ended or fell silent in one function, the probe is not asked again."""
 
 
-class Probe:
+class DeviceProbe:
     """The probe for one device: built when it is first needed, and not used again once it did harm twice in a row.
 
     Once may be the end of a server that somebody killed while the probe was asked.

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.judge.stats import robust
 from harness.judge.stats.pair import Change
-from harness.judge.stats.session import Limits, ReferenceSamples, as_numbers, invalid
+from harness.judge.stats.session import ReferenceSamples, SampleLimits, as_numbers, invalid
 from harness.judge.stats.suite import adjusted_p_values
 
 FALSE_ALARM_RATE = 0.05
@@ -26,7 +26,7 @@ MEDIAN_LOSS = 1.2533
 """Standard error of the median over that of the mean, for normal noise: the root of pi / 2."""
 SURE = 1.645
 """Standard errors of a one-sided bound at 95 %."""
-PROBE_LIMITS = Limits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf, steady=True)
+PROBE_LIMITS = SampleLimits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf, steady=True)
 """A handful of samples of many sessions: they only have to be times. On a clock of 1 µs a steady kernel's are all the
 same, and that the slowed one takes longer shows that the clock runs."""
 

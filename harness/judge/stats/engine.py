@@ -28,9 +28,9 @@ from typing import NamedTuple
 from harness.judge.stats.pair import RULES, Change, Estimate, Rules, relative
 from harness.judge.stats.session import (
     LIMITS,
-    Limits,
     Location,
     Noise,
+    SampleLimits,
     Samples,
     SessionSummary,
     Summary,
@@ -111,7 +111,7 @@ def compare(
     head: Sequence[Samples],
     rules: Rules = RULES,
     noise: Noise | None = None,
-    limits: Limits = LIMITS,
+    limits: SampleLimits = LIMITS,
 ) -> Change:
     """Compare sessions of base and head, each a list of samples in ms. Swapping the sides swaps the verdict.
 

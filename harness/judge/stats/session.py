@@ -49,7 +49,7 @@ class ReferenceSamples:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SampleLimits:
     """What the samples of a session may do. Shares and relative changes are fractions."""
 
     fewest: int = 5
@@ -70,7 +70,7 @@ class Limits:
     """Whether samples that are all the same will do: where the clock is known to run, the kernel is steady."""
 
 
-LIMITS = Limits()
+LIMITS = SampleLimits()
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Quality:
     """How many independent samples they are worth."""
 
 
-def check(samples_ms: Sequence[float], limits: Limits = LIMITS) -> Quality:
+def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality:
     """Judge samples in the order taken. Never raises for what numbers hold; text or None counts as not a number."""
     (quality,) = check_each([samples_ms], limits)
     return quality
 
 
-def check_each(sessions: Sequence[Sequence[float]], limits: Limits = LIMITS) -> list[Quality]:
+def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMITS) -> list[Quality]:
     """Return the same of many sessions, in a fraction of the time that each by itself takes."""
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     found: dict[int, Quality] = {}
@@ -117,7 +117,7 @@ def effective_size(values: Sequence[float]) -> float:
     return float(effective_sizes(np.array([values], float))[0])
 
 
-def invalid(values: list[float], limits: Limits) -> str:
+def invalid(values: list[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
@@ -129,7 +129,7 @@ def invalid(values: list[float], limits: Limits) -> str:
     return ""
 
 
-def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
+def _valid(rows: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
     """Return the rows that `invalid` does not reject."""
     times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
     differ = rows.min(axis=1) != rows.max(axis=1)
@@ -137,7 +137,7 @@ def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
     return valid
 
 
-def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
+def _qualities(rows: Rows, limits: SampleLimits) -> Iterator[Quality]:
     """Qualities of valid rows."""
     count = rows.shape[1]
     explained, distances = modes(np.log(rows), limits.fewest_in_mode)
@@ -153,17 +153,17 @@ def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
         yield Quality(not reasons, reasons, effective)
 
 
-def _too_alike(effective: float, count: int, limits: Limits) -> str:
+def _too_alike(effective: float, count: int, limits: SampleLimits) -> str:
     if effective >= limits.independent * count:
         return ""
     return f"the {count} samples depend on each other: they are worth only {effective:.1f} independent ones"
 
 
-def _warming_up(slow: int, count: int, limits: Limits) -> str:
+def _warming_up(slow: int, count: int, limits: SampleLimits) -> str:
     return "" if slow <= limits.warm_up * count else f"the first {slow} of {count} samples are a warm-up"
 
 
-def _drifting(change: float, row: Rows, limits: Limits) -> str:
+def _drifting(change: float, row: Rows, limits: SampleLimits) -> str:
     if abs(change) < limits.drift:
         return ""
     if trend_p(row) > limits.drift_p:
@@ -171,7 +171,7 @@ def _drifting(change: float, row: Rows, limits: Limits) -> str:
     return f"the samples drift by {change:+.1%} from first to last"
 
 
-def _in_two_groups(explained: float, log_apart: float, limits: Limits) -> str:
+def _in_two_groups(explained: float, log_apart: float, limits: SampleLimits) -> str:
     if explained < limits.modes_explain or log_apart < math.log1p(limits.modes_apart):
         return ""
     return f"the samples fall into two groups {math.expm1(log_apart):.1%} apart"
@@ -255,14 +255,16 @@ class Summary(NamedTuple):
     """Why the others are not ("session 2: ...")."""
 
 
-def summarise(sessions: Sequence[Samples], limits: Limits = LIMITS, location: Location = Location.MIDDLE) -> Summary:
+def summarise(
+    sessions: Sequence[Samples], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
+) -> Summary:
     """Summarise the sessions of one side."""
     (summary,) = summarise_each([sessions], limits, location)
     return summary
 
 
 def summarise_each(
-    sides: Sequence[Sequence[Samples]], limits: Limits = LIMITS, location: Location = Location.MIDDLE
+    sides: Sequence[Sequence[Samples]], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
     """Return the same of many sides, in a fraction of the time that each by itself takes."""
     sessions = [samples for side in sides for samples in side]

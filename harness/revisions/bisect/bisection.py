@@ -24,15 +24,15 @@ from harness.revisions.bisect.judging import (
     NOT_FITTING,
     NOT_INSTALLABLE,
     Inspection,
-    Judge,
     Opener,
     Reason,
+    RevisionJudge,
     RevisionRunner,
     reason_of,
     state_of,
 )
 from harness.revisions.bisect.question import DIFF, RECORDS, BisectionStore, bisection_store
-from harness.revisions.bisect.search import RevisionState, Search
+from harness.revisions.bisect.search import RevisionSearch, RevisionState
 from harness.revisions.sources import Revision
 from harness.revisions.toolchain import Toolchain, kernels
 from harness.run.outcome import Outcome
@@ -80,7 +80,7 @@ class Bisection:
         with bisection_store(self.cache, self.question, fresh=fresh) as known:
             if known.inspections:
                 say(f"going on with {len(known.inspections)} revisions looked at before (--fresh forgets them)")
-            judge = self._judge(known, self._open(say), Search(names).inspections_left + MORE_INSPECTIONS)
+            judge = self._judge(known, self._open(say), RevisionSearch(names).inspections_left + MORE_INSPECTIONS)
             found = find_first_bad(names, judge, known, say)
             return BisectionResult(found, known.folder, self._diff(found, known.folder))
 
@@ -93,13 +93,13 @@ class Bisection:
 
         return opened
 
-    def _judge(self, known: BisectionStore, open_: Opener, inspections: int) -> Judge:
+    def _judge(self, known: BisectionStore, open_: Opener, inspections: int) -> RevisionJudge:
         records = RecordFile(known.folder / RECORDS)
         alpha = min(self.rules.alpha, WRONG_RATE / inspections)
         plan = TurnPlan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
         reason = self.reason or Reason.WRONG
         kept, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
-        judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)
+        judge = RevisionJudge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)
         return (
             judge if self.reason else dataclasses.replace(judge, reason=_infer_reason(judge, self.line[-1].name, known))
         )
@@ -122,7 +122,7 @@ class BisectionResult:
     diff: list[str]
 
 
-def _infer_reason(judge: Judge, bad: str, known: BisectionStore) -> Reason:
+def _infer_reason(judge: RevisionJudge, bad: str, known: BisectionStore) -> Reason:
     """Return what the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
     inspection = known.inspections.get(bad) or judge.inspect(bad, [])
     if inspection.outcome in (NOT_INSTALLABLE, NOT_FITTING):
@@ -165,7 +165,9 @@ class SearchResult:
         return [structs.replace(found, sessions=bad.sessions, by="bisect", day=today())]
 
 
-def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say: Callable[[str], None]) -> SearchResult:
+def find_first_bad(
+    line: Sequence[str], judge: RevisionJudge, kept: BisectionStore, say: Callable[[str], None]
+) -> SearchResult:
     """Verify both ends, then inspect revisions in between. Raises UsageError if an end is not what it should be."""
 
     def inspect(name: str, told: str) -> Inspection:
@@ -180,10 +182,10 @@ def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say:
 
     _require(inspect(line[0], "it should be good"), RevisionState.GOOD, judge.reason)
     _require(inspect(line[-1], "it should be bad"), RevisionState.BAD, judge.reason)
-    search = Search(line)
+    search = RevisionSearch(line)
     while name := search.next:
         found = inspect(name, f"about {search.inspections_left} to go, {len(search.candidates)} candidates")
-        search = Search(line, {**search.known, name: found.state})
+        search = RevisionSearch(line, {**search.known, name: found.state})
     inspections = [kept.inspections[name] for name in line if name in kept.inspections]
     return SearchResult(judge.reason, search.good, search.candidates, inspections)
 

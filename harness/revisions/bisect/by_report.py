@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.failures import UsageError
 from harness.quirks.base import Presence, ProbeAnswer
 from harness.quirks.report import reproduce
-from harness.revisions.bisect.search import RevisionState, Search
+from harness.revisions.bisect.search import RevisionSearch, RevisionState
 from harness.revisions.environment import InstallFailure, environment
 from harness.revisions.git import call, git
 from harness.revisions.sources import Revision
@@ -44,9 +44,9 @@ class ReportSearch:
         return ends.get(answer, RevisionState.SKIP)
 
     @property
-    def search(self) -> Search:
+    def search(self) -> RevisionSearch:
         """The search, with what is known."""
-        return Search(self.line, {name: self.state(name) for name in self.answers if name in self.line[1:-1]})
+        return RevisionSearch(self.line, {name: self.state(name) for name in self.answers if name in self.line[1:-1]})
 
 
 def _meaning(answer: ProbeAnswer) -> tuple[Presence, str]:

@@ -75,7 +75,7 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class Judge:
+class RevisionJudge:
     """Inspects revisions by one case."""
 
     case: str

@@ -18,7 +18,7 @@ class RevisionState(str, Enum):
 
 
 @dataclass(frozen=True)
-class Search:
+class RevisionSearch:
     """A line of revisions, oldest first. The first is good and the last is bad; in between good turns bad once."""
 
     line: Sequence[str]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity, PeakMemory
-from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, memory_of
 from device_runner.session.identification import Description
-from harness.doctor import Condition, Finding
+from harness.doctor import Condition, DoctorFinding
 from harness.doctor.opencl import examine_opencl
 
 DEVICE = {
@@ -154,11 +154,11 @@ def test_a_limit_that_is_none_is_unknown(limit: Any) -> None:
     assert identity(description(image2d_max_width=limit)).image2d_max_width == 8192
 
 
-def findings(what: Description, lacking: str = "") -> dict[str, Finding]:
+def findings(what: Description, lacking: str = "") -> dict[str, DoctorFinding]:
     class Patient:
         opencl = what
         identity = Identity("phone", "serial", **what.fields)
-        probe = Probe(None)
+        probe = DeviceProbe(None)
 
     Patient.probe.lacking = lacking
     return {finding.what: finding for finding in examine_opencl(Patient(), clml_is_emulated=False)}  # type: ignore[arg-type]

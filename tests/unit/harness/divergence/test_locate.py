@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from harness.divergence.locate import locate
-from harness.divergence.trial import Trial
+from harness.divergence.trial import PieceTrial
 from harness.models.pieces import Network, Piece
 from harness.run.outcome import Finding, Outcome, Owner
 
@@ -32,7 +32,7 @@ class Bench:
         self.off, self.together, self.broken = off, together, broken
         self.names: list[str] = []
 
-    def __call__(self, piece: Piece, name: str) -> Trial:
+    def __call__(self, piece: Piece, name: str) -> PieceTrial:
         self.names.append(name)
         there = {operator.number for operator in piece.operators}
         needed = set(range(self.off - self.together + 1, self.off + 1))
@@ -40,7 +40,7 @@ class Bench:
         outcome = Outcome.WRONG_RESULT if needed <= there else Outcome.OK
         if beginning and len(there) in self.broken:
             outcome = Outcome.COMPILE_ERROR
-        return Trial(piece, a_record(outcome=outcome), Path(name))
+        return PieceTrial(piece, a_record(outcome=outcome), Path(name))
 
 
 @settings(max_examples=40)
@@ -73,20 +73,20 @@ def test_a_defect_that_no_piece_around_shows_is_not_given_one() -> None:
 
 
 def test_what_could_be_built_is_past_a_compile_error_though_the_device_cannot_run_it() -> None:
-    def run(piece: Piece, name: str) -> Trial:
+    def run(piece: Piece, name: str) -> PieceTrial:
         fails = any(operator.number == 5 for operator in piece.operators)
         facts = {"outcome": Outcome.COMPILE_ERROR} if fails else {"outcome": Outcome.UNSUPPORTED, "library_bytes": 1000}
-        return Trial(piece, a_record(**facts), Path(name))
+        return PieceTrial(piece, a_record(**facts), Path(name))
 
     found = locate(a_chain(9), Finding(Outcome.COMPILE_ERROR, Owner.COMPILER), run, quietly)
     assert [operator.number for operator in found.candidates] == [5]
 
 
 def test_a_defect_of_the_importer_is_not_mistaken_for_one_of_the_path() -> None:
-    def run(piece: Piece, name: str) -> Trial:
+    def run(piece: Piece, name: str) -> PieceTrial:
         there = {operator.number for operator in piece.operators}
         owner = Owner.IMPORTER if 7 in there else Owner.PATH
-        return Trial(
+        return PieceTrial(
             piece, a_record(outcome=Outcome.WRONG_RESULT if there & {3, 7} else Outcome.OK, owner=owner), Path(name)
         )
 

@@ -7,8 +7,8 @@ from fake_records import a_record
 from onnx import TensorProto, helper
 
 from harness.divergence.locate import Divergence
-from harness.divergence.report import CompiledKernel, Report, begin_alike
-from harness.divergence.trial import Trial
+from harness.divergence.report import CompiledKernel, DivergenceReport, begin_alike
+from harness.divergence.trial import PieceTrial
 from harness.models.pieces import Network
 from harness.paths.kernels import kernels
 from harness.run.correctness import Accuracy
@@ -28,11 +28,11 @@ def a_network() -> Network:
 def a_report(*around: tuple[int, bool], kernels: tuple[CompiledKernel, ...] = ()) -> str:
     """Operator 2 is the first that is off; of the pieces around it, so deep, each is off or not."""
     network = a_network()
-    trials = tuple(Trial(network.around(2, depth), OFF if off else RIGHT, Path()) for depth, off in around)
-    beginnings = (Trial(network.first(1), RIGHT, Path()),)
+    trials = tuple(PieceTrial(network.around(2, depth), OFF if off else RIGHT, Path()) for depth, off in around)
+    beginnings = (PieceTrial(network.first(1), RIGHT, Path()),)
     found = Divergence(Finding(Outcome.WRONG_RESULT, Owner.PATH), (network.operators[1],), beginnings, trials)
     kept = Path("/pieces/key") if found.smallest else None
-    return Report(OFF, same_artifact=True, network=network, found=found, kept=kept, kernels=kernels).text()
+    return DivergenceReport(OFF, same_artifact=True, network=network, found=found, kept=kept, kernels=kernels).text()
 
 
 def test_the_table_leads_from_what_is_right_to_the_whole() -> None:

@@ -17,7 +17,7 @@ from device_runner.stability.keeper import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
-from harness.doctor import Condition, Finding, guarded
+from harness.doctor import Condition, DoctorFinding, guarded
 from harness.doctor.device import PHONE_CHECKS, examine_device, examine_linker, examine_phone
 
 
@@ -37,7 +37,7 @@ def patient(tmp_path: Path) -> Patient:
     return Patient(transport, Keeper(transport, system=str(tmp_path), wired=True))
 
 
-def findings(patient: Patient, check: str) -> list[Finding]:
+def findings(patient: Patient, check: str) -> list[DoctorFinding]:
     return list(guarded(check, PHONE_CHECKS[check](patient)))  # type: ignore[arg-type]
 
 
@@ -61,20 +61,20 @@ def test_whatever_fails_has_a_fix(patient: Patient, tmp_path: Path) -> None:
 def test_a_phone_without_a_linker_for_it_lacks_one_and_the_command_is_told(
     patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found() -> Finding:
+    def found() -> DoctorFinding:
         (finding,) = guarded("linker", examine_linker(patient))  # type: ignore[arg-type]
         return finding
 
     assert found().state is Condition.OK, "this host's own processor needs none"
     change(tmp_path, properties={"ro.product.cpu.abi": "arm64-v8a"})
     monkeypatch.setattr(cross_linker, "linker", lambda triple: cross_linker.Linker(f"a linker for {triple}", ()))
-    assert found() == Finding("linker", Condition.OK, "a linker for aarch64-linux-android, for arm64-v8a")
+    assert found() == DoctorFinding("linker", Condition.OK, "a linker for aarch64-linux-android, for arm64-v8a")
 
     def none(triple: str) -> cross_linker.Linker:
         raise SetupMissing(f"there is no linker for {triple}", hint="`make phones`")
 
     monkeypatch.setattr(cross_linker, "linker", none)
-    assert found() == Finding(
+    assert found() == DoctorFinding(
         "linker", Condition.MISSING, "there is no linker for aarch64-linux-android", "`make phones`"
     )
     change(tmp_path, properties={"ro.product.cpu.abi": "armeabi-v7a"})
@@ -147,9 +147,9 @@ def test_an_unknown_device_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_phone_that_is_too_slow_is_asked_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def ask(_: object) -> Iterator[Finding]:
+    def ask(_: object) -> Iterator[DoctorFinding]:
         asked.append(1)
-        yield Finding("a", Condition.OK, "well")
+        yield DoctorFinding("a", Condition.OK, "well")
 
     monkeypatch.setattr("harness.doctor.device.PHONE_CHECKS", dict.fromkeys("abc", ask))
     assert [one.what for one in examine_phone(None)] == ["a"] * 3  # type: ignore[arg-type]

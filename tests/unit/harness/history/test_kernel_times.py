@@ -19,7 +19,7 @@ from page_figures import figures_of, trace_of
 from device_runner.failures import DeviceLost, RigFailure
 from harness.build.artifact import KERNELS
 from harness.cases.plan import Budget
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels
@@ -44,7 +44,7 @@ PEAKS = Peaks(copy_gb_s=100, float32_gflop_s=1000)
 
 
 def an_operator(function: str, ms: float, source: str = "s", size: int = 8, **facts: Any) -> Operator:
-    work = Work(function, [[size], [size]], 64_000_000, 1_000_000_000, 1_000_000_000)
+    work = OperatorWork(function, [[size], [size]], 64_000_000, 1_000_000_000, 1_000_000_000)
     known = {"kernels": (f"{function}_kernel",), "launches": 1, "threads": 64, "work": work, **facts}
     return Operator(function=function, ms=ms, source=source, **known)
 
@@ -262,7 +262,7 @@ def test_the_last_change_of_the_build_is_taken_apart_though_it_is_no_step(folder
 
 
 def test_what_limits_an_operator_is_what_it_is_nearest_to() -> None:
-    needy = Work("f", [[1]], 50_000_000, 1_000, 1_000)
+    needy = OperatorWork("f", [[1]], 50_000_000, 1_000, 1_000)
     assert bound_of([an_operator("f", 1.0, work=needy)], PEAKS) == (0.5, "GB/s")
     assert bound_of([an_operator("f", 2.0)], PEAKS) == (0.5, "GFLOP/s")
     assert bound_of([an_operator("f", 2.0, work=None)], PEAKS) is None

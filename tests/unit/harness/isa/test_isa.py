@@ -23,13 +23,13 @@ from harness import tables
 from harness.cli import app, isa_view
 from harness.failures import UsageError
 from harness.isa import apt, kernels, pinned, runner, sandbox
-from harness.isa.code import Change, MachineCode, compare
+from harness.isa.code import CodeChange, MachineCode, compare
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused, NoToolchain, UnknownOutput
 from harness.isa.kernels import CompiledKernel, compile_kernels
 from harness.isa.network import Network, code_of, network
 from harness.isa.runner import KernelSource, parse, sources
 from harness.isa.statistics import Statistics
-from harness.isa.toolchain import Toolchain
+from harness.isa.toolchain import MesaToolchain
 from harness.isa.trips import trips
 
 RECORDED = FIXTURES / "isa"
@@ -38,7 +38,7 @@ KERNELS = {kernel.name: kernel for kernel in sources((RECORDED / "kernels.cl").r
 
 
 @pytest.fixture
-def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MesaToolchain:
     """A compiler that answers with what was recorded, and does on some sources what no compiler should."""
     program = tmp_path / "stand_in.py"
     program.write_text(STAND_IN)
@@ -48,7 +48,7 @@ def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
         return [sys.executable, str(program), str(RECORDED), str(folder), *argv[mark:]]
 
     monkeypatch.setattr(sandbox, "command", command)
-    return Toolchain(tmp_path, tmp_path, pinned.MESA, pinned.LLVM)
+    return MesaToolchain(tmp_path, tmp_path, pinned.MESA, pinned.LLVM)
 
 
 STAND_IN = """
@@ -69,17 +69,17 @@ for number, file in enumerate(files):
 """
 
 
-def made(toolchain: Toolchain, cache: Path, *kernels: KernelSource) -> list[CompiledKernel]:
+def made(toolchain: MesaToolchain, cache: Path, *kernels: KernelSource) -> list[CompiledKernel]:
     return compile_kernels(toolchain, cache, kernels, ["a740"])["a740"]
 
 
-def statistics_of(toolchain: Toolchain, cache: Path, name: str) -> Statistics:
+def statistics_of(toolchain: MesaToolchain, cache: Path, name: str) -> Statistics:
     told = made(toolchain, cache, KERNELS[name])[0].statistics
     assert told
     return told
 
 
-def test_a_loop_counts_as_often_as_it_runs(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_loop_counts_as_often_as_it_runs(toolchain: MesaToolchain, tmp_path: Path) -> None:
     told = statistics_of(toolchain, tmp_path, "nested_loops")
     assert told.flops_run == 50 * 70 * 2
     assert told.bytes_run == 50 * 70 * 8 + 4
@@ -87,21 +87,21 @@ def test_a_loop_counts_as_often_as_it_runs(toolchain: Toolchain, tmp_path: Path)
     assert 50 * 70 * 40 < told.instructions_run < 50 * 70 * told.instructions
 
 
-def test_trips_that_depend_on_data_are_not_guessed(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_trips_that_depend_on_data_are_not_guessed(toolchain: MesaToolchain, tmp_path: Path) -> None:
     told = statistics_of(toolchain, tmp_path, "unknown_trips")
     assert (told.loops, told.instructions_run, told.flops_run, told.bytes_run) == (1, None, None, None)
 
 
-def test_an_array_in_memory_is_no_spill(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_an_array_in_memory_is_no_spill(toolchain: MesaToolchain, tmp_path: Path) -> None:
     told = statistics_of(toolchain, tmp_path, "array")
     assert (told.array_bytes, told.private_bytes, told.spills) == (4 * 64, 512, 0)
 
 
-def test_half_precision_and_images_are_compiled(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_half_precision_and_images_are_compiled(toolchain: MesaToolchain, tmp_path: Path) -> None:
     assert statistics_of(toolchain, tmp_path, "half_image").texture_loads == 1
 
 
-def test_a_refused_kernel_names_the_line_of_its_file(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_refused_kernel_names_the_line_of_its_file(toolchain: MesaToolchain, tmp_path: Path) -> None:
     kernel = KERNELS["refused"]
     (one,) = made(toolchain, tmp_path, kernel)
     assert isinstance(one.failure, KernelRefused)
@@ -112,7 +112,7 @@ def test_a_refused_kernel_names_the_line_of_its_file(toolchain: Toolchain, tmp_p
 
 
 def test_what_is_unchanged_is_not_compiled_again(
-    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toolchain: MesaToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = made(toolchain, tmp_path, *KERNELS.values())
     monkeypatch.setattr(runner, "run_compiler", lambda *_: pytest.fail("compiled again"))
@@ -121,7 +121,7 @@ def test_what_is_unchanged_is_not_compiled_again(
     assert [str(one.failure) for one in again] == [str(one.failure) for one in first]
 
 
-def test_another_version_of_the_compiler_is_asked_again(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_another_version_of_the_compiler_is_asked_again(toolchain: MesaToolchain, tmp_path: Path) -> None:
     made(toolchain, tmp_path, KERNELS["array"])
     made(dataclasses.replace(toolchain, llvm="1:20"), tmp_path, KERNELS["array"])
     assert len(list((tmp_path / kernels.KIND).iterdir())) == 2
@@ -132,7 +132,7 @@ def changed(kernel: KernelSource, more: str) -> KernelSource:
 
 
 def test_a_crash_and_a_hang_are_the_outcome_of_one_kernel(
-    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toolchain: MesaToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "KERNEL_DEADLINE_S", 0.5)
     kernels = [KERNELS["array"], changed(KERNELS["array"], "crash"), changed(KERNELS["array"], "hang")]
@@ -145,7 +145,7 @@ def test_a_crash_and_a_hang_are_the_outcome_of_one_kernel(
     assert not [one for one in psutil.Process().children(recursive=True) if "stand_in.py" in " ".join(one.cmdline())]
 
 
-def test_a_compiler_of_another_version_is_refused(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_compiler_of_another_version_is_refused(toolchain: MesaToolchain, tmp_path: Path) -> None:
     with pytest.raises(NoToolchain, match=r"calls itself .* instead of '99'"):
         made(dataclasses.replace(toolchain, mesa="99"), tmp_path, KERNELS["array"])
 
@@ -211,7 +211,7 @@ def test_trips_are_those_of_the_loop(begin: int, step: int, limit: int, asked_fi
     assert [one.count for one in trips(text.splitlines())] == [runs]
 
 
-def networks(toolchain: Toolchain, cache: Path) -> tuple[Network, Network]:
+def networks(toolchain: MesaToolchain, cache: Path) -> tuple[Network, Network]:
     launches = {name: {"threads": 1000, "group": 10, "per_inference": 2} for name in KERNELS}
     one = network("case", "a740", "key", made(toolchain, cache, *KERNELS.values()), launches)
     return one, one
@@ -221,9 +221,9 @@ def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
     return code_of(network, compiler)
 
 
-def side(head: Network, base: Network | None = None) -> isa_view.Side:
+def side(head: Network, base: Network | None = None) -> isa_view.CodeSide:
     against = isa_view.ComparisonBase("0.26.0" if base else "")
-    return isa_view.Side(head, code(head), against, base, (code(base),) if base else ())
+    return isa_view.CodeSide(head, code(head), against, base, (code(base),) if base else ())
 
 
 def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
@@ -241,16 +241,16 @@ def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
 @pytest.mark.parametrize(
     ("changes", "change"),
     [
-        ({"instructions_run": 200_000}, Change.HEAVIER),
-        ({"instructions_run": 100_000}, Change.LIGHTER),
-        ({"waves": 8}, Change.HEAVIER),
-        ({"spills": 3}, Change.HEAVIER),
-        ({"waves": 8, "instructions_run": 100_000}, Change.MIXED),
-        ({"instructions_run": None}, Change.UNKNOWN),
+        ({"instructions_run": 200_000}, CodeChange.HEAVIER),
+        ({"instructions_run": 100_000}, CodeChange.LIGHTER),
+        ({"waves": 8}, CodeChange.HEAVIER),
+        ({"spills": 3}, CodeChange.HEAVIER),
+        ({"waves": 8, "instructions_run": 100_000}, CodeChange.MIXED),
+        ({"instructions_run": None}, CodeChange.UNKNOWN),
     ],
 )
 def test_a_kernel_that_changed_is_named(
-    toolchain: Toolchain, tmp_path: Path, changes: dict[str, Any], change: Change
+    toolchain: MesaToolchain, tmp_path: Path, changes: dict[str, Any], change: CodeChange
 ) -> None:
     base, head = networks(toolchain, tmp_path)
     assert compare(code(base), code(head)) == []
@@ -258,7 +258,7 @@ def test_a_kernel_that_changed_is_named(
     assert [(one.name, one.change) for one in found] == [("nested_loops", change)]
 
 
-def test_a_renamed_kernel_is_found_by_its_source(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_renamed_kernel_is_found_by_its_source(toolchain: MesaToolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
     kernel = head.kernels[0]
     source = KernelSource("renamed", kernel.compiled.source.text.replace("nested_loops", "renamed"), "")
@@ -266,7 +266,7 @@ def test_a_renamed_kernel_is_found_by_its_source(toolchain: Toolchain, tmp_path:
     assert compare(code(base), code(dataclasses.replace(head, kernels=(renamed, *head.kernels[1:])))) == []
 
 
-def test_an_inference_is_known_if_every_kernel_is(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_an_inference_is_known_if_every_kernel_is(toolchain: MesaToolchain, tmp_path: Path) -> None:
     whole, _ = networks(toolchain, tmp_path)
     assert whole.per_inference("instructions_run") is None
     known = dataclasses.replace(whole, kernels=(whole.kernels[0],))
@@ -277,7 +277,7 @@ def test_an_inference_is_known_if_every_kernel_is(toolchain: Toolchain, tmp_path
 
 
 def test_what_is_printed_fits_a_terminal_and_names_what_changed(
-    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    toolchain: MesaToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tables, "terminal_width", lambda *_: 80)
     base, head = networks(toolchain, tmp_path)
@@ -293,7 +293,7 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
     assert toolchain.mesa in words
 
 
-def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_programs_get_every_number(toolchain: MesaToolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
     told = isa_view.plain(toolchain, [side(with_kernel(head, "array", waves=2), base)], [])
     assert json.loads(json.dumps(told, allow_nan=False)) == told
@@ -304,7 +304,7 @@ def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None
     assert [(one["name"], one["change"]) for one in told["differences"][0]["kernels"]] == [("array", "heavier")]
 
 
-def test_machine_code_is_shown_of_both_sides(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_machine_code_is_shown_of_both_sides(toolchain: MesaToolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
     alone = isa_view.assembly([side(head)], "array")
     assert "; array of case for a740" in alone
@@ -319,7 +319,7 @@ def test_what_cannot_be_compared_with_is_refused_at_once() -> None:
         isa_view.check("nothing")
 
 
-def test_an_unknown_gpu_lists_the_known(toolchain: Toolchain, tmp_path: Path) -> None:
+def test_an_unknown_gpu_lists_the_known(toolchain: MesaToolchain, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a999") as error:
         compile_kernels(toolchain, tmp_path, [], ["a999"])
     assert "a630, " in str(error.value)

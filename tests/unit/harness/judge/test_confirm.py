@@ -15,7 +15,7 @@ from fake_records import IDENTITY, a_record, sessions
 from harness.cli.verdicts import kernel_tables, undecided, verdict_table
 from harness.failures import UsageError
 from harness.judge.compare import Comparison, KernelChange, Result, compare_sides, exit_code
-from harness.judge.confirm import Budget, settle
+from harness.judge.confirm import SessionBudget, settle
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
@@ -150,7 +150,7 @@ def test_what_lies_near_its_baseline_is_measured_until_a_relevant_change_is_excl
 def test_what_could_not_be_excluded_is_inconclusive_and_says_what_it_could_have_seen() -> None:
     ticks = iter(range(10_000))
     measure, _ = device(10, 10)
-    budget = Budget(now=lambda: 60.0 * next(ticks))
+    budget = SessionBudget(now=lambda: 60.0 * next(ticks))
     found = settle(one_session_against(sessions(10, 1), 10), RULES, lambda _: measure, 4, None, budget)
     (case,) = found.cases
     assert case.verdict is Verdict.INCONCLUSIVE
@@ -178,7 +178,7 @@ def test_sessions_go_to_what_looks_changed_and_end_with_the_time() -> None:
         return timed
 
     compared = compare_sides(sides_of(base), sides_of([record for head in heads for record in head]), RULES)
-    found = settle(compared, RULES, measurer, budget=Budget(1.0, lambda: now[0]))
+    found = settle(compared, RULES, measurer, budget=SessionBudget(1.0, lambda: now[0]))
     assert [case.verdict for case in found.cases] == [Verdict.INCONCLUSIVE, Verdict.SLOWER, Verdict.INCONCLUSIVE]
     assert asked.most_common(1)[0][0] == names[1]
     assert now[0] <= 60 + 40

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.compiler.releases import RELEASES, onnx_operators
 from harness.models.summary import summarize
-from harness.ops.cells import Verdict
+from harness.ops.cells import CellVerdict
 from harness.ops.operator_table import OperatorTable, wrong_cases
 from harness.paths.predict import destination_of
 from harness.run.outcome import ExitCode
 
-RIGHT, WRONG, NOT_BUILT, CRASH = Verdict.RIGHT, Verdict.WRONG, Verdict.NOT_BUILT, Verdict.CRASH
+RIGHT, WRONG, NOT_BUILT, CRASH = CellVerdict.RIGHT, CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH
 
 
 def network(*nodes: Any, x: tuple[int | str, ...] = (1, 4, 8, 8), opset: int = 13, **weights: Any) -> Any:

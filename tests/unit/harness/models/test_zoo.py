@@ -11,7 +11,7 @@ import pytest
 
 from harness.models.graph import Network
 from harness.models.spec import InputSpec, seeded_inputs
-from harness.models.summary import Summary, summarize
+from harness.models.summary import NetworkSummary, summarize
 from harness.models.zoo import ZOO
 
 MODELS = {model.name: model for model in ZOO}
@@ -42,7 +42,7 @@ PUBLISHED = {
 }
 
 
-def counted(name: str) -> Summary:
+def counted(name: str) -> NetworkSummary:
     return summarize(MODELS[name].outline())
 
 

@@ -26,7 +26,7 @@ from harness.failures import CompileFailure, CompilerCrash, MisreadOperator, NoO
 from harness.models.cleanup import FOLDABLE
 from harness.ops import cells, networks
 from harness.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
-from harness.ops.cells import Cell, Results, Verdict
+from harness.ops.cells import Cell, CellVerdict, Results
 from harness.ops.networks import OperatorNetwork
 from harness.ops.page import Coverage
 from harness.ops.run import CellResult, Operators
@@ -210,12 +210,12 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path, FakeDevice(), Ready(made, tmp_path))
 
 
-def verdicts(found: list[CellResult]) -> list[Verdict]:
+def verdicts(found: list[CellResult]) -> list[CellVerdict]:
     return [one.verdict for one in found]
 
 
 def test_many_operators_run_in_one_session(rig: Rig) -> None:
-    assert verdicts(rig.run(5)) == [Verdict.RIGHT] * 5
+    assert verdicts(rig.run(5)) == [CellVerdict.RIGHT] * 5
     assert rig.device.steps.count("session") == 1
 
 
@@ -229,7 +229,7 @@ def test_what_was_run_is_not_run_again(rig: Rig) -> None:
 def test_a_wrong_answer_counts_if_a_fresh_process_gives_it_too(rig: Rig) -> None:
     rig.device.error = 1.0
     found = rig.run(2)
-    assert verdicts(found) == [Verdict.WRONG] * 2
+    assert verdicts(found) == [CellVerdict.WRONG] * 2
     assert "output 0 is off by 1" in found[0].result.message
     assert rig.device.steps == ["session", "load", "run", "load", "run", "closed", "session", "load", "run", "closed"]
 
@@ -244,7 +244,7 @@ def test_a_wrong_answer_counts_at_once_if_what_was_right_before_still_is(rig: Ri
         met(step)
 
     rig.device.met = meeting  # type: ignore[method-assign]
-    assert verdicts(rig.run(3)) == [Verdict.RIGHT, Verdict.WRONG, Verdict.WRONG]
+    assert verdicts(rig.run(3)) == [CellVerdict.RIGHT, CellVerdict.WRONG, CellVerdict.WRONG]
     closed = rig.device.steps.index("closed")
     assert rig.device.steps[:closed].count("run") == 5, "right, wrong, still right, wrong, no longer right"
     assert rig.device.steps[closed:].count("run") == 1, "so the last one counts as a fresh process has it"
@@ -260,7 +260,7 @@ def test_an_answer_that_is_neither_the_judges_nor_the_cases_own_is_wrong_and_llv
     rig.builder.judge("witness", llvm)
     rig.device.error = 1.0
     (found,) = rig.run()
-    assert (found.verdict, found.result.owner, found.result.judge) == (Verdict.WRONG, owner, "the oracle")
+    assert (found.verdict, found.result.owner, found.result.judge) == (CellVerdict.WRONG, owner, "the oracle")
     assert (found.plain["owner"], found.plain["judge"]) == (owner.value, "the oracle")
 
 
@@ -268,7 +268,7 @@ def test_a_right_answer_is_the_judges_whatever_came_with_the_case_and_llvm_is_no
     rig.builder.judge("oracle", ANSWER + 1)
     rig.device.error = 1.0
     (found,) = rig.run()
-    assert (found.verdict, found.result.message) == (Verdict.RIGHT, "")
+    assert (found.verdict, found.result.message) == (CellVerdict.RIGHT, "")
     assert "witness" not in rig.builder.asked
 
 
@@ -276,7 +276,7 @@ def test_an_answer_that_is_the_cases_own_and_not_the_judges_is_right_and_it_is_s
     rig.builder.judge("oracle", ANSWER + 1)
     rig.builder.judge("witness", ANSWER)
     (found,) = rig.run()
-    assert found.verdict is Verdict.RIGHT
+    assert found.verdict is CellVerdict.RIGHT
     assert found.result.message.startswith("the oracle disagrees with the case's own answer: output 0 is off by 1")
 
 
@@ -284,13 +284,13 @@ def test_what_rounding_does_to_a_case_is_allowed_as_for_a_network(rig: Rig) -> N
     rig.builder.judge("oracle", ANSWER, rounding=1e-3)
     rig.device.error = 1.5e-2
     (found,) = rig.run()
-    assert found.verdict is Verdict.RIGHT, "8e-3 of a peak of 3"
+    assert found.verdict is CellVerdict.RIGHT, "8e-3 of a peak of 3"
     assert found.result.max_rel_err == pytest.approx(1.5e-2 / 3, rel=1e-3)
 
 
 def test_after_a_crash_the_next_operator_gets_a_fresh_process(rig: Rig) -> None:
     rig.device.fails["run"] = DeviceCrash("the process on the device died of SIGSEGV")
-    assert verdicts(rig.run(2)) == [Verdict.CRASH] * 2
+    assert verdicts(rig.run(2)) == [CellVerdict.CRASH] * 2
     assert rig.device.steps.count("session") == 2
 
 
@@ -299,44 +299,44 @@ def test_a_lost_device_is_no_verdict(rig: Rig) -> None:
     with pytest.raises(DeviceLost):
         rig.run()
     del rig.device.fails["run"]
-    assert verdicts(rig.run()) == [Verdict.RIGHT]
+    assert verdicts(rig.run()) == [CellVerdict.RIGHT]
 
 
 def test_a_deadline_that_passed_is_tried_again(rig: Rig) -> None:
     rig.device.fails["run"] = Hang("it did not end within 60 s")
-    assert verdicts(rig.run()) == [Verdict.CRASH]
+    assert verdicts(rig.run()) == [CellVerdict.CRASH]
     del rig.device.fails["run"]
-    assert verdicts(rig.run()) == [Verdict.RIGHT]
+    assert verdicts(rig.run()) == [CellVerdict.RIGHT]
 
 
 def test_what_the_importer_would_misread_is_the_importers(rig: Rig) -> None:
     rig.builder.made = MisreadOperator("TVM's ONNX importer misreads Resize 'y'")
     (found,) = rig.run()
-    assert (found.verdict, found.result.owner) == (Verdict.NOT_BUILT, Owner.IMPORTER)
+    assert (found.verdict, found.result.owner) == (CellVerdict.NOT_BUILT, Owner.IMPORTER)
 
 
 @pytest.mark.parametrize(
     ("failure", "verdict"),
-    [(CompileFailure("Divide by zero"), Verdict.NOT_BUILT), (CompilerCrash("it died"), Verdict.CRASH)],
+    [(CompileFailure("Divide by zero"), CellVerdict.NOT_BUILT), (CompilerCrash("it died"), CellVerdict.CRASH)],
 )
-def test_what_does_not_build_is_not_run(rig: Rig, failure: Failure, verdict: Verdict) -> None:
+def test_what_does_not_build_is_not_run(rig: Rig, failure: Failure, verdict: CellVerdict) -> None:
     rig.builder.made = failure
     assert verdicts(rig.run()) == [verdict]
     assert rig.device.steps == []
 
 
-def cell(operator: str, path: str, verdict: Verdict, message: str = "", **more: Any) -> dict[str, Any]:
+def cell(operator: str, path: str, verdict: CellVerdict, message: str = "", **more: Any) -> dict[str, Any]:
     named = {"name": operator.lower(), "operator": operator, "dtype": "float32", "tvm": "0.27", "as_shipped": False}
     return {**named, "path": path, "verdict": verdict.value, "outcome": Outcome.OK.value, "message": message, **more}
 
 
 CELLS = [
-    cell("Conv", "opencl", Verdict.RIGHT),
-    cell("Conv", "opencl", Verdict.RIGHT, name="other"),
-    cell("Conv", "texture", Verdict.WRONG, "output 0 is off by 3"),
-    cell("Conv", "texture", Verdict.NOT_OFFLOADED, name="other"),
-    cell("Relu", "texture", Verdict.NOT_BUILT, "Divide by zero 1"),
-    cell("Add", "texture", Verdict.NOT_BUILT, "Divide by zero 2"),
+    cell("Conv", "opencl", CellVerdict.RIGHT),
+    cell("Conv", "opencl", CellVerdict.RIGHT, name="other"),
+    cell("Conv", "texture", CellVerdict.WRONG, "output 0 is off by 3"),
+    cell("Conv", "texture", CellVerdict.NOT_OFFLOADED, name="other"),
+    cell("Relu", "texture", CellVerdict.NOT_BUILT, "Divide by zero 1"),
+    cell("Add", "texture", CellVerdict.NOT_BUILT, "Divide by zero 2"),
 ]
 
 
@@ -360,7 +360,7 @@ def test_what_is_said_alike_of_several_operators_is_said_once() -> None:
 
 
 def test_releases_of_tvm_stand_side_by_side_in_a_table_for_each_path() -> None:
-    others = [cell("Conv", "opencl", Verdict.CRASH, tvm="0.25", as_shipped=shipped) for shipped in (True, False)]
+    others = [cell("Conv", "opencl", CellVerdict.CRASH, tvm="0.25", as_shipped=shipped) for shipped in (True, False)]
     opencl, texture = Coverage([*CELLS, *others]).grids()
     assert (opencl.title, texture.title) == ("Path opencl", "Path texture")
     assert opencl.headers[2:] == ("0.27, worked round", "0.25, worked round", "0.25, as shipped")
@@ -369,22 +369,24 @@ def test_releases_of_tvm_stand_side_by_side_in_a_table_for_each_path() -> None:
 
 
 def test_what_several_releases_have_in_common_is_said_once() -> None:
-    relu = [cell("Relu", "texture", Verdict.NOT_BUILT, f"no layout {n}", tvm=tvm) for n, tvm in enumerate(("1", "2"))]
-    add = cell("Add", "texture", Verdict.NOT_BUILT, "no schedule", tvm="2")
+    relu = [
+        cell("Relu", "texture", CellVerdict.NOT_BUILT, f"no layout {n}", tvm=tvm) for n, tvm in enumerate(("1", "2"))
+    ]
+    add = cell("Add", "texture", CellVerdict.NOT_BUILT, "no schedule", tvm="2")
     coverage = Coverage([*relu, add])
     assert coverage.finding_headers[2:4] == ("TVM", "cases")
     assert [(row[2], row[3], row[4]) for row in coverage.findings()] == [("all", "1", "relu"), ("2", "1", "add")]
 
 
 def test_nothing_in_a_message_is_taken_for_markup() -> None:
-    text = Coverage([cell("Conv", "opencl", Verdict.CRASH, "a|b <c> `d` *e*")]).markdown({"TVM": "0.27"})
+    text = Coverage([cell("Conv", "opencl", CellVerdict.CRASH, "a|b <c> `d` *e*")]).markdown({"TVM": "0.27"})
     assert "TVM 0.27. Made by" in text
     assert r"a\|b \<c\> \`d\` \*e\*" in text
 
 
 def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it(tmp_path: Path) -> None:
     kept, page = tmp_path / "cells.json", tmp_path / "operators.html"
-    crash = cell("Conv", "opencl", Verdict.CRASH, "<script>")
+    crash = cell("Conv", "opencl", CellVerdict.CRASH, "<script>")
     kept.write_text(json.dumps([{"device": "virtual", **one} for one in (*CELLS, crash)]))
     CliRunner().invoke(app, ["ops", "--from", str(kept), "--html", str(page)])
     text = page.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from harness.build.reference_kernel import THREADS, _module
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.paths.lowered_module import Launch, add_host_entry, image_size, launches
+from harness.paths.lowered_module import PlannedLaunch, add_host_entry, image_size, launches
 
 
 def test_threads_and_calls_are_those_of_the_lowered_module() -> None:
@@ -19,7 +19,7 @@ def test_threads_and_calls_are_those_of_the_lowered_module() -> None:
     tir: list[Any] = []
     path.build(add_host_entry(lowered), target, (), tir.append)
 
-    assert launches(lowered, tir[0]) == {"spin_kernel": Launch(threads=THREADS, group=64, per_inference=1)}
+    assert launches(lowered, tir[0]) == {"spin_kernel": PlannedLaunch(threads=THREADS, group=64, per_inference=1)}
 
 
 @pytest.mark.parametrize(

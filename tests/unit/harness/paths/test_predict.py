@@ -17,7 +17,7 @@ from harness.compiler.pass_runner import run_passes
 from harness.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compiler.releases import onnx_operators
 from harness.models.graph_layers import ImageGraph
-from harness.models.summary import Summary, summarize
+from harness.models.summary import NetworkSummary, summarize
 from harness.paths.base import edit_relax
 from harness.paths.clml.codegen import op_name
 from harness.paths.clml.offload import offload_of
@@ -40,7 +40,7 @@ LIMITS = (16_384, 16_384, 2_048)
 """Of an Adreno's images."""
 
 
-def forecast_of(summary: Summary) -> dict[str, int]:
+def forecast_of(summary: NetworkSummary) -> dict[str, int]:
     """What `inspect` says of a network."""
     known = onnx_operators()
     offloaded = [node for node in summary.nodes if destination_of("clml", node, known) == "clml"]

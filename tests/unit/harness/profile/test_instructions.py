@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.isa.code import KernelCode, MachineCode
 from harness.profile.instructions import Build, in_words
 from harness.profile.profile import Operator, Profile
 
 
-def work(function: str, channels: int) -> Work:
+def work(function: str, channels: int) -> OperatorWork:
     shapes = [[1, channels, 8, 8], [channels, channels, 3, 3], [1, channels, 8, 8]]
-    return Work(function, shapes, 1, 1, 1)
+    return OperatorWork(function, shapes, 1, 1, 1)
 
 
 def kernel(name: str, run: int | None, waves: int = 16, spills: int = 0) -> KernelCode:
     return KernelCode(name, name, name, "", 1, 1, run, 4, waves, spills)
 
 
-def build(case: str, work: list[Work], *kernels: KernelCode) -> Build:
+def build(case: str, work: list[OperatorWork], *kernels: KernelCode) -> Build:
     return Build(case, case, MachineCode("a740", "Mesa 1", kernels), work)
 
 

@@ -10,7 +10,7 @@ from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
 from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.failures import UsageError
 from harness.profile.operators import groups_of, in_words, kind_of, label_of
 from harness.profile.peaks import FOLDER, points_of, roof_gflop_s, save_peaks, save_reported_peaks
@@ -21,10 +21,10 @@ from harness.report.plots import plot_roofline
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
 IN_IMAGES = "fused_conv2d_NCHWc_OIHWo8_opencl_subtract4_divide4_multiply4_add7_relu41"
-PLAIN = Work(
+PLAIN = OperatorWork(
     ON_BUFFERS, [[1, 512, 7, 7], [512, 512, 3, 3], [1, 512, 1, 1], [1, 512, 7, 7]], 9_646_080, 231_311_360, 256_901_120
 )
-BLOCKED = Work(
+BLOCKED = OperatorWork(
     IN_IMAGES,
     [[1, 128, 7, 7, 4], [128, 512, 3, 3, 4], [1, 128, 1, 1, 4], [1, 128, 7, 7, 4]],
     9_646_080,
@@ -37,7 +37,7 @@ def launch(kernel: str, start_ns: int, ms: float, threads: int = 64) -> Launch:
     return Launch(kernel, (threads, 1, 1), (16, 1, 1), start_ns, start_ns, start_ns, start_ns + int(ms * 1e6))
 
 
-def a_profile(case: str, work: Work, ms: float, threads: int) -> Profile:
+def a_profile(case: str, work: OperatorWork, ms: float, threads: int) -> Profile:
     one = launch(f"{work.function}_kernel", 0, ms, threads)
     operators = operators_of([[one]], [work])
     numbers = {"kernels_ms": ms, "span_ms": ms, "wall_ms": ms}
@@ -52,7 +52,9 @@ def test_an_operator_is_the_median_over_inferences_of_all_its_kernels() -> None:
         names = ["fused_a_kernel", "fused_b_kernel", "fused_b_kernel_1", "fused_a_kernel"]
         return [launch(name, number * 10**7, ms) for number, name in enumerate(names)]
 
-    found = operators_of([inference(1.0), inference(3.0), inference(2.0)], [Work("fused_a", [[8], [8]], 64, 100, 130)])
+    found = operators_of(
+        [inference(1.0), inference(3.0), inference(2.0)], [OperatorWork("fused_a", [[8], [8]], 64, 100, 130)]
+    )
     assert [(one.function, one.kernels, one.launches, one.ms) for one in found] == [
         ("fused_a", ("fused_a_kernel",), 2, 4.0),
         ("fused_b", ("fused_b_kernel", "fused_b_kernel_1"), 2, 4.0),
@@ -64,12 +66,12 @@ def test_an_operator_is_the_median_over_inferences_of_all_its_kernels() -> None:
 def test_an_operator_is_the_same_one_in_buffers_and_in_images() -> None:
     assert kind_of(ON_BUFFERS, PLAIN) == kind_of(IN_IMAGES, BLOCKED)
     assert label_of(ON_BUFFERS, PLAIN) == label_of(IN_IMAGES, BLOCKED) == "conv2d 512x512x3x3 to 512x7x7"
-    assert kind_of(ON_BUFFERS, PLAIN) != kind_of("fused_add12_relu4", Work("", [[1, 512, 7, 7]] * 3, 1, 1, 1))
+    assert kind_of(ON_BUFFERS, PLAIN) != kind_of("fused_add12_relu4", OperatorWork("", [[1, 512, 7, 7]] * 3, 1, 1, 1))
 
 
 def test_a_function_that_the_compiler_told_nothing_of_has_its_name() -> None:
     assert label_of("some_function3", None) == "some"
-    assert label_of("reshape", Work("reshape", [[1, 512, 1, 1], [1, 512]], 4096, 0, 0)) == "reshape to 512"
+    assert label_of("reshape", OperatorWork("reshape", [[1, 512, 1, 1], [1, 512]], 4096, 0, 0)) == "reshape to 512"
 
 
 def test_the_words_name_the_operator_and_what_tells_its_kernels_apart() -> None:
@@ -85,7 +87,7 @@ def test_the_words_name_the_operator_and_what_tells_its_kernels_apart() -> None:
 
 
 def test_what_one_side_has_alone_is_said_to_be_alone() -> None:
-    alone = a_profile("alone", Work("layout", [[4], [4]], 32, 0, 0), 1.0, 4)
+    alone = a_profile("alone", OperatorWork("layout", [[4], [4]], 32, 0, 0), 1.0, 4)
     other = a_profile("other", PLAIN, 1.0, 4)
     assert [(group.mine_ms, group.other_ms) for group in groups_of(alone, other)] == [(1.0, 0.0), (0.0, 1.0)]
     assert any("there ms" in page for page in pages(alone, other))

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.compiler.releases import tvm_version
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
-from harness.quirks.report import SCRIPT, TABLE, Report, Severity, report_of, report_table, reproduce, write_report
+from harness.quirks.report import SCRIPT, TABLE, QuirkReport, Severity, report_of, report_table, reproduce, write_report
 
 REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 WITHOUT = [quirk for quirk in QUIRKS if quirk.id not in REPORTS]
 ALLOWED = {"re", "sys", "types", "pathlib", "numpy", "tvm"}
 OF_THE_IMPORTER = {"onnx"}
 SECTIONS = ["Expected behavior", "Actual behavior", "Environment", "Steps to reproduce", "Cause", "Direction of a fix"]
-SMALL = Report(
+SMALL = QuirkReport(
     "title", Severity.WRONG, "not bisected", "", "not reported", "### Environment\n\n```python\nx = 1\n```\n"
 )
 

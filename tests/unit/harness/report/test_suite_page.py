@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from harness.cli import app
-from harness.compiler.tir import Work
+from harness.compiler.tir import OperatorWork
 from harness.failures import UsageError
 from harness.judge.compare import KernelChange, Result, compare_sides
 from harness.judge.sides import sides_of
@@ -144,7 +144,7 @@ def test_kernels_stand_in_the_section_of_the_build_that_was_profiled(tmp_path: P
 
 def test_a_profile_that_is_given_has_a_roofline_if_the_peaks_are_known(tmp_path: Path) -> None:
     records = write(tmp_path / "records.jsonl", sessions(10, case=OPENCL))
-    work = Work("fused_conv2d", [[1, 4]], 180_000, 9_000_000, None)
+    work = OperatorWork("fused_conv2d", [[1, 4]], 180_000, 9_000_000, None)
     operator = profile("", 9.0).operators[0].model_copy(update={"work": work, "function": HOSTILE})
     known = profile("a" * 24, 9.0).model_copy(update={"operators": (operator,)})
     told = {}

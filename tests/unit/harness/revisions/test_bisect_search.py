@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.revisions.bisect.search import RevisionState, Search
+from harness.revisions.bisect.search import RevisionSearch, RevisionState
 
 
 @st.composite
@@ -17,15 +17,15 @@ def histories(draw: st.DrawFn) -> tuple[list[str], int, set[int]]:
     return [f"r{index}" for index in range(length)], first_bad, broken
 
 
-def search_all(line: list[str], first_bad: int, broken: set[int]) -> tuple[Search, list[RevisionState]]:
-    search, seen = Search(line), list[RevisionState]()
+def search_all(line: list[str], first_bad: int, broken: set[int]) -> tuple[RevisionSearch, list[RevisionState]]:
+    search, seen = RevisionSearch(line), list[RevisionState]()
     while name := search.next:
         index = line.index(name)
         state = (
             RevisionState.SKIP if index in broken else RevisionState.BAD if index >= first_bad else RevisionState.GOOD
         )
         seen.append(state)
-        search = Search(line, {**search.known, name: state})
+        search = RevisionSearch(line, {**search.known, name: state})
     return search, seen
 
 
@@ -41,7 +41,7 @@ def test_the_true_first_bad_revision_is_always_among_the_candidates(history: tup
 @given(histories())
 def test_inspections_are_logarithmic_but_for_those_that_told_nothing(history: tuple[list[str], int, set[int]]) -> None:
     line, first_bad, broken = history
-    inspections_left = Search(line).inspections_left
+    inspections_left = RevisionSearch(line).inspections_left
     _, seen = search_all(line, first_bad, broken)
     skipped = seen.count(RevisionState.SKIP)
     assert len(seen) - skipped <= inspections_left + skipped
@@ -62,7 +62,7 @@ def test_neighbours_of_what_does_not_build_are_left_for_later() -> None:
     looked = []
     known: dict[str, RevisionState] = {}
     for _ in range(4):
-        name = Search(line, known).next
+        name = RevisionSearch(line, known).next
         assert name
         looked.append(int(name[1:]))
         known[name] = RevisionState.SKIP
@@ -70,5 +70,5 @@ def test_neighbours_of_what_does_not_build_are_left_for_later() -> None:
 
 
 def test_a_line_of_two_needs_no_inspection() -> None:
-    assert Search(["good", "bad"]).next is None
-    assert Search(["good", "bad"]).candidates == ["bad"]
+    assert RevisionSearch(["good", "bad"]).next is None
+    assert RevisionSearch(["good", "bad"]).candidates == ["bad"]

@@ -22,7 +22,7 @@ from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.models.sources import model_source
 from harness.revisions.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
-from harness.revisions.bisect.judging import Judge, Reason, RevisionRunner, reason_of, state_of
+from harness.revisions.bisect.judging import Reason, RevisionJudge, RevisionRunner, reason_of, state_of
 from harness.revisions.bisect.question import STATE, BisectionStore, bisection_store
 from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import InstallFailure
@@ -106,7 +106,9 @@ def bisect(
     line = list(world.compilers)
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
     plan = TurnPlan(most_sessions=sessions)
-    judge = Judge(CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken, world.kernels)
+    judge = RevisionJudge(
+        CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken, world.kernels
+    )
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
     return find_first_bad(line, judge, known, lambda _: None)

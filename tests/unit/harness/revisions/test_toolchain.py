@@ -24,7 +24,7 @@ from device_runner.failures import RigFailure
 from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.failures import UsageError
 from harness.judge.compare import exit_code
-from harness.judge.confirm import Budget
+from harness.judge.confirm import SessionBudget
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -379,10 +379,10 @@ def test_latencies_of_an_emulated_gpu_are_compared_on_request_and_within_a_budge
     said: list[str] = []
     base = Fake({CASE: "x"}, {CASE: sessions(10, 20, seed=1)})
     head = Fake({CASE: "X"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24)}, emulated=("gpu",))
-    pair = RevisionPair(base, head, latency=True, budget=Budget(0, say=said.append))  # type: ignore[arg-type]
+    pair = RevisionPair(base, head, latency=True, budget=SessionBudget(0, say=said.append))  # type: ignore[arg-type]
     (case,) = pair.compare([CASE], Rules(), 16).cases
     assert (case.verdict, len(head.ran), said) == (Verdict.INCONCLUSIVE, 1, [])
-    more = replace(pair, budget=Budget(say=said.append)).compare([CASE], Rules(), 16).cases[0]
+    more = replace(pair, budget=SessionBudget(say=said.append)).compare([CASE], Rules(), 16).cases[0]
     assert more.verdict is Verdict.SLOWER
     assert said[0].startswith(f"in turns: {CASE}, 2 of at most 16 sessions; 1 cases are open")
 

@@ -28,7 +28,7 @@ from harness.run.progress import SilentProgress
 from harness.run.record import Record
 from harness.run.tuning import TuningStore
 from harness.run.work import schedule_complaint, schedule_summary
-from harness.schedules.database import Limits, Schedules
+from harness.schedules.database import Schedules, TaskLimits
 
 KERNEL = "// Function: {0}\n__kernel void {0}(__global float* restrict x) {{\n  x[0] = {1};\n}}\n"
 TUNED = Case("tiny", "opencl", Precision.FLOAT32, Tuning.SCHEDULED)
@@ -68,7 +68,7 @@ def test_a_file_for_another_kind_of_device_is_refused_before_anything_is_built(t
 
 def test_the_file_is_part_of_the_key_and_the_build_without_it_is_planned_beside(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
-    origin = ORIGIN.model_copy(update={"tvm": tvm_version(), "limits": Limits.of(PHONE)})
+    origin = ORIGIN.model_copy(update={"tvm": tvm_version(), "limits": TaskLimits.of(PHONE)})
     found = suite(tmp_path).model_copy(update={"schedules": file})
     keys = set()
     for ms in (1.0, 2.0):

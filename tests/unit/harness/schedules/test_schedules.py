@@ -17,7 +17,7 @@ from device_runner.failures import DiskFull
 from harness.failures import UsageError
 from harness.schedules import database
 from harness.schedules.apply import decisions_of, place_of
-from harness.schedules.database import Limits, Schedules
+from harness.schedules.database import Schedules, TaskLimits
 from harness.schedules.trace import BadTrace, check
 from harness.tune.tune import open_schedules
 
@@ -187,7 +187,7 @@ def test_a_place_that_cannot_be_written_is_told_and_a_full_disk_is_named(
 def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_to(tmp_path: Path) -> None:
     begun = open_schedules(tmp_path / "new", PHONE)
     assert begun.records == ()
-    assert begun.origin.limits == Limits.of(PHONE)
+    assert begun.origin.limits == TaskLimits.of(PHONE)
     Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
     with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0"):
         open_schedules(tmp_path / "old", PHONE)

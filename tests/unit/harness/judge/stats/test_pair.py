@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control
 
 from harness.judge.stats.engine import compare, compare_sessions, compare_summaries, estimate_sides
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Limits, Noise, SessionSummary, summarise
+from harness.judge.stats.session import Noise, SampleLimits, SessionSummary, summarise
 from harness.judge.stats.suite import adjusted_p_values, flips, geometric_mean, hold
 from harness.judge.verdict import Verdict
 
@@ -173,7 +173,7 @@ def test_swapping_the_sides_swaps_the_verdict(seed: int, ratio: float, bases: in
 @given(st.integers(0, 50), st.floats(0.01, 100), st.randoms())
 @settings(max_examples=40)
 def test_unit_and_order_of_sessions_change_nothing(seed: int, factor: float, shuffler: object) -> None:
-    rules, limits = Rules(floor_ms=0.0), Limits()
+    rules, limits = Rules(floor_ms=0.0), SampleLimits()
     base, head = sessions(4, seed=seed), sessions(4, 21.0, seed=seed)
     plain = compare(base, head, rules, limits=limits)
     shuffler.shuffle(base)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from harness.judge.stats import robust
 from harness.judge.stats.robust import modes, trend_p, warm_ups
 from harness.judge.stats.session import (
-    Limits,
+    SampleLimits,
     check,
     check_each,
     effective_size,
@@ -115,7 +115,7 @@ def test_sound_samples_are_seldom_refused(sd: float) -> None:
 
 def test_limits_can_be_widened() -> None:
     assert not check(noise(4)).ok
-    assert check(noise(4), Limits(fewest=3)).ok
+    assert check(noise(4), SampleLimits(fewest=3)).ok
 
 
 @given(st.lists(st.one_of(st.floats(), st.integers(), st.none(), st.text()), max_size=15))
