@@ -71,9 +71,9 @@ class CompileResult:
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
-    """By kernel (`harness.paths.lowered_module.Launch`); None in what was built before this was noted."""
+    """By kernel (`harness.paths.lowered_module.PlannedLaunch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
-    """By compiled function (`harness.compiler.tir.Work`); None likewise."""
+    """By compiled function (`harness.compiler.tir.OperatorWork`); None likewise."""
     effective_quirks: list[str] | None = None
     """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
     schedules: dict[str, Any] | None = None

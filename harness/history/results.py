@@ -28,7 +28,7 @@ from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import is_time, locations_ms
-from harness.run.outcome import CaseState, Outcome
+from harness.run.outcome import STATES, CaseState, Outcome
 from harness.run.record import Record
 
 LATENCY = "latency.Wall.time_inference"
@@ -92,7 +92,7 @@ class Point(msgspec.Struct, frozen=True, gc=False):
         """The state that its outcome means. A commit that cannot be installed is broken."""
         if self.vacuous:
             return CaseState.VACUOUS
-        return self.outcome.state if self.outcome else CaseState.BROKEN
+        return STATES[self.outcome] if self.outcome else CaseState.BROKEN
 
 
 @dataclass(frozen=True)

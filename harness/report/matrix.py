@@ -12,7 +12,7 @@ from harness.judge.remarks import remarks
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
 from harness.report import words
-from harness.run.outcome import CaseState, Outcome
+from harness.run.outcome import STATES, CaseState, Outcome
 from harness.run.record import Record
 from harness.tables import markdown_table
 
@@ -45,7 +45,7 @@ class Entry:
     def state(self) -> CaseState:
         """State of the case."""
         outcome = self.record.outcome
-        return CaseState.VACUOUS if outcome is Outcome.OK and self.record.vacuous else outcome.state
+        return CaseState.VACUOUS if outcome is Outcome.OK and self.record.vacuous else STATES[outcome]
 
     @property
     def remarks(self) -> list[str]:

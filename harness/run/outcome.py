@@ -64,11 +64,6 @@ class Outcome(str, Enum):
         """Whether running the same artifact again would tell nothing new about the path (what `--resume` skips)."""
         return self.owner not in (Owner.DEVICE, Owner.RIG)
 
-    @property
-    def state(self) -> CaseState:
-        """State of the case, unless being right proves nothing: then it is `CaseState.VACUOUS`."""
-        return _STATES[self]
-
 
 _OWNERS = {
     Outcome.OK: Owner.NOBODY,
@@ -101,8 +96,8 @@ def _state_of(outcome: Outcome) -> CaseState:
     return named.get(outcome, CaseState.UNKNOWN if unknown else CaseState.BROKEN)
 
 
-_STATES = {outcome: _state_of(outcome) for outcome in Outcome}
-"""A history asks millions of times."""
+STATES = {outcome: _state_of(outcome) for outcome in Outcome}
+"""By outcome, unless being right proves nothing: then it is `CaseState.VACUOUS`. A history asks millions of times."""
 
 
 class Finding(NamedTuple):

@@ -35,7 +35,7 @@ def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
 ) -> None:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(cache))
     monkeypatch.setattr("harness.tune.winners.LEAST_GAIN", 0.0)  # of two random schedules none need be faster
-    monkeypatch.setattr("harness.tune.search.Standing.gain", 2.0)
+    monkeypatch.setattr("harness.tune.search.TaskStanding.gain", 2.0)
     suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
     request = Request.read(suite, None)
     with open_devices(request, names, SilentProgress()) as (builder, devices):
