@@ -67,6 +67,7 @@ KINDS = (
     Kind("peaks", "peak rates measured on a device"),
     Kind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
     Kind("record_indexes", "index of a records file"),
+    Kind("record_copies", "copy of a records file of a URL"),
     Kind("identities", "identity of a device when it was last opened"),
     Kind(DEVICES, "files of a device of this host"),
 )

@@ -47,7 +47,7 @@ def gate(
         typer.Option(help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
     given: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Judge these records and run nothing.")
+        str | None, typer.Option("--from", metavar="PLACE", help="Judge these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     builders: Builders = None,

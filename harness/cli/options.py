@@ -71,6 +71,9 @@ TrackerAddress = Annotated[
     device_option(metavar="HOST:PORT", help="Address of a TVM RPC tracker that offers devices of other hosts."),
 ]
 RecordsFile = Annotated[Path, typer.Option("--records", help="Records file (JSON lines).")]
+RecordsPlace = Annotated[
+    str, typer.Option("--records", metavar="PLACE", help="Records: a file, a folder, a glob or a URL.")
+]
 FindingsAreFine = Annotated[
     bool,
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),

@@ -22,7 +22,7 @@ from harness.cli.options import (
     Inputs,
     Models,
     RecordExports,
-    RecordsFile,
+    RecordsPlace,
     Shapes,
     SuiteFile,
     Trust,
@@ -44,6 +44,7 @@ from harness.tables import size, table
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
     from harness.run.record import Record
+    from harness.run.record_dataset import RecordDataset
     from harness.run.record_index import RecordIndex
 
 
@@ -54,7 +55,7 @@ def show(
         str | None,
         typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
     ] = None,
-    records: RecordsFile = DEFAULT_RECORDS,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
     every: Annotated[
         bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
     ] = False,
@@ -140,7 +141,7 @@ def show(
 
 
 def _choose_records(
-    index: RecordIndex, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
+    index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
 ) -> list[Record]:
     """Return the latest record of each series.
 
@@ -157,7 +158,7 @@ def _choose_records(
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 
 
-def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
+def _no_records(glob: str | None, records: str, index: RecordIndex | RecordDataset, sustained: bool) -> UsageError:
     known = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
         hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"

@@ -95,6 +95,19 @@ class RecordIndex:
         """
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
+    def facts(self) -> list[tuple[Any, ...]]:
+        """Return where each record begins, and what records are chosen by: a series' columns, and a line's."""
+        return self._rows(f"{LINES} ORDER BY at")
+
+    def record(self, at: int) -> Record:
+        """Return the record that begins there. Raises RigFailure if there is none."""
+        with self._reading():
+            self._file.seek(at)
+            try:
+                return parse(self._file.readline(LONGEST_LINE_BYTES))
+            except NotARecord:
+                raise self._edited() from None
+
     def every(self, wanted: Wanted) -> list[Record]:
         """Return all records of the wanted cases."""
 
@@ -154,7 +167,10 @@ class RecordIndex:
             try:
                 return read()
             except _StaleLine:
-                raise RigFailure(f"{self.path} was edited while it was read", hint="run the command again") from None
+                raise self._edited() from None
+
+    def _edited(self) -> RigFailure:
+        return RigFailure(f"{self.path} was edited while it was read", hint="run the command again")
 
     def _record(self, at: int, *facts: Any) -> Record:
         """Return the record that begins there. Raises _StaleLine unless these are its facts."""
