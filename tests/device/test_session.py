@@ -23,7 +23,7 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session.rpc_session import RpcSession
-from device_runner.stability.cores import Binding
+from device_runner.stability.cores import KEEP_MASK, Binding
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 
@@ -249,8 +249,9 @@ def cores_of_server(process: psutil.Process) -> list[int]:
 
 def test_the_server_runs_on_the_cores_that_it_is_bound_to(device: AdbDevice) -> None:
     core = max(os.sched_getaffinity(0))
-    device.__dict__["binding"] = Binding(("taskset", f"{1 << core:x}"), "bound")
-    with opened(device):
+    device.__dict__["binding"] = Binding((*KEEP_MASK, "taskset", f"{1 << core:x}"), "bound")
+    with opened(device) as session:
+        session.remote.get_function("runtime.config_threadpool")(1, 1)  # which binds the thread that calls it
         assert [core] in [cores_of_server(one) for one in psutil.Process().children(recursive=True)]
 
 
