@@ -69,6 +69,7 @@ def main() -> None:
         rows = {
             "records compact": ["records", "compact", folder, "--out", dataset],
             "records compact again": ["records", "compact", folder / "host0", "--out", dataset],
+            "show": ["show", "--records", dataset],
             f"show CASE: {chosen.phones * chosen.hosts} phones": ["show", case, "--records", dataset],
             "show 'MODEL-*'": ["show", f"{model}-*", "--records", dataset],
             "show CASE, of one night": ["show", case, "--records", nights[1]],

@@ -271,9 +271,14 @@ class RecordExports(VerdictExports):
         Path | None, _export_option("--export-pytest-benchmark", "samples for `pytest-benchmark compare`")
     ] = None
 
+    @property
+    def given(self) -> bool:
+        """Whether any file was asked for."""
+        return any(getattr(self, one.name) for one in fields(self))
+
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
-        if any(getattr(self, one.name) for one in fields(self)):
+        if self.given:
             from harness.report.exports import write_records
 
             files = {"as_json": self.export_json, "as_csv": self.export_csv, "as_markdown": self.export_markdown}

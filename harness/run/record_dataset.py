@@ -41,6 +41,9 @@ NEWEST = f"""SELECT last.source, last.place, {_SERIES} FROM (
 NEWEST_BUILDS = f"""WITH asked AS (SELECT * {_WANTED} AND ($device IS NULL OR device = $device)),
     newest AS (SELECT {_SERIES}, arg_max(artifact, {_LAST}) AS artifact FROM asked GROUP BY {_SERIES})
     SELECT source, place, {_SERIES} FROM asked SEMI JOIN newest USING ({_SERIES}, artifact) {_ORDER}"""
+NEWEST_OUTCOMES = f"""SELECT "case", outcome, count(*)
+    FROM (SELECT {_SERIES}, arg_max(outcome, {_LAST}) AS outcome {_WANTED} GROUP BY {_SERIES})
+    GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
 EVERY = 'SELECT source, place FROM record WHERE "case" IN (SELECT unnest($cases)) ORDER BY started, source, place'
 OUTCOMES = """SELECT serial, week, outcome, standalone, count(*), count(*) FILTER (recoveries > 0) FROM record
     WHERE $device IS NULL OR $device IN (device, serial) GROUP BY serial, week, outcome, standalone"""
@@ -118,6 +121,13 @@ class RecordDataset:
         """Return how many records there are of each phone, week and outcome; of one device by its name or serial."""
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
+    def newest_outcomes(self, wanted: Wanted) -> dict[str, dict[str, int]]:
+        """Return by case in how many series the last record has each outcome, without reading a record."""
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        for case, outcome, count in self._rows(NEWEST_OUTCOMES, standalone=False, cases=self._those(wanted)):
+            found[case][outcome] = count
+        return found
+
     def every(self, wanted: Wanted) -> list[Record]:
         """Return all records of the wanted cases, the oldest first."""
         return [record for record, _ in self._records(EVERY, wanted)]
@@ -133,12 +143,15 @@ class RecordDataset:
 
     def _records(self, question: str, wanted: Wanted, **about: Any) -> Iterator[tuple[Record, Any]]:
         """Yield records in the order of the answer, each with what the answer says beside its place."""
-        about["cases"] = [case for case in self.cases if wanted(case)]
+        about["cases"] = self._those(wanted)
         with needing_packages(), self._db.cursor() as cursor:
             cursor.execute(question, about)
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 found = self._read([row[:2] for row in rows])
                 yield from ((record, row[2:]) for record, row in zip(found, rows, strict=True) if record)
+
+    def _those(self, wanted: Wanted) -> list[str]:
+        return [case for case in self.cases if wanted(case)]
 
     def _rows(self, question: str, **about: Any) -> list[Any]:
         with needing_packages():

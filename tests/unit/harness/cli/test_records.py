@@ -10,7 +10,7 @@ import pytest
 from fake_records import sessions
 from typer.testing import CliRunner
 
-from harness.cli import app
+from harness.cli import app, show
 from harness.run.record import RecordFile
 
 pytest.importorskip("duckdb", reason="`make scale` installs it")
@@ -60,6 +60,14 @@ def test_a_place_answers_as_one_file_does(question: str, place: str) -> None:
 def test_a_report_of_a_dataset_has_its_cases() -> None:
     assert "2 cases" in said("report", "--records", "dataset", "--out", "matrix.md")
     assert "tiny" in Path("matrix.md").read_text()
+
+
+def test_more_series_than_anybody_reads_are_shown_by_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "MOST_ROWS", 1)
+    shown = said("show", "--records", "dataset").splitlines()
+    assert [line.split() for line in shown[2:4]] == [[case, "1", "1", "ok"] for case in CASES]
+    assert shown[-1] == f"2 series: name a case, such as '{CASES[0]}', to see each; --json has all"
+    assert "median" in said("show", CASES[0], "--records", "dataset")
 
 
 def test_what_is_in_the_dataset_itself_is_refused() -> None:
