@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.scratch import scratch_folder
 from harness.process import cores
 from harness.run.health import Counted
-from harness.run.record import NO_DEVICE, NotARecord, Record, parse
+from harness.run.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, parse
 from harness.run.record_index import RecordIndex, Wanted
 from harness.run.record_parquet import FACTS, SUFFIX, ParquetLines, needing_packages, table_of
 
@@ -60,15 +60,13 @@ class RecordDataset:
 
     def __init__(self, files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say
+        self.skipped: list[str] = []
+        """Lines that are no records, each with its place and the reason."""
         self._stack = ExitStack()
         try:
             with needing_packages():
-                self._indexes = {
-                    str(file): self._stack.enter_context(RecordIndex(file, say))
-                    for file in files
-                    if file.suffix != SUFFIX
-                }
-                self._open([glob.escape(str(file)) for file in files if file.suffix == SUFFIX])
+                facts = [row for file in files if file.suffix != SUFFIX for row in self._facts_of(file)]
+                self._open(facts, [glob.escape(str(file)) for file in files if file.suffix == SUFFIX])
         except BaseException:
             self._stack.close()
             raise
@@ -79,7 +77,12 @@ class RecordDataset:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _open(self, parquet: Sequence[str]) -> None:
+    def _facts_of(self, file: Path) -> list[tuple[Any, ...]]:
+        with RecordIndex(file, self._say) as index:
+            self.skipped += index.skipped
+            return [(str(file), *facts) for facts in index.facts()]
+
+    def _open(self, facts: Sequence[Any], parquet: Sequence[str]) -> None:
         """Make the view `record` of the facts of all files."""
         import duckdb
 
@@ -91,7 +94,6 @@ class RecordDataset:
             "autoload_known_extensions": False,
         }
         self._db = self._stack.enter_context(duckdb.connect(config=config))
-        facts = [(source, *row) for source, index in self._indexes.items() for row in index.facts()]
         self._db.register("facts", table_of(("source", "place", *FACTS), facts))
         self._db.execute("CREATE TABLE lines AS SELECT * FROM facts")
         parts = ["SELECT * FROM lines"]
@@ -101,11 +103,6 @@ class RecordDataset:
             options = "filename = true, file_row_number = true, union_by_name = true, hive_partitioning = false"
             parts.append(f"SELECT {columns} FROM read_parquet([{listed}], {options})")
         self._db.execute(f"CREATE VIEW record AS {' UNION ALL BY NAME '.join(parts)}")
-
-    @property
-    def skipped(self) -> list[str]:
-        """The lines that are no records, each with its place and the reason."""
-        return [line for index in self._indexes.values() for line in index.skipped]
 
     @property
     def devices(self) -> list[str]:
@@ -159,26 +156,41 @@ class RecordDataset:
         return rows
 
     def _read(self, places: Sequence[tuple[str, int]]) -> list[Record | None]:
-        """Return the record at each place; None, after a word, for a row of Parquet that is no record."""
-        found: dict[tuple[str, int], Record | None] = {}
+        """Return the record at each place; None, after a word, for what is no record."""
         wanted: dict[str, list[int]] = defaultdict(list)
         for source, place in places:
             wanted[source].append(place)
-        for source, rows in wanted.items():
-            if index := self._indexes.get(source):
-                found |= {(source, at): index.record(at) for at in rows}
-            else:
-                for row, line in zip(rows, self._open_parquet(source).read(rows), strict=True):
-                    found[source, row] = self._parse(source, row, line)
+        found = {
+            (source, at): self._parse(source, at, line)
+            for source, those in wanted.items()
+            for at, line in zip(those, self._lines_of(source).read(those), strict=True)
+        }
         return [found[place] for place in places]
 
-    def _parse(self, source: str, row: int, line: str) -> Record | None:
+    def _parse(self, source: str, at: int, line: bytes) -> Record | None:
         try:
-            return parse(line.encode())
+            return parse(line)
         except NotARecord as problem:
-            self._say(f"skipped {source}, row {row + 1}: {problem}")
+            self._say(f"skipped {source}, {'row' if source.endswith(SUFFIX) else 'byte'} {at}: {problem}")
             return None
 
     @functools.cached_property
-    def _open_parquet(self) -> Callable[[str], ParquetLines]:
-        return functools.lru_cache(OPEN_FILES)(lambda source: ParquetLines(Path(source)))
+    def _lines_of(self) -> Callable[[str], ParquetLines | JsonLines]:
+        def opened(source: str) -> ParquetLines | JsonLines:
+            return ParquetLines(Path(source)) if source.endswith(SUFFIX) else JsonLines(Path(source))
+
+        return functools.lru_cache(OPEN_FILES)(opened)
+
+
+class JsonLines:
+    """The lines of a file of JSON lines, by their beginnings in bytes."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def read(self, places: Sequence[int]) -> Iterator[bytes]:
+        """Yield the lines that begin at these places."""
+        with self._file.open("rb") as lines:
+            for at in places:
+                lines.seek(at)
+                yield lines.readline(LONGEST_LINE_BYTES)

@@ -99,15 +99,6 @@ class RecordIndex:
         """Return where each record begins, and what records are chosen by: a series' columns, and a line's."""
         return self._rows(f"{LINES} ORDER BY at")
 
-    def record(self, at: int) -> Record:
-        """Return the record that begins there. Raises RigFailure if there is none."""
-        with self._reading():
-            self._file.seek(at)
-            try:
-                return parse(self._file.readline(LONGEST_LINE_BYTES))
-            except NotARecord:
-                raise self._edited() from None
-
     def every(self, wanted: Wanted) -> list[Record]:
         """Return all records of the wanted cases."""
 
@@ -167,10 +158,7 @@ class RecordIndex:
             try:
                 return read()
             except _StaleLine:
-                raise self._edited() from None
-
-    def _edited(self) -> RigFailure:
-        return RigFailure(f"{self.path} was edited while it was read", hint="run the command again")
+                raise RigFailure(f"{self.path} was edited while it was read", hint="run the command again") from None
 
     def _record(self, at: int, *facts: Any) -> Record:
         """Return the record that begins there. Raises _StaleLine unless these are its facts."""

@@ -109,8 +109,8 @@ class ParquetLines:
             raise RigFailure(message, hint="did `adreno-bench records compact` write it?")
         self._begins = [0, *accumulate(group.num_rows for group in groups)]
 
-    def read(self, rows: Sequence[int]) -> list[str]:
-        """Return the lines of these rows."""
+    def read(self, rows: Sequence[int]) -> Iterator[bytes]:
+        """Yield the lines of these rows."""
         groups = sorted({bisect_right(self._begins, row) - 1 for row in rows})
         lines = self._file.read_row_groups(groups, columns=[TEXT])[TEXT]
         begins = dict(zip(groups, accumulate((self._size(group) for group in groups), initial=0), strict=False))
@@ -118,8 +118,7 @@ class ParquetLines:
         for row in rows:
             group = bisect_right(self._begins, row) - 1
             places.append(begins[group] + row - self._begins[group])
-        found: list[str] = lines.take(places).to_pylist()
-        return found
+        return (line.encode() for line in lines.take(places).to_pylist())
 
     def _size(self, group: int) -> int:
         size: int = self._begins[group + 1] - self._begins[group]
