@@ -71,7 +71,7 @@ lock:
 	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
 	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
-	printf '%s\n' 'distributed>=2025.9' 'flask-cors>=6' 'flask>=3' 'moto[s3]>=5.1' 's3fs>=2025.9' | \
+	printf '%s\n' 'distributed>=2025.9' 'duckdb>=1.4' 'flask-cors>=6' 'flask>=3' 'moto[s3]>=5.1' 'pyarrow>=21' 's3fs>=2025.9' | \
 	  uv pip compile --universal --python-version 3.10 --constraint requirements.lock --generate-hashes --no-annotate \
 	  --no-header - -o requirements-scale.lock
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \

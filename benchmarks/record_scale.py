@@ -70,7 +70,8 @@ def lines(records: int, series: int, sessions: int) -> Iterator[str]:
     rng = random.Random(1)
     noises = [[rng.gauss(1, 0.008) for _ in range(12)] for _ in range(NOISES)]
     example = RecordFile(next(HERE.glob(EXAMPLE))).load().records[0]
-    shapes = [_shape(example, number) for number in range(series)]
+    phone = replace(PHONE, extensions=example.identity.extensions)
+    shapes = [shape_of(example, number, phone) for number in range(series)]
     for number in range(records):
         of, taken = number % series, number // series
         middle = 10 + of % 7 + (3 if of % 10 == 0 and taken // sessions > of % 50 else 0)
@@ -80,12 +81,11 @@ def lines(records: int, series: int, sessions: int) -> Iterator[str]:
         yield shapes[of] % (artifact_of(of, taken // sessions), *samples, started, f"{taken:012x}")
 
 
-def _shape(example: Record, series: int) -> str:
-    """Return the record of a series with gaps for what differs between its sessions."""
+def shape_of(example: Record, series: int, phone: Identity) -> str:
+    """Return the record of a series on a phone with gaps for what differs between its sessions."""
     case = case_of(series)
     facts = {"case": case.id, "model": case.model, "path": case.path, "precision": case.precision.value}
-    phone = replace(PHONE, extensions=example.identity.extensions)
-    where = {"device": PHONE.serial, "identity": phone, "identity_key": PHONE.key, "emulated": (), "as_shipped": False}
+    where = {"device": phone.serial, "identity": phone, "identity_key": phone.key, "emulated": (), "as_shipped": False}
     gaps = {"artifact": "@a", "wall_ms": [1.0], "device_ms": [2.0], "started_at": "@s", "run": "@r"}
     text = example.model_copy(update={**facts, **where, **gaps}).line().replace("%", "%%")
     for gap in ("@a", "[1.0]", "[2.0]", "@s", "@r"):

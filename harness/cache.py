@@ -67,6 +67,7 @@ KINDS = (
     CacheKind("peaks", "peak rates measured on a device"),
     CacheKind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
     CacheKind("record_indexes", "index of a records file"),
+    CacheKind("record_copies", "copy of a records file of a URL"),
     CacheKind("identities", "identity of a device when it was last opened"),
     CacheKind(DEVICES, "files of a device of this host"),
 )

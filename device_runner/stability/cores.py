@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MOST_CORES = 1024
+KEEP_MASK = ("env", "TVM_BIND_THREADS=0")
+"""Else TVM's thread pool chooses cores of its own for its threads and the one that calls it, whatever the mask is
+(apache/tvm, src/runtime/threading_backend.cc, SetAffinity)."""
 
 CLOCKS_SCRIPT = """
 for cpu in "$1"/sys/devices/system/cpu/cpu[0-9]*; do
@@ -44,12 +47,13 @@ def bound_to_big_cores(transport: Transport, system: str = "") -> Binding:
         return Binding((), "not bound: the clocks of the cores cannot be read")
     if not (big := big_cores(clocks)):
         return Binding((), f"not bound: all {len(clocks)} cores are equally fast")
-    prefix = ("taskset", f"{sum(1 << core for core in big):x}")
+    mask = f"{sum(1 << core for core in big):x}"
+    prefix = (*KEEP_MASK, "taskset", mask)
     tried = transport.shell([*prefix, "true"], timeout_s=TIMEOUT_S)
     if tried.code:
         why = (tried.stderr.strip() or f"exit code {tried.code}").splitlines()[-1][:200]
         return Binding((), f"not bound: {why}")
-    return Binding(prefix, f"bound to cores {', '.join(map(str, big))} of {len(clocks)} ({' '.join(prefix)})")
+    return Binding(prefix, f"bound to cores {', '.join(map(str, big))} of {len(clocks)} (taskset {mask})")
 
 
 def clocks_khz(printed: str) -> Mapping[int, int]:

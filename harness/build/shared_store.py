@@ -18,16 +18,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from device_runner.failures import RigFailure, SetupMissing
+from device_runner.failures import RigFailure
 from device_runner.files import require_name
 from device_runner.foreign_json import read_json
 from device_runner.store import SUMS, key_of, sha256_of
-from harness.failures import UsageError
+from harness.remote import RemoteFolder, reason_of
 
-DEADLINE_S = 300.0
-"""Longest transfer of one file, with the repeats of the client."""
 PAUSE_S = 300.0
 """How long a store that failed is left out."""
 LARGEST_ENTRY_BYTES = 1 << 16
@@ -72,7 +69,7 @@ class SharedStore:
         """
         self.url = url
         self._say = say
-        self._files, self._root = _open(url)
+        self._folder = RemoteFolder(url)
         self._wrong: set[str] = set()
         """Objects that had another hash, which are written anew."""
         self._lock = threading.Lock()
@@ -90,7 +87,7 @@ class SharedStore:
     def _fetch(self, name: str, part: Path) -> bool:
         try:
             with self._naming(f"{name}.json"):
-                text = self._call("cat_file", self._at(f"{name}.json"), start=0, end=LARGEST_ENTRY_BYTES)
+                text = self._folder.call("cat_file", self._folder.at(f"{name}.json"), start=0, end=LARGEST_ENTRY_BYTES)
                 files = read_entry(text, name)
             part.mkdir()
             for file, sha256 in files.items():
@@ -111,10 +108,10 @@ class SharedStore:
             for file, sha256 in files.items() if self._writable else ():
                 self.put(folder / file, sha256)
             if self._writable:
-                self._call("pipe_file", self._at(f"{name}.json"), entry_text(name, files).encode())
+                self._folder.call("pipe_file", self._folder.at(f"{name}.json"), entry_text(name, files).encode())
         except PermissionError as error:
             self._writable = False
-            self._say(f"the store {self.url} is read, and not written to: {_reason(error)}")
+            self._say(f"the store {self.url} is read, and not written to: {reason_of(error)}")
         return self._writable
 
     def send(self, file: Path, sha256: str) -> bool:
@@ -141,31 +138,23 @@ class SharedStore:
     def put(self, file: Path, sha256: str) -> None:
         """Write a file under its hash unless it is there. Raises what fsspec raises."""
         if sha256 in self._wrong or not file.stat().st_size or not self._has(sha256):
-            self._call("put_file", str(file), self._at(_object(sha256)))
+            self._folder.call("put_file", str(file), self._folder.at(_object(sha256)))
             self._wrong.discard(sha256)
 
     def get(self, sha256: str, file: Path) -> None:
         """Read a file by its hash. Raises BadObject if it has another one, and what fsspec raises."""
         with self._naming(_object(sha256)):
-            self._call("get_file", self._at(_object(sha256)), str(file))
+            self._folder.call("get_file", self._folder.at(_object(sha256)), str(file))
             if sha256_of(file) != sha256:
                 self._wrong.add(sha256)
                 raise BadObject("its content does not match its hash")
 
     def _has(self, sha256: str) -> bool:
         try:
-            self._call("cat_file", self._at(_object(sha256)), start=0, end=1)
+            self._folder.call("cat_file", self._folder.at(_object(sha256)), start=0, end=1)
         except FileNotFoundError:
             return False
         return True
-
-    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        if self._files.async_impl:
-            options["timeout"] = DEADLINE_S
-        return getattr(self._files, method)(*arguments, **options)
-
-    def _at(self, name: str) -> str:
-        return f"{self._root}/{name}"
 
     @contextmanager
     def _naming(self, name: str) -> Iterator[None]:
@@ -188,13 +177,8 @@ class SharedStore:
             with self._lock:
                 if time.monotonic() >= self._paused_until:
                     self._paused_until = time.monotonic() + PAUSE_S
-                    self._say(f"the store {self.url} is left out for {PAUSE_S / 60:.0f} min: {_reason(error)}")
+                    self._say(f"the store {self.url} is left out for {PAUSE_S / 60:.0f} min: {reason_of(error)}")
             return False
-
-
-def _reason(error: Exception) -> str:
-    """Return the line for a person; many of these errors are empty, or of several lines."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _name(kind: str, key: str) -> str:
@@ -204,17 +188,3 @@ def _name(kind: str, key: str) -> str:
 
 def _object(sha256: str) -> str:
     return f"objects/{sha256}"
-
-
-def _open(url: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-
-        local = {"auto_mkdir": True} if url.startswith("file:") else {}
-        return fsspec.url_to_fs(url, use_listings_cache=False, **local)  # type: ignore[no-any-return]
-    except ImportError as error:
-        hint = "`pip install 'adreno-bench[store]'`"
-        raise SetupMissing(f"the store {url} needs a package: {error}", hint=hint) from None
-    except ValueError as error:
-        hint = "use a URL such as s3://BUCKET/NAME"
-        raise UsageError(f"the store {url} cannot be opened: {error}", hint=hint) from None

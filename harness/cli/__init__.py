@@ -41,6 +41,7 @@ COMMANDS = (
     Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", JUDGE),
     Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
     Command("show", "Show the latest record of each case, or a summary of one case.", EXPLAIN),
+    Command("records", "Keep the records of many runs and hosts in Parquet.", EXPLAIN),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", EXPLAIN),
     Command("profile", "Show which kernels take the time, and why two cases or builds differ.", EXPLAIN),
     Command("reduce", "Shrink a wrong or broken network to the smallest that fails alike.", EXPLAIN),

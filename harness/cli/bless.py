@@ -14,7 +14,7 @@ from harness.cli.options import (
     BaselinesFolder,
     CaseGlob,
     ModelsOfRecords,
-    RecordsFile,
+    RecordsPlace,
     matches_models,
 )
 from harness.cli.record_filter import read_builds
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def bless(
-    records: RecordsFile = DEFAULT_RECORDS,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
     case: CaseGlob = None,
     model: ModelsOfRecords = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,

@@ -43,7 +43,7 @@ def compare(
     context: typer.Context,
     base: Annotated[
         str,
-        typer.Argument(metavar="BASE", help="Base: a records file, a folder of baselines, a TVM release, or a commit."),
+        typer.Argument(metavar="BASE", help="Base: records, a folder of baselines, a TVM release, or a commit."),
     ],
     head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
@@ -82,14 +82,15 @@ def compare(
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
     from harness.report.comparison import export_comparison, write_comparison
+    from harness.run.record_places import is_place
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    given = [Path(word).exists() for word in (base, head)]
+    given = [is_place(word) for word in (base, head)]
     if all(given):
         unused = ("latency", "minutes", *MODEL_OPTIONS)
         refuse_options(context, unused, "with files: what was measured before is not measured in turns")
-        result, remark = _of_records(Path(base), Path(head), what, confirming, gauged=not states)
+        result, remark = _of_records(base, head, what, confirming, gauged=not states)
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)
         raise UsageError(
@@ -120,7 +121,7 @@ def compare(
 
 
 def _of_records(
-    base: Path, head: Path, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
+    base: str, head: str, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
 ) -> tuple[Result, str]:
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle

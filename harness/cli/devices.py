@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +20,7 @@ from device_runner.registry import list_devices, put_back
 from device_runner.rpc_server.tracker import address_of
 from device_runner.store import cache_root
 from harness.cli import completion
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, TrackerAddress
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, TrackerAddress
 from harness.cli.record_filter import open_index
 from harness.cli.screen import out, out_json
 from harness.failures import UsageError
@@ -47,7 +46,7 @@ def devices(
         bool,
         typer.Option("--health", help="Show losses, recoveries and heat of each phone, week by week."),
     ] = False,
-    records: RecordsFile = DEFAULT_RECORDS,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
     tracker: TrackerAddress = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show which process uses which device, until Ctrl-C.")] = False,
     as_json: AsJson = False,
@@ -190,8 +189,8 @@ def _say_changes(before: Sequence[Row], rows: Sequence[Row], now: datetime) -> N
 HEALTH_COLUMNS = ("phone", "week of", "records", "lost", "rig failures", "crashes", "recoveries", "throttled")
 
 
-def show_health(records: Path, device: str | None, as_json: bool) -> None:
-    """Show what a file of records says of the phones, or of one by its serial or name. Raises UsageError."""
+def show_health(records: str, device: str | None, as_json: bool) -> None:
+    """Show what records say of the phones, or of one by its serial or name. Raises UsageError."""
     from harness.run.health import health
 
     with open_index(records) as index:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from harness.judge.gate import Gate
     from harness.workbench import Request
 
+MOST_NAMES = 100
+"""Names that a remark has; --json has all."""
+
 
 @grouped
 def gate(
@@ -47,7 +52,7 @@ def gate(
         typer.Option(help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
     given: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Judge these records and run nothing.")
+        str | None, typer.Option("--from", metavar="PLACE", help="Judge these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     builders: Builders = None,
@@ -119,6 +124,12 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
             return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)
 
 
+def _first(names: Sequence[str]) -> str:
+    """Return names in a line; of very many the first, and the number of the others."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
 def _remark(result: Result) -> str:
     """Return what was not compared, and why."""
     from harness.judge.gate import OTHER_IDENTITY
@@ -128,10 +139,12 @@ def _remark(result: Result) -> str:
     lent = {str(c.key): c.base.key.identity for c in result.cases if c.base and c.base.key.identity != c.key.identity}
     here = {comparison.key.identity for comparison in result.cases} | set(lent.values())
     others = sorted({one.key.identity for one in result.left_out if one.reason == OTHER_IDENTITY})
-    by_reason = {one.reason: [str(o.key) for o in result.left_out if o.reason == one.reason] for one in result.left_out}
-    lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for one in result.left_out:
+        by_reason[one.reason].append(str(one.key))
+    lines = [f"no baseline: {_first(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"held to {other}, whose noise calibration found equal: {case}" for case, other in lent.items()]
-    lines += [f"not compared: {', '.join(of)} {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
+    lines += [f"not compared: {_first(of)} {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []

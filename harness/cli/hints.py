@@ -12,17 +12,17 @@ from harness.cli.options import DEFAULT_RECORDS
 _LOOK = re.compile(r"`(adreno-bench show (--diverge|--kernels|--all) [^`]+)`")
 
 
-def runnable(text: str, records: Path, models: Sequence[str] = ()) -> str:
+def runnable(text: str, records: Path | str, models: Sequence[str] = ()) -> str:
     """Complete each `adreno-bench show` command of a text.
 
     Args:
         text: What a command prints.
-        records: The records file that the case is in.
+        records: Where the records of the case are.
         models: Options for suite and models, which `--diverge` needs to build the network again.
     """
 
     def whole(command: re.Match[str]) -> str:
-        file = [] if records == DEFAULT_RECORDS else ["--records", str(records)]
+        file = [] if str(records) == str(DEFAULT_RECORDS) else ["--records", str(records)]
         named = re.search(r" --(model|suite) ", command[1])  # a record of `run --model` says so itself
         options = shlex.join([*file, *(models if command[2] == "--diverge" and not named else ())])
         return f"`{command[1]} {options}`" if options else command[0]

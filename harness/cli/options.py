@@ -70,6 +70,9 @@ TrackerAddress = Annotated[
     device_option(metavar="HOST:PORT", help="Address of a TVM RPC tracker that offers devices of other hosts."),
 ]
 RecordsFile = Annotated[Path, typer.Option("--records", help="Records file (JSON lines).")]
+RecordsPlace = Annotated[
+    str, typer.Option("--records", metavar="PLACE", help="Records: a file, a folder, a glob or a URL.")
+]
 FindingsAreFine = Annotated[
     bool,
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
@@ -259,9 +262,14 @@ class RecordExports(TableExports):
         Path | None, _export_option("--export-pytest-benchmark", "samples for `pytest-benchmark compare`")
     ] = None
 
+    @property
+    def given(self) -> bool:
+        """Whether any file was asked for."""
+        return any(vars(self).values())
+
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
-        if any(vars(self).values()):
+        if self.given:
             from harness.report.exports import write_records
 
             write_records(records, code, **vars(self))

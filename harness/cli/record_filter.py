@@ -14,54 +14,59 @@ from harness.terminal import tell
 if TYPE_CHECKING:
     from harness.judge.sides import SeriesKey, Side
     from harness.run.record import Record
+    from harness.run.record_dataset import RecordDataset
     from harness.run.record_index import RecordIndex
     from harness.workbench import Request
 
 
-def open_index(file: Path) -> RecordIndex:
-    """Return the records of a file, by question. Lines that are not records are named on standard error."""
-    from harness.run.record_index import RecordIndex
+def open_index(place: Path | str) -> RecordIndex | RecordDataset:
+    """Return the records of a place, by question. Lines that are not records are named on standard error."""
+    from harness.run.record_places import open_records
 
-    index = RecordIndex(file, tell)
+    index = open_records(place, tell)
     for skipped in index.skipped:
         tell(f"skipped {skipped}")
     return index
 
 
-def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:
+def read_builds(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:
     """Yield all records of the latest build of each series that is asked for.
 
-    Raises UsageError if there is no such file, or if it has nothing of a device that is named.
+    Raises UsageError if there are no such files, or if they have nothing of a device that is named.
     """
-    if not file.exists():
-        raise UsageError(f"there is no {file}", hint="`adreno-bench run` makes records")
-    with open_index(file) as index:
+    from harness.run.record_places import require_records
+
+    require_records(place)
+    with open_index(place) as index:
         if device and device not in index.devices:
-            raise _other_device(file, index.devices, device)
+            raise _other_device(place, index.devices, device)
         yield from index.newest_builds(lambda case: matches_globs(case, globs), device)
 
 
-def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
-    """Return what a file says of each series that is asked for. Raises as `read_builds` does."""
+def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
+    """Return what records say of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
 
-    return {side.key: side for side in map(side_of, read_builds(file, globs, device))}
+    return {side.key: side for side in map(side_of, read_builds(place, globs, device))}
 
 
-def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
-    """Return what a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
+def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
+    """Return what records or a folder of baselines say. Raises UsageError if they say nothing."""
     from harness.judge import baseline
+    from harness.run.record_places import has_records
 
-    sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
+    folder = Path(source)
+    blessed = folder.is_dir() and not has_records(folder)
+    sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, globs)
     chosen = {key: side for key, side in sides.items() if matches_globs(key.case, globs)}
     if not chosen:
         raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     return chosen
 
 
-def sustained_records(file: Path, globs: Sequence[str] | None) -> list[Record]:
-    """Return the newest record of each series of a file that ran without a pause, which are compared with nothing."""
-    with open_index(file) as index:
+def sustained_records(place: Path | str, globs: Sequence[str] | None) -> list[Record]:
+    """Return the newest record of each series that ran without a pause, which are compared with nothing."""
+    with open_index(place) as index:
         found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
         return [one for one in found if one.sustained]
 
@@ -84,6 +89,6 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     return name
 
 
-def _other_device(file: Path, there: Sequence[str], device: str) -> Exception:
+def _other_device(place: Path | str, there: Sequence[str], device: str) -> Exception:
     of = f"has records of {', '.join(there)}" if there else "has no records"
-    return UsageError(f"{file} {of}, and --device names {device}", hint="leave one of the two out")
+    return UsageError(f"{place} {of}, and --device names {device}", hint="leave one of the two out")

@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 def report(
     rule: RuleOptions,
     records: Annotated[
-        list[Path] | None,
-        typer.Option(help="Records file (JSON lines). Repeatable.", show_default=str(DEFAULT_RECORDS)),
+        list[str] | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Records: a file, a folder, a glob or a URL. Repeatable.",
+            show_default=str(DEFAULT_RECORDS),
+        ),
     ] = None,
     given: Annotated[
         Path | None,
         typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --export-json` wrote."),
     ] = None,
     base: Annotated[
-        Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
+        str | None, typer.Option("--compare", metavar="BASE", help="Compare with records or a folder of baselines.")
     ] = None,
     profiles: Annotated[
         list[Path] | None,
@@ -56,7 +60,7 @@ def report(
 
     if given and base:
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
-    files = records or [DEFAULT_RECORDS]
+    files = records or [str(DEFAULT_RECORDS)]
 
     builds = _of_one_series([build for file in files for build in read_builds(file, case)], model)
     if not builds:
@@ -66,7 +70,7 @@ def report(
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
     else:
-        beside = [*files, *([base] if base and base.is_file() else [])]
+        beside = [Path(place) for place in (*files, *([base] if base else [])) if Path(place).is_file()]
         sustained = [one for file in files for one in sustained_records(file, case)]
         known = _profiles(beside, profiles or [], builds, comparison)
         from harness.report.suite_page import write_report
@@ -114,7 +118,7 @@ def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | N
 
 
 def _compare(
-    base: Path, builds: Sequence[Sequence[Record]], globs: Sequence[str] | None, rule: RuleOptions
+    base: str, builds: Sequence[Sequence[Record]], globs: Sequence[str] | None, rule: RuleOptions
 ) -> ComparisonExport:
     """Return the records against what is known of their cases at base."""
     from harness.judge.compare import compare_sides

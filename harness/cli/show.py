@@ -22,7 +22,7 @@ from harness.cli.options import (
     Inputs,
     Models,
     RecordExports,
-    RecordsFile,
+    RecordsPlace,
     Shapes,
     SuiteFile,
     Trust,
@@ -44,7 +44,11 @@ from harness.tables import size, table
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
     from harness.run.record import Record
+    from harness.run.record_dataset import RecordDataset
     from harness.run.record_index import RecordIndex
+
+MOST_ROWS = 5_000
+"""Series that are shown one by one."""
 
 
 @grouped
@@ -54,7 +58,7 @@ def show(
         str | None,
         typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
     ] = None,
-    records: RecordsFile = DEFAULT_RECORDS,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
     every: Annotated[
         bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
     ] = False,
@@ -103,7 +107,11 @@ def show(
     def asked_for(case: str) -> bool:
         return matches_globs(case, [glob] if glob else None)
 
+    plain = not (every or crossover or sustained or as_json or partitions or kernels or diverge or exports.given)
     with open_index(records) as index:
+        if plain and (overview := _overview(index, asked_for)):
+            out(overview)
+            return
         chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)
         if not chosen:
             raise _no_records(glob, records, index, sustained)
@@ -126,21 +134,46 @@ def show(
         show_divergence(chosen, records, suite, models, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
-    elif len(chosen) == 1 and not whole:
+    else:
+        out(runnable(_text(chosen, whole=whole), records))
+
+
+def _text(chosen: Sequence[Record], *, whole: bool) -> str:
+    """Return a table of records, or what there is to say of a single one: a summary, or the whole of it."""
+    if len(chosen) > 1:
+        return results_table(chosen)
+    if not whole:
         from harness.cli.summary import case_summary
 
-        out(runnable(case_summary(chosen[0]), records))
-    elif len(chosen) == 1:
-        told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
-        memory = format_peak_memory(chosen[0].peak_memory_bytes, chosen[0].peak_gpu_memory_bytes)
-        beside = {"memory": memory, "waiting": batches.format_batches(chosen[0]), "remarks": told}
-        out(runnable(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}), records))
-    else:
-        out(runnable(results_table(chosen), records))
+        return case_summary(chosen[0])
+    told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
+    memory = format_peak_memory(chosen[0].peak_memory_bytes, chosen[0].peak_gpu_memory_bytes)
+    beside = {"memory": memory, "waiting": batches.format_batches(chosen[0]), "remarks": told}
+    return _whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside})
+
+
+def _overview(index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool]) -> str:
+    """Return the outcomes of each case, if there are more series than anybody reads; else an empty text."""
+    from harness.run.record_index import RecordIndex
+
+    if isinstance(index, RecordIndex):
+        return ""
+    found = index.newest_outcomes(asked_for)
+    series = sum(sum(counts.values()) for counts in found.values())
+    if series <= MOST_ROWS:
+        return ""
+    rows = [
+        (case, sum(counts.values()), ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+        for case, counts in found.items()
+    ]
+    remark = f"{series} series: name a case, such as '{rows[0][0]}', to see each; --json has all"
+    return (
+        f"{table(rows, ('case', 'series', 'last outcomes'), right=('series',), prose=('last outcomes',))}\n\n{remark}"
+    )
 
 
 def _choose_records(
-    index: RecordIndex, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
+    index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
 ) -> list[Record]:
     """Return the latest record of each series.
 
@@ -157,7 +190,7 @@ def _choose_records(
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 
 
-def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
+def _no_records(glob: str | None, records: str, index: RecordIndex | RecordDataset, sustained: bool) -> UsageError:
     known = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
         hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"

@@ -66,7 +66,7 @@ def _files(record: Record) -> list[str]:
 
 def show_divergence(
     records: Sequence[Record],
-    file: Path,
+    place: Path | str,
     suite: Path,
     models: Sequence[str | OnnxModel],
     device: str | None,
@@ -78,7 +78,7 @@ def show_divergence(
     if as_json:
         out_json(report.plain())
     else:
-        out(runnable(report.text(), file))
+        out(runnable(report.text(), place))
 
 
 def _meant(records: Sequence[Record]) -> Record:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
 MOST_KERNELS = 8
+MOST_ROWS = 5_000
+UNEVENTFUL = (Verdict.SAME, Verdict.NEW)
 NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
 SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
 
@@ -45,12 +47,22 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
-    """One row for each case, then the reasons of each verdict that has some."""
+    """Return one row for each case, then the reasons of each verdict that has some.
+
+    Of very many cases, those that are the same, or have nothing to be compared with, are counted.
+    """
+    uneventful = [c for c in comparisons if c.verdict in UNEVENTFUL] if len(comparisons) > MOST_ROWS else []
+    if uneventful:
+        comparisons = [c for c in comparisons if c.verdict not in UNEVENTFUL]
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
     reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
-    return "\n".join([drawn, *([""] if reasons else []), *reasons])
+    counts = Counter(c.verdict.value for c in uneventful)
+    others = "; ".join(f"{count} others: {verdict}" for verdict, count in counts.items())
+    return "\n".join(
+        [*([drawn] if rows or not others else []), *([others] if others else []), *([""] if reasons else []), *reasons]
+    )
 
 
 def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:

@@ -8,6 +8,7 @@ ran the very same build often enough to exclude a relevant difference.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -128,14 +129,11 @@ def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[Seri
 
     Raises UsageError for a bad file.
     """
-    calibrated = [kept.name for kept in (folder / PROFILES).glob("*") if kept.is_dir()]
-    wanted = {
-        SeriesKey(key, one.case)
-        for one in baselines
-        if one.sessions
-        for key in calibrated
-        if model_of(key) == model_of(one.identity_key)
-    }
+    calibrated: dict[str, list[str]] = defaultdict(list)
+    for kept in (kept for kept in (folder / PROFILES).glob("*") if kept.is_dir()):
+        calibrated[model_of(kept.name)].append(kept.name)
+    timed = {(one.case, model_of(one.identity_key)) for one in baselines if one.sessions}
+    wanted = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
     found = {key: find_profile(folder, key.identity, key.case) for key in wanted}
     return {key: one for key, one in found.items() if one}
 
@@ -144,12 +142,15 @@ def pool_handsets(
     heads: Sides, blessed: Sides, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules
 ) -> dict[SeriesKey, Side]:
     """By head's key: the base of another handset, if head's own handset has none and calibration found both equal."""
+    timed: dict[tuple[str, str], list[SeriesKey]] = defaultdict(list)
+    for key in (key for key, side in blessed.items() if side.sessions):
+        timed[key.case, model_of(key.identity)].append(key)
 
-    def stands_in(base: SeriesKey, head: SeriesKey) -> bool:
-        same = base.case == head.case and model_of(base.identity) == model_of(head.identity)
-        return same and bool(blessed[base].sessions) and not why_two_series(head, base, profiles, rules)
+    def stand_in(head: SeriesKey) -> SeriesKey | None:
+        candidates = timed.get((head.case, model_of(head.identity)), ())
+        return next((base for base in candidates if not why_two_series(head, base, profiles, rules)), None)
 
-    found = {key: next((base for base in blessed if stands_in(base, key)), None) for key in heads if key not in blessed}
+    found = {key: stand_in(key) for key in heads if key not in blessed}
     return {key: blessed[base] for key, base in found.items() if base}
 
 

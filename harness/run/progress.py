@@ -132,9 +132,9 @@ class Tally:
             self._began, self._total, self._done = self._clock(), 0, 0
         self._total += count
 
-    def did(self) -> None:
-        """One more is done; one that nobody expected counts for nothing."""
-        self._done = min(self._total, self._done + 1)
+    def did(self, count: int = 1) -> None:
+        """More items are done; those that nobody expected count for nothing."""
+        self._done = min(self._total, self._done + count)
 
     def __str__(self) -> str:
         """`3 of 9, about 2 min left`: how many are done; empty when there is nothing to do."""

@@ -95,6 +95,10 @@ class RecordIndex:
         """
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
+    def facts(self) -> list[tuple[Any, ...]]:
+        """Return where each record begins, and what records are chosen by: a series' columns, and a line's."""
+        return self._rows(f"{LINES} ORDER BY at")
+
     def every(self, wanted: Wanted) -> list[Record]:
         """Return all records of the wanted cases."""
 

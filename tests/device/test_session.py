@@ -23,7 +23,7 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session.rpc_session import RpcSession
-from device_runner.stability.cores import Binding
+from device_runner.stability.cores import KEEP_MASK, Binding
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 
@@ -239,19 +239,24 @@ def is_server(process: psutil.Process) -> bool:
     return "tvm_rpc" in " ".join(words) and "server" in words
 
 
-def cores_of_server(process: psutil.Process) -> list[int]:
-    """The cores that an RPC server may use; none of another process, or of one that has just ended."""
-    try:
-        return process.cpu_affinity() if is_server(process) else []
-    except psutil.Error:
-        return []
+def cores_of_servers() -> dict[int, set[int]]:
+    """The cores that each thread of our RPC servers may use, by its id."""
+    found: dict[int, set[int]] = {}
+    for process in filter(is_server, psutil.Process().children(recursive=True)):
+        with contextlib.suppress(psutil.Error, OSError):  # it has just ended
+            found |= {thread.id: os.sched_getaffinity(thread.id) for thread in process.threads()}
+    return found
 
 
 def test_the_server_runs_on_the_cores_that_it_is_bound_to(device: AdbDevice) -> None:
     core = max(os.sched_getaffinity(0))
-    device.__dict__["binding"] = Binding(("taskset", f"{1 << core:x}"), "bound")
-    with opened(device):
-        assert [core] in [cores_of_server(one) for one in psutil.Process().children(recursive=True)]
+    device.__dict__["binding"] = Binding((*KEEP_MASK, "taskset", f"{1 << core:x}"), "bound")
+    with opened(device) as session:
+        before = cores_of_servers()
+        assert {core} in before.values()
+        session.remote.get_function("runtime.config_threadpool")(1, 1)  # of which TVM binds threads, and its caller
+        after = cores_of_servers()
+        assert {thread: after[thread] for thread in before if thread in after} == before
 
 
 def test_an_unknown_function_of_the_server_is_none(device: AdbDevice) -> None:

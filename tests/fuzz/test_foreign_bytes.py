@@ -43,7 +43,10 @@ from harness.models.limited_fork import run_limited
 from harness.models.sources import model_source, read_and_prepare
 from harness.models.torch_program import plain_archive
 from harness.report.comparison import read_comparison
+from harness.run.compaction import compact_file
 from harness.run.record import RecordFile
+from harness.run.record_dataset import RecordDataset
+from harness.run.record_parquet import needing_packages
 from harness.run.tuning import tuning_symbols
 from harness.schedules import database
 
@@ -132,6 +135,20 @@ def history(file: Path) -> object:
     return load(machine.parent)
 
 
+def a_dataset() -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, needing_packages():
+        RecordFile(Path(folder) / "r.jsonl").append(virtual_record())
+        compact_file(Path(folder) / "r.jsonl", Path(folder))
+        return next(Path(folder).rglob("*.parquet")).read_bytes()
+
+
+def dataset(file: Path) -> object:
+    with RecordDataset([file]) as found:
+        return [list(found.newest(bool)), list(found.newest_builds(bool)), found.outcomes()]
+
+
 @dataclass(frozen=True)
 class Entry:
     """Where bytes of others come in."""
@@ -172,6 +189,7 @@ ENTRIES = {
     "records": Entry(
         in_file(lambda file: RecordFile(file).load()), (), lambda: [virtual_record().line().encode(), DEEP]
     ),
+    "dataset": Entry(in_file(dataset, "r.parquet"), (Failure,), lambda: [a_dataset()]),
     "verdicts": Entry(in_file(read_comparison), (Failure,), lambda: [b'{"schema": 1, "cases": []}', DEEP]),
     "shared store": Entry(
         lambda data, _: read_entry(data, "artifacts/key"),
@@ -200,6 +218,10 @@ ENTRIES = {
 }
 
 
+PACKAGES = {"dataset": ("duckdb", "pyarrow")}
+"""Packages that an entry needs, and not every host has."""
+
+
 @st.composite
 def mutants(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
     """Any bytes, or those of a seed with some places changed, cut or doubled."""
@@ -212,6 +234,8 @@ def mutants(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_whatever_others_write_is_read_or_refused(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for package in PACKAGES.get(name, ()):
+        pytest.importorskip(package, reason="`make scale` installs it")
     entry = ENTRIES[name]
     seeds = entry.seeds()
 

@@ -51,6 +51,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "releases",
         "harness",
         "bisect",
+        "record_copies",
         "record_indexes",
         "bundles",
         "isa_toolchains",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.local import LocalTransport
-from device_runner.stability.cores import MOST_CORES, Binding, big_cores, bound_to_big_cores, clocks_khz
+from device_runner.stability.cores import KEEP_MASK, MOST_CORES, Binding, big_cores, bound_to_big_cores, clocks_khz
 from device_runner.virtual import phone
 from device_runner.virtual.phone import PhoneState
 
@@ -51,7 +51,7 @@ def with_cores(home: Path, clocks: dict[int, int]) -> Path:
 def test_a_command_is_bound_to_the_big_cores(tmp_path: Path) -> None:
     binding = asked(with_cores(tmp_path, {LITTLE: 1_800_000, BIG: 3_200_000}))
     mask = f"{1 << BIG:x}"
-    assert binding == Binding(("taskset", mask), f"bound to cores {BIG} of 2 (taskset {mask})")
+    assert binding == Binding((*KEEP_MASK, "taskset", mask), f"bound to cores {BIG} of 2 (taskset {mask})")
     told = LocalTransport(str(tmp_path)).shell(
         [*binding.prefix, "grep", "Cpus_allowed_list", "/proc/self/status"], timeout_s=10
     )

@@ -12,7 +12,7 @@ from build_workers import GOOD, JOB, REFUSES, worker
 from s3_server import BUCKET, Bucket, bucket
 
 from device_runner.failures import Failure, SetupMissing
-from harness.build import shared_store as module
+from harness import remote
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.build.shared_store import BadObject, SharedStore, entry_text, read_entry
@@ -179,7 +179,7 @@ def test_a_bucket_that_asks_for_patience_gets_it(tmp_path: Path, empty: Bucket) 
 def test_a_store_that_does_not_answer_costs_one_line(
     tmp_path: Path, empty: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(remote, "DEADLINE_S", 0.2)
     (empty.faults / "slow").write_text(str(SLOW_S))
     host = Host(tmp_path / "a", empty.url)
     assert library(host.build(GOOD)) == b"library"
@@ -240,7 +240,7 @@ def test_a_folder_that_hosts_share_is_a_store(tmp_path: Path) -> None:
 
 def test_urls_that_nothing_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec", reason="`make scale` installs it")
-    with pytest.raises(UsageError, match="the store nix://here cannot be opened: Protocol not known: nix"):
+    with pytest.raises(UsageError, match="nix://here cannot be opened: Protocol not known: nix"):
         SharedStore("nix://here", print)
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(SetupMissing, match=r"pip install 'adreno-bench\[store\]'"):

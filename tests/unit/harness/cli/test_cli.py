@@ -25,10 +25,13 @@ from harness.cli import app, main
 from harness.cli.commands import Command
 from harness.run.outcome import ExitCode
 
-HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic", "fsspec", "distributed")
+HEAVY = (
+    *("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic"),
+    *("fsspec", "distributed", "duckdb", "pyarrow"),
+)
 COMMANDS = (
     *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "isa", "show", "ops", "profile", "reduce"),
-    *("pack", "ingest", "report"),
+    *("pack", "ingest", "records", "report"),
     *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune"),
 )
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
 
+from harness.cli import verdicts
 from harness.cli.show import format_peak_memory
 from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
 from harness.cli.verdicts import verdict_table
@@ -114,3 +115,12 @@ def test_a_peak_of_memory_that_is_not_known_is_a_dash(
     process_bytes: int | None, gpu_bytes: int | None, text: str
 ) -> None:
     assert format_peak_memory(process_bytes, gpu_bytes) == text
+
+
+def test_of_very_many_comparisons_the_uneventful_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "MOST_ROWS", 2)
+    base = [a_record(f"m{number}-opencl-float32-untuned", outcome=Outcome.OK) for number in range(3)]
+    head = [*base[:2], a_record("m2-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT), a_record()]
+    shown = verdict_table(compare_sides(sides_of(base), sides_of(head)).cases).splitlines()
+    assert [line.split()[:2] for line in shown[2:3]] == [["m2-opencl-float32-untuned", "wrong"]]
+    assert {"1 others: new", "2 others: same"} <= {*shown}

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "compare": (["compare", "records.jsonl", "slower.jsonl"], "slower"),
     "gate": (["gate", "--from", "slower.jsonl"], "slower"),
     "bless": (["bless"], "refused"),
+    "records compact": (["records", "compact", "records.jsonl", "--out", "dataset"], "it has"),
     "devices": (["devices"], "unauthorized"),
     "cache": (["cache"], "2 entries"),
     "doctor": (["doctor"], "missing"),
