@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from harness.judge.remarks import remarks
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.report import words
-from harness.report.facts import case_facts, clock_text, device_facts, heat_text
+from harness.report.facts import case_facts, clock_text, device_facts, heat_text, reproduce
 from harness.report.matrix import entries_of, matrices_of
 from harness.run.record import Record
-from harness.run.reproduce import reproduce
 
 BARS = " ▁▂▃▄▅▆▇█"
 BINS = 32

@@ -17,7 +17,7 @@ from harness.cases.case import Case
 from harness.cases.plan import Plan
 from harness.cases.suite import Suite, choose, load_suite
 from harness.judge.baseline import Baseline
-from harness.pytest_plugin.message import explain, headline
+from harness.pytest_plugin.results import PROPERTY, explain, headline
 from harness.quirks import policy_of
 from harness.run.context import Run
 from harness.run.outcome import Outcome, Owner
@@ -27,7 +27,6 @@ from harness.run.runner import run_with_recovery
 from harness.workbench import Request, open_workbench
 
 ARGUMENT = "adreno_case"
-PROPERTY = "adreno_bench_record"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

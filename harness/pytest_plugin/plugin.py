@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
         config.pluginmanager.register(fixtures)
         if (file := config.getoption("adreno_report", None)) and not hasattr(config, "workerinput"):
-            from harness.pytest_plugin.report_writer import ReportWriter
+            from harness.pytest_plugin.results import ReportWriter
 
             config.pluginmanager.register(ReportWriter(config.invocation_params.dir / file))
         workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))

@@ -1,13 +1,16 @@
-"""What is known of a device and of a case beside its samples, in words."""
+"""What is known of a device and of a case beside its samples, in words, and the command that measures it again."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
 from harness.probes.sustained import Sustained
+from harness.quirks import QUIRKS
 from harness.report import words
 from harness.report.matrix import Entry, Matrix
 from harness.run.record import Record
@@ -112,3 +115,27 @@ def heat_text(records: Sequence[Record]) -> str:
         return ""
     low, high = min(found), max(found)
     return f"{low:.0f} °C" if round(low) == round(high) else f"{low:.0f} to {high:.0f} °C"
+
+
+def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
+    """Return the command. Without `suite` it is for whoever stands in the folder of the suite file.
+
+    What is `published` names a phone by its SoC: its serial stays in the records.
+    """
+    words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
+    words += ["--device", _label(record) if published else record.device, "--case", record.case]
+    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
+
+
+def _label(record: Record) -> str:
+    """Return the device by its SoC if its name is its serial, which stays in the records."""
+    identity = record.identity
+    if identity.kind != "phone":
+        return record.device
+    return f"soc={identity.soc}" if identity.soc else "SERIAL"
+
+
+def _as_shipped(record: Record) -> list[str]:
+    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
+    chosen = [quirk for quirk in record.quirks if quirk not in essential]
+    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]

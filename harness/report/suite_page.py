@@ -19,14 +19,13 @@ from harness.profile.peaks import points_of
 from harness.profile.profile import Profile, kernels_file, read_profiles
 from harness.profile.sides import kernel_changes
 from harness.report.comparison import CaseComparison, ComparisonExport, KernelExport
-from harness.report.facts import case_facts, device_facts
+from harness.report.facts import case_facts, device_facts, reproduce
 from harness.report.kernel_pages import rows_of
 from harness.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.report.page import FILTER, write_page
 from harness.report.strips import roof_bounds, roofline_strip, samples_strip
 from harness.run.outcome import CaseState
 from harness.run.record import Record
-from harness.run.reproduce import reproduce
 
 MOST_KERNELS = 5
 """Kinds of operators shown below a verdict."""

@@ -23,7 +23,7 @@ from harness.cases.plan import Plan, unsupported
 from harness.cases.suite import load_suite
 from harness.cli.gate import gate
 from harness.judge import baseline
-from harness.pytest_plugin import fixtures, plugin
+from harness.pytest_plugin import fixtures, plugin, results
 from harness.pytest_plugin.fixtures import CaseRunner, Options, device_of
 from harness.run.context import Run
 from harness.run.outcome import Outcome
@@ -173,7 +173,7 @@ def test_junit_carries_the_record_of_every_case_also_of_failures_and_errors(rig:
         done = rig.pytest("--case", OPENCL, "--junit-xml", "out.xml", "-o", "junit_family=xunit2")
         done.stdout.no_fnmatch_line("*record_property*")  # pytest's own warns where the file is of the newer family
         (found,) = ET.parse(rig.pytester.path / "out.xml").iter("property")
-        assert found.get("name") == fixtures.PROPERTY
+        assert found.get("name") == results.PROPERTY
         record = Record.model_validate_json(found.get("value") or "")
         assert (record.case, record.outcome is Outcome.OK) == (OPENCL, good)
 

@@ -1,15 +1,23 @@
-"""What a person has to know of a case that failed, without running anything."""
+"""What a person sees of the tests: the message of a case that failed, and the page of all cases.
+
+The message has all that is to be known without running anything. `--adreno-report FILE` asks for the page, which has
+the cases of all workers of pytest-xdist.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from device_runner.failures import Failure
 from harness.cases.suite import Tolerance
 from harness.judge.baseline import Baseline
-from harness.run.record import Record
-from harness.run.reproduce import reproduce
+from harness.report.facts import reproduce
+from harness.run.record import Record, parse
 from harness.terminal import plain
 
+PROPERTY = "adreno_bench_record"
 LABEL = 11
 
 
@@ -53,3 +61,35 @@ def _baseline(record: Record, baseline: Baseline | None) -> str:
         return f"none on {record.identity_key}"
     error = "" if baseline.max_abs_err is None else f", off by {baseline.max_abs_err:.3g}"
     return f"right{error}, with tvm {baseline.tvm} and quirks {', '.join(baseline.quirks) or 'none'}"
+
+
+class ReportWriter:
+    """Collects the record of each test, and writes the page when the last one has ended."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.lines: dict[str, None] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the record of a test; each of its three phases tells it."""
+        self.lines.update((str(value), None) for name, value in report.user_properties if name == PROPERTY)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the page and say where it is."""
+        if not self.lines:
+            return
+        try:
+            self._write([parse(line.encode()) for line in self.lines])
+        except Failure as failure:
+            terminalreporter.write_line(f"no report: {failure}")
+        else:
+            terminalreporter.write_line(f"report: {self.file}")
+
+    def _write(self, records: list[Record]) -> None:
+        from harness.report.page import environment
+
+        environment()  # which says what to install
+        from harness.report.suite_page import write_report
+
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        write_report(self.file, [[record] for record in records], {})
