@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.failures import UsageError
 from harness.judge.compare import Comparison, KernelChange, Result, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
-from harness.judge.sides import Side
+from harness.judge.sides import Side, summarise_sides
 from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
@@ -186,6 +186,7 @@ def export_comparison(
 ) -> ComparisonExport:
     """Return a result with all that is said of it."""
     code = exit_code(result)
+    summarise_sides(side for one in result.cases for side in (one.base, one.head) if side)
     return ComparisonExport(
         verdict=verdict_of(code),
         exit_code=code,
