@@ -75,6 +75,7 @@ def main() -> None:
             "show CASE, of one night": ["show", case, "--records", nights[1]],
             "devices --health of a phone": ["devices", "--health", "--device", "000000", "--records", dataset],
             "bless, of one host's night": ["bless", "--records", folder / f"host0/night{chosen.nights - 2}.jsonl"],
+            "gate --from one host's night": ["gate", "--from", folder / f"host0/night{chosen.nights - 1}.jsonl"],
             "gate --from one night": ["gate", "--from", nights[1]],
             "gate --from all nights, CASE": ["gate", "--from", dataset, "--case", case],
             "compare two nights, CASE": [

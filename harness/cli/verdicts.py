@@ -59,10 +59,8 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     bullet = "* " if markdown else "  "
     reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
     counts = Counter(c.verdict.value for c in uneventful)
-    others = "; ".join(f"{count} others: {verdict}" for verdict, count in counts.items())
-    return "\n".join(
-        [*([drawn] if rows or not others else []), *([others] if others else []), *([""] if reasons else []), *reasons]
-    )
+    others = [f"{count} others: {verdict}" for verdict, count in counts.items()]
+    return "\n".join([*([drawn] if rows or not others else []), *others, *([""] if reasons else []), *reasons])
 
 
 def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:

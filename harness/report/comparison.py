@@ -18,7 +18,7 @@ from device_runner.files import write_whole
 from harness.failures import UsageError
 from harness.judge.compare import Comparison, KernelChange, Result, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
-from harness.judge.sides import Side
+from harness.judge.sides import Side, summarise_sides
 from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
 from harness.report import words
@@ -176,6 +176,7 @@ def export_comparison(
 ) -> ComparisonExport:
     """Return a result with all that is said of it."""
     code = exit_code(result)
+    summarise_sides(side for one in result.cases for side in (one.base, one.head) if side)
     return ComparisonExport(
         verdict=verdict_of(code),
         exit_code=code,
