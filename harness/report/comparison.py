@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.failures import UsageError
+from harness.history.events import CaseState, case_state
 from harness.judge.compare import Comparison, KernelChange, Result, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.sides import Side
@@ -53,6 +54,11 @@ class SideExport(Export):
     tvm: str
     emulated: list[str]
     vacuous: list[str]
+
+    @property
+    def state(self) -> CaseState:
+        """What the outcome means."""
+        return case_state(self.outcome, vacuous=self.outcome is Outcome.OK and bool(self.vacuous))
 
 
 class KernelExport(Export):

@@ -26,14 +26,14 @@ def device_facts(matrix: Matrix) -> Facts:
     facts = [
         ("SoC", identity.soc),
         ("GPU", identity.gpu),
-        ("driver", identity.driver),
         ("CLML", identity.clml),
-        ("ROM", identity.rom),
         ("memory", size(identity.memory_bytes) if identity.memory_bytes else ""),
         ("TVM", ", ".join(sorted({one.compilers.tvm for one in records}))),
         ("clocks", clock_text(records)),
         ("GPU heat", heat_text(records)),
         ("measured", words.between(began[0], began[-1])),
+        ("ROM", identity.rom),
+        ("driver", identity.driver),
         ("workarounds", ", ".join(quirks)),
     ]
     return [(name, value) for name, value in facts if value]

@@ -108,6 +108,11 @@ class Matrix:
         return list(dict.fromkeys(sorted(entry.kind for entry in self.entries)))
 
     @property
+    def name(self) -> str:
+        """What a person calls the device."""
+        return self.record.identity.gpu or self.record.identity.kind
+
+    @property
     def record(self) -> Record:
         """The newest one, which says what the device is."""
         return max((entry.record for entry in self.entries), key=lambda record: record.started_at)
@@ -172,7 +177,7 @@ def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
 
 
 def _matrix(entries: Sequence[Entry]) -> Matrix:
-    paths = sorted({entry.record.path for entry in entries}, key=lambda path: (path != BASE_PATH, path))
+    paths = words.ordered_paths({entry.record.path for entry in entries})
     by_model: dict[str, list[Entry]] = {}
     for entry in entries:
         by_model.setdefault(entry.record.model, []).append(entry)

@@ -248,7 +248,7 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
             rows = [
                 Row(one, verdicts.get(id(one)), sparkline(one.points, words.spark_text(one.points))) for one in here
             ]
-            paths = sorted({one.case.path for one in here})
+            paths = words.ordered_paths({one.case.path for one in here})
             tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
     return tables
 
@@ -292,7 +292,7 @@ def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
     """Return what can be hidden: paths, states and devices."""
     rows = [one for table in tables for row in table.rows for one in row.series]
     return {
-        "path": sorted({one.series.case.path for one in rows}),
+        "path": words.ordered_paths({one.series.case.path for one in rows}),
         "state": [state.value for state in CaseState if any(one.state is state for one in rows)],
         "device": sorted({one.series.machine for one in rows}),
     }

@@ -52,6 +52,16 @@ UNNAMED = """[...document.querySelectorAll('input, svg, a, summary')].filter((on
 AXE = os.environ.get("ADRENO_BENCH_TEST_AXE", "")
 AXE_FINDINGS = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
   .then((found) => found.violations.map((one) => one.id + ': ' + one.nodes[0].html.slice(0, 120)))"""
+COVERED = """[...document.querySelectorAll('td[data-name]')].filter((one) => {
+  const label = getComputedStyle(one, '::before'), [first] = one.childNodes;
+  if (label.content === 'none' || !first) return false;
+  const words = document.createRange();
+  words.selectNodeContents(one);
+  const rects = [...words.getClientRects()].filter((rect) => rect.width);
+  const end = one.getBoundingClientRect().left + parseFloat(label.width);
+  return rects.length && Math.min(...rects.map((rect) => rect.left)) < end;
+}).map((one) => one.outerHTML.slice(0, 80))"""
+"""Cells of a narrow window whose content lies over their label."""
 WIDER = "document.scrollingElement.scrollWidth > innerWidth"
 SHOWN = "[...document.querySelectorAll('article')].filter((one) => one.checkVisibility()).length"
 
@@ -97,6 +107,7 @@ def show(page: Page, file: Path, width_px: int, scheme: str = "light") -> None:
 def test_the_page_fits_its_window_and_can_be_read(page: Page, report: Path, width_px: int, scheme: str) -> None:
     show(page, report, width_px, scheme)
     assert not page.ask(WIDER)
+    assert page.ask(COVERED) == []
     assert page.ask(CONTRAST) == []
     assert page.ask(UNNAMED) == []
     assert page.ask("performance.getEntriesByType('resource').filter((one) => !/^data:/.test(one.name)).length") == 0
