@@ -16,6 +16,7 @@ from harness.divergence.locate import locate
 from harness.divergence.report import Report, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
+from harness.models.zoo import ZOO
 from harness.run.outcome import Outcome, without_findings
 from harness.run.record import Record
 from harness.terminal import tell
@@ -114,6 +115,8 @@ def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], devi
     Raises UsageError if it is neither wrong nor broken now.
     """
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
+    if not models and not suite.exists() and record.model in {model.name for model in ZOO}:
+        models = [record.model]  # as `run --model` had it
     request = Request.read(suite, [record.case], quirks, models=models)
     with (
         Screen() as screen,

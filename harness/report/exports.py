@@ -23,11 +23,12 @@ from harness.judge.sides import by_series
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.judge.stats.session import location_ms
 from harness.report import words
-from harness.report.comparison import SCHEMA, CaseComparison, ComparisonExport, Export, verdict_of
+from harness.report.comparison import SCHEMA, CaseComparison, ComparisonExport, Export, SideExport, verdict_of
 from harness.report.matrix import entries_of, markdown, matrices_of
 from harness.run.outcome import ExitCode, Outcome, Owner
 from harness.run.record import Record
 from harness.tables import markdown_table
+from harness.terminal import tell
 
 
 class CaseExport(Export):
@@ -148,6 +149,8 @@ def write_records(
     for file, drawn in ((as_markdown, records_markdown), (as_benchmark, benchmark_text)):
         if file:
             write_whole(file, drawn(records))
+    if as_benchmark and not any(map(_benchmark, records)):
+        tell(f"{as_benchmark} has no samples: quick looks, emulated paths and wrong answers have none to compare")
 
 
 def write_comparison(
@@ -217,8 +220,14 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def _side_text(side: SideExport) -> str:
+    if side.latency_ms is not None:
+        return words.latency(side.latency_ms)
+    return f"{words.SYMBOLS[side.state]} {side.state.value}"
+
+
 def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
-    base, head = (words.latency(side.latency_ms) if side else "-" for side in (one.base, one.head))
+    base, head = (_side_text(side) if side else "-" for side in (one.base, one.head))
     bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
     interval = words.interval(bounds).strip(" ()") or "-"
     sees = "-" if one.sees is None else f"{one.sees:.1%}"
