@@ -107,7 +107,7 @@ def _list(tracker: str | None, as_json: bool) -> None:
 
 
 def _detail(entry: DeviceEntry) -> str:
-    """What is known of a device, each thing with its name; what a built-in one is needs none."""
+    """Return what is known of a device, each thing with its name; what a built-in one is needs none."""
     return ", ".join(value if name == "what" else f"{name} {value}" for name, value in entry.detail.items() if value)
 
 
