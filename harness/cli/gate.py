@@ -131,7 +131,7 @@ def _remark(result: Result) -> str:
     by_reason = {one.reason: [str(o.key) for o in result.left_out if o.reason == one.reason] for one in result.left_out}
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"held to {other}, whose noise calibration found equal: {case}" for case, other in lent.items()]
-    lines += [f"not compared: {', '.join(of)} {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
+    lines += [f"not compared: {', '.join(of)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []

@@ -45,7 +45,9 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
-    """One row for each case, then the reasons of each verdict that has some."""
+    """One row for each case, then the reasons of each verdict that has some; nothing without cases."""
+    if not comparisons:
+        return ""
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "

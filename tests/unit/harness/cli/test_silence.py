@@ -42,7 +42,10 @@ SLOW: dict[str, tuple[list[str], str]] = {
     "reduce": (["reduce", "--case", CASES[0], "--device", "virtual"], DEVICE),
     "isa setup": (["isa", "setup"], "harness.isa.apt._apt"),
     "quirks": (["quirks"], "harness.build.quirk_probes.Builder"),
-    "quirks --report": (["quirks", "--report", "texture-store-broadcast", "--out", "out"], "harness.quirks.report.reproduce"),
+    "quirks --report": (
+        ["quirks", "--report", "texture-store-broadcast", "--out", "out"],
+        "harness.quirks.report.reproduce",
+    ),
 }
 """What is typed, and what then takes long."""
 QUICK = {
