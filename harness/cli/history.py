@@ -103,7 +103,10 @@ def releases(
 
 
 @history.command()
-def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
+def publish(
+    config: ConfigFile = DEFAULT_CONFIG,
+    docs: Annotated[str, typer.Option(metavar="URL", help="Address of the docs, to which every page links.")] = "",
+) -> None:
     """Write asv's site and our pages: newest state, what moved, charts, kernels, coverage."""
     from harness.history.runs import load_project
     from harness.report.site import publish as write
@@ -111,7 +114,7 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     project = load_project(config)
     with Screen() as screen:
         screen.say("asv reads the results and writes its pages; ours follow")
-        published = write(project)
+        published = write(project, docs)
     out(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
     _name_skipped(published.skipped)
 
