@@ -118,7 +118,7 @@ def draw_part(page: Page, file: Path, to: str, width_px: int, element: str) -> N
 
 def first_wrong_of(records: Sequence[Record]) -> dict[BuildKey, FirstWrong]:
     """Made up, of what is wrong."""
-    said = "The first operator whose output is off is Conv conv_4, number 5.", "conv_4 reads maxpool_3 1x64x56x56."
+    said = "The first operator whose output is off is Conv conv_4, number 5.", "Conv conv_4 reads maxpool_3 1x64x56x56."
     where = {"operator": "Conv conv_4", "number": 5, "operators": 69, "sentences": said}
     wrong = [BuildKey.of(record) for record in records if record.outcome is Outcome.WRONG_RESULT]
     return {build: FirstWrong(build=build, **where) for build in wrong}

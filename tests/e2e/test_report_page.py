@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.browser import NAMES, PROGRAM, Page
+from benchmarks.pictures import first_wrong_of
 from benchmarks.synthetic_history import history
 from benchmarks.synthetic_suite import suite
 from harness.judge.compare import compare_sides
@@ -78,7 +79,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three phones, with a gate in which something is slower."""
     file = tmp_path_factory.mktemp("report") / "report.html"
     base, head = suite(3, 3, 4), suite(3, 3, 4, slower=1.09)
-    write_report(file, builds(head), {}, export_comparison(compare_sides(sides_of(base), sides_of(head))))
+    compared = export_comparison(compare_sides(sides_of(base), sides_of(head)))
+    write_report(file, builds(head), {}, compared, first_wrong=first_wrong_of(head))
     return file
 
 
