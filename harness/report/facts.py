@@ -22,7 +22,7 @@ def device_facts(matrix: Matrix) -> Facts:
     identity = record.identity
     records = [one for entry in entries for one in entry.sessions]
     began = sorted(one.started for one in records)
-    quirks = sorted({quirk for one in records for quirk in one.quirks})
+    quirks = sorted({quirk for one in records for quirk in workarounds_of(one)})
     facts = [
         ("SoC", identity.soc),
         ("GPU", identity.gpu),
@@ -58,10 +58,15 @@ def case_facts(entry: Entry, sustained: Sustained | None = None) -> Facts:
         ("launches", str(record.launches or "-")),
         ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),
         ("sessions", str(len(entry.sessions))),
-        ("workarounds", ", ".join(record.quirks)),
+        ("workarounds", ", ".join(workarounds_of(record))),
         ("remarks", ", ".join(entry.remarks)),
     ]
     return [(name, value) for name, value in facts if value not in ("", "-")]
+
+
+def workarounds_of(record: Record) -> Sequence[str]:
+    """Return the workarounds that changed what was built; all that were active, if nobody knows which did."""
+    return record.quirks if record.effective_quirks is None else record.effective_quirks
 
 
 def _top_one(record: Record) -> str:

@@ -150,8 +150,9 @@ def markdown(matrices: Iterable[Matrix]) -> str:
 
 
 def _entry(group: Sequence[Record], profiles: Mapping[str, Profile]) -> Entry:
-    side, sessions = side_of(group), tuple(latest_build(group))
-    record = next(one for one in reversed(sessions) if one.outcome is side.outcome)
+    side, latest = side_of(group), latest_build(group)
+    sessions = tuple(one for one in latest if not one.quick) or tuple(latest)  # a quick look is compared with nothing
+    record = next(one for one in reversed((*latest, *sessions)) if one.outcome is side.outcome)
     return Entry(sessions, record, _latency(side, record), profile=profiles.get(record.artifact))
 
 

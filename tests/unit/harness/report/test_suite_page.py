@@ -167,6 +167,20 @@ def test_a_case_shows_what_its_record_knows(tmp_path: Path) -> None:
     assert "40 samples of wall time in 4 sessions" in text
 
 
+def test_a_quick_look_is_not_among_the_samples_of_a_case_that_was_measured(tmp_path: Path) -> None:
+    quick = sessions(50, 2, case=OPENCL, quick=True)
+    text = page_of(tmp_path, [*sessions(10, case=OPENCL), *quick])
+    assert "40 samples of wall time in 4 sessions" in text
+    assert "20 samples of wall time in 2 sessions" in page_of(tmp_path, quick)
+    assert "✗ 1 wrong" in page_of(tmp_path, [*sessions(10, case=OPENCL), wrong(OPENCL, quick=True)])
+
+
+def test_a_workaround_that_changed_nothing_is_not_named(tmp_path: Path) -> None:
+    some = sessions(10, case=OPENCL, quirks=("tir-pipeline-tuple", "stack-layout"), effective_quirks=("stack-layout",))
+    text = page_of(tmp_path, some)
+    assert text.count("<dt>workarounds</dt><dd>stack-layout</dd>") == 2
+
+
 def profile(artifact: str, ms: float) -> Profile:
     operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=ms, threads=64)
     about: dict[str, Any] = {"case": OPENCL, "identity_key": "k", "gpu": "G", "tvm": "0.27.0", "artifact": artifact}
