@@ -23,6 +23,7 @@ from benchmarks.synthetic_suite import WRONG as WRONG_CASE
 from benchmarks.synthetic_suite import suite
 from harness.cases.case import Case, Precision
 from harness.cases.request import WITH_WORKAROUNDS
+from harness.divergence.first_wrong import BuildKey, FirstWrong
 from harness.history.results import History, Point, Series, load
 from harness.judge.compare import KernelChange, compare_sides
 from harness.judge.sides import sides_of
@@ -115,6 +116,14 @@ def draw_part(page: Page, file: Path, to: str, width_px: int, element: str) -> N
     page.picture(IMAGES / to)
 
 
+def first_wrong_of(records: Sequence[Record]) -> dict[BuildKey, FirstWrong]:
+    """Made up, of what is wrong."""
+    said = "The first operator whose output is off is Conv conv_4, number 5.", "Conv conv_4 reads maxpool_3 1x64x56x56."
+    where = {"operator": "Conv conv_4", "number": 5, "operators": 69, "sentences": said}
+    wrong = [BuildKey.of(record) for record in records if record.outcome is Outcome.WRONG_RESULT]
+    return {build: FirstWrong(build=build, **where) for build in wrong}
+
+
 def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExport | None = None) -> Path:
     """Write the page of some records."""
 
@@ -122,7 +131,7 @@ def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExpor
         return record.identity_key, record.case, record.as_shipped
 
     builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
-    write_report(file, builds, {}, comparison)
+    write_report(file, builds, {}, comparison, first_wrong=first_wrong_of(records) if comparison else {})
     return file
 
 

@@ -168,6 +168,14 @@ def _require_scheduler(address: str, store: str | None, suite_file: Path) -> Non
         raise UsageError("--builders needs a store that hosts share", hint=hint)
 
 
+PREPARING = "preparing to build (the first time, this compiles a runtime that TVM's wheel lacks)"
+
+
+def opening(names: str) -> str:
+    """Say that devices are opened, which takes long once."""
+    return f"opening {names} (the first time, this compiles the runtimes that TVM's wheel lacks)"
+
+
 def make_ready(paths: Collection[str], cache: Path) -> None:
     """Make what the compile workers need for these paths, once, before the first of them wants it."""
     if "clml" in paths and clml_runtime.needed():
@@ -188,7 +196,7 @@ def open_workbench(
     Raises what opening a device raises.
     """
     cache = request.cache
-    progress.say(f"opening {name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    progress.say(opening(name))
     with (
         _builder(request, name, progress) as builder,
         registry.open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
@@ -213,6 +221,7 @@ def open_to_build(
         with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
             yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
         return
+    progress.say(PREPARING)
     make_ready(request.paths, request.cache)
     wanted = identities or [no_device()]
     plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}

@@ -207,6 +207,9 @@ def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
     Raises UsageError.
     """
     if not models:
+        if not file.exists():
+            hint = "`adreno-bench init` writes one, or name a network with --model"
+            raise UsageError(f"there is no suite file {file}", hint=hint)
         return load_suite(file)
     keys = load_suite(file).model_dump() if file.exists() else {"paths": DEFAULT_PATHS}
     try:

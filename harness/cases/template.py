@@ -12,35 +12,38 @@ if TYPE_CHECKING:
 
 _TEXT = """\
 # What adreno-bench measures: every model on every path, in every precision and tuning.
-# `adreno-bench list` shows the cases that this makes. A key that is commented out has the value that it shows.
+# `adreno-bench list` shows the cases. A key that is commented out shows its default.
 
-# A network of the zoo by its name: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
-# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, digits, tiny; or one of your
-# own by its file, from this folder: "models/mine.onnx", or, where its shapes are dynamic or you call it otherwise,
+# A model is a network of the zoo: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
+# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, digits, tiny;
+# or a file of yours, relative to this folder: "models/mine.onnx", or "models/mine.pt2" of torch.export.
+# Write a table to say more:
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
-# Named extents do as well, shapes = { batch = 1 }. It is run on inputs of your own with inputs = "models/mine.npz", or
-# on such as are drawn as you say, inputs = { tokens = "integers(0, 9)" }. What an exporter leaves is taken out, but
-# for clean = false. With labelled = "models/held-out.npz" it is asked how many labelled inputs it gets right. A program
-# of torch.export, "models/mine.pt2", is loaded without executing anything in it, but for trust = true.
+#   shapes   = { batch = 1 }                         fixes a dynamic dimension
+#   inputs   = "models/mine.npz"                     runs the model on your inputs
+#   inputs   = { tokens = "integers(0, 9)" }         draws inputs
+#   labelled = "models/held-out.npz"                 counts how many labelled inputs the model gets right
+#   clean    = false                                 leaves in what an exporter left in the file
+#   trust    = true                                  loads a .pt2 file that contains code
 models = [MODELS]
 
-# How Adreno is reached: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.
+# Paths to Adreno: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.
 paths = [PATHS]
 
 # precisions = ["float32"]    # also "float16", and "float16_acc32": stored in half precision, summed in single
 # tunings = ["untuned"]       # also "tuned": CLML's tuning file, or program binaries
-# schedules = "schedules.jsonl"   # of `adreno-bench tune`: cases on opencl and texture are measured with it, too
+# schedules = "schedules.jsonl"   # of `adreno-bench tune`: also measures opencl and texture with these schedules
 # budget_s = 20               # seconds of warm-up and sampling for each case
 # samples = 30                # samples of a case that are kept; at least ten are taken, however long they last
 
-# How far an answer may be off, relative to the right one. A network that magnifies rounding is allowed more by default;
-# what stands here holds as it is.
+# Largest error of an answer, relative to the right one. A network that magnifies rounding may be off by more;
+# a value here holds for every network.
 # [tolerance]
 # float32 = 1e-5
 # float16 = 2e-2
 # float16_acc32 = 1e-2
 
-# The same for single cases, with the reason, which is repeated wherever such a case fails.
+# The same for single cases, with a reason, which adreno-bench prints where such a case fails.
 # [[tolerances]]
 # case = "mine-*-float16-*"
 # relative = 5e-2
@@ -51,16 +54,16 @@ paths = [PATHS]
 # build_memory_gb = 8         # memory of one compiler process
 # run_s = 300                 # deadline of one call to the device
 
-# How cool, idle and charged a phone has to be before each case.
+# How cool, idle and charged a phone must be before each case.
 # [steady]
 # gpu_c = 45                  # degrees Celsius
 # battery_c = 40
 # thermal_status = 0          # Android's: 0 none, 1 light, 2 moderate, 3 severe
-# gpu_busy_percent = 10       # what its GPU may have to do for others
-# battery_percent = 20        # with less charge nothing is timed, and the case is `throttled`
-# wait_s = 120                # after this it is measured although it is hot, with the note "hot start"
+# gpu_busy_percent = 10       # load of its GPU by other programs
+# battery_percent = 20        # with less charge, the case is `throttled` and nothing is timed
+# wait_s = 120                # then adreno-bench measures a hot phone too, and notes "hot start"
 
-# Where one device differs; its serial is what `adreno-bench devices` shows.
+# Exceptions for one device, by the serial that `adreno-bench devices` shows.
 # [steady.devices.SERIAL]
 # gpu_c = 55
 """

@@ -101,8 +101,13 @@ def _list(tracker: str | None, as_json: bool) -> None:
     if as_json:
         out_json([asdict(entry) for entry in found])
         return
-    rows = [(e.name, e.kind, e.state, ", ".join(f"{k} {v}" for k, v in e.detail.items() if v)) for e in found]
+    rows = [(one.name, one.kind, one.state, _detail(one)) for one in found]
     out(table(rows, ("device", "kind", "state", "detail"), prose=("detail",)))
+
+
+def _detail(entry: DeviceEntry) -> str:
+    """Return what is known of a device, each thing with its name; what a built-in one is needs none."""
+    return ", ".join(value if name == "what" else f"{name} {value}" for name, value in entry.detail.items() if value)
 
 
 WATCH_EVERY_S = 1.0

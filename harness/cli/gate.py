@@ -144,7 +144,7 @@ def _remark(result: Result) -> str:
         by_reason[one.reason].append(str(one.key))
     lines = [f"no baseline: {_first(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"held to {other}, whose noise calibration found equal: {case}" for case, other in lent.items()]
-    lines += [f"not compared: {_first(of)} {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
+    lines += [f"not compared: {_first(of)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []

@@ -62,16 +62,19 @@ def run(
     from harness.history.releases import checkout
     from harness.profile.peaks import peaks_of
     from harness.schedules.database import read
+    from harness.workbench import opening
 
     project = runs.load_project(config)
     chosen = load_suite(suite or checkout() / DEFAULT_SUITE) if suite or complete else None
     cases = chosen.cases if chosen else []
     if chosen and chosen.schedules:
         read(chosen.schedules)  # before an hour of installing releases, of which each would say it
-    with Screen() as screen, open_device(device, cache_root(), say=screen.say) as opened:
-        identity = opened.identity
-        with suppress(Failure):  # without them, kernels have their times and no roofline
-            peaks_of(opened, cache_root(), screen.say)
+    with Screen() as screen:
+        screen.say(opening(device))
+        with open_device(device, cache_root(), say=screen.say) as opened:
+            identity = opened.identity
+            with suppress(Failure):  # without them, kernels have their times and no roofline
+                peaks_of(opened, cache_root(), screen.say)
     options = [part for regex in bench or () for part in ("--bench", regex)]
     everywhere = [case.id for case in cases] if complete else []
     request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)
@@ -93,19 +96,25 @@ def releases(
     """
     from harness.history.releases import maintain
 
-    added = maintain(folder, names)
+    with Screen() as screen:
+        added = maintain(folder, names, screen.say)
     out(f"added {', '.join(added)}" if added else "nothing to add")
     out(f"now run: adreno-bench history run --config {folder / 'asv.conf.json'} ALL")
 
 
 @history.command()
-def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
+def publish(
+    config: ConfigFile = DEFAULT_CONFIG,
+    docs: Annotated[str, typer.Option(metavar="URL", help="Address of the docs, to which every page links.")] = "",
+) -> None:
     """Write asv's site and our pages: newest state, what moved, charts, kernels, coverage."""
     from harness.history.runs import load_project
     from harness.report.site import publish as write
 
     project = load_project(config)
-    published = write(project)
+    with Screen() as screen:
+        screen.say("asv reads the results and writes its pages; ours follow")
+        published = write(project, docs)
     out(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
     _name_skipped(published.skipped)
 

@@ -60,10 +60,11 @@ def pack(
     """
     from harness.bundle.pack import KINDS, pack
     from harness.bundle.target_limits import with_limits_of
-    from harness.workbench import make_ready
+    from harness.workbench import PREPARING, make_ready
 
     request = what.request()
     with Screen() as screen, request.builder(screen) as builder:
+        screen.say(PREPARING)
         make_ready(request.paths, request.cache)
 
         def built(plans: Sequence[Plan]) -> Built:

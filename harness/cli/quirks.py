@@ -116,6 +116,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
 
     jobs = [(name, quirk, report) for quirk, report in reports if report for name in pythons]
     with Screen() as screen, ThreadPoolExecutor(cores()) as pool:
+        screen.say(f"running the programs of {len(jobs)} reports")
         for number, (name, quirk, answer) in enumerate(pool.map(try_out, jobs), 1):
             states[name][quirk.id] = answer
             screen.say(f"{number} of {len(jobs)}: {quirk.id}, {name}: {answer.state.value}")

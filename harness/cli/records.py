@@ -55,6 +55,7 @@ def compact(
             tally.did(done)
             screen.step("compacting files", str(tally))
 
+        watch(0)
         taken = compact_files(files, to, watch)
     whole = sum(file.stat().st_size for file in to.rglob(f"*{PARQUET}"))
     if as_json:

@@ -17,6 +17,7 @@ from harness.tables import size
 from harness.terminal import tell
 
 if TYPE_CHECKING:
+    from harness.divergence.first_wrong import BuildKey, FirstWrong
     from harness.profile.profile import Profile
     from harness.report.comparison import ComparisonExport
     from harness.run.record import Record
@@ -70,13 +71,14 @@ def report(
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
     else:
-        beside = [Path(place) for place in (*files, *([base] if base else [])) if Path(place).is_file()]
+        here = [Path(place) for place in files if Path(place).exists()]
+        beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
         sustained = [one for file in files for one in sustained_records(file, case)]
         known = _profiles(beside, profiles or [], builds, comparison)
         from harness.report.suite_page import write_report
 
-        write_report(to, builds, known, comparison, sustained)
-    out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
+        write_report(to, builds, known, comparison, sustained, _first_wrong(here))
+    out(f"{to}: {len(builds)} case{'s' * (len(builds) > 1)}, {size(to.stat().st_size)}")
 
 
 def _profiles(
@@ -107,6 +109,17 @@ def _profiles(
         if one.artifact not in artifacts:
             tell(f"{file} is the profile of another build of {one.case}, which the page does not show")
     return found | {one.artifact: one for one in read.values()}
+
+
+def _first_wrong(records: Sequence[Path]) -> dict[BuildKey, FirstWrong]:
+    """Return the first wrong operators that `show --diverge` found of these records."""
+    from harness.divergence.first_wrong import read_first_wrong
+
+    try:
+        return read_first_wrong(records)
+    except (OSError, ValueError) as error:
+        tell(f"skipped the first wrong operators: {error}")
+        return {}
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:

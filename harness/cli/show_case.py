@@ -11,12 +11,15 @@ from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy
 from harness.cli.hints import runnable
 from harness.cli.screen import Screen, out, out_json
+from harness.divergence.first_wrong import append_first_wrong
 from harness.divergence.locate import locate
 from harness.divergence.report import DivergenceReport, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
+from harness.models.zoo import ZOO
 from harness.run.outcome import Outcome, without_findings
 from harness.run.record import Record
+from harness.terminal import tell
 from harness.workbench import Request, open_workbench
 
 MOST_LINES = 20
@@ -72,9 +75,17 @@ def show_divergence(
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Find and print it for the one case that the records are of. Raises UsageError if there is nothing to find."""
+    """Find and print it for the one case that the records are of, and keep it beside them for `report`.
+
+    Raises UsageError if there is nothing to find.
+    """
     record = _meant(records)
     report = diverge(record, suite, models, device)
+    try:
+        if (file := Path(place)).exists():
+            append_first_wrong(file, report.first_wrong())
+    except OSError as error:
+        tell(f"`adreno-bench report` cannot show this: {error}")
     if as_json:
         out_json(report.plain())
     else:
@@ -105,6 +116,8 @@ def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], devi
     Raises UsageError if it is neither wrong nor broken now.
     """
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
+    if not models and not suite.exists() and record.model in {model.name for model in ZOO}:
+        models = [record.model]  # as `run --model` had it
     request = Request.read(suite, [record.case], quirks, models=models)
     with (
         Screen() as screen,

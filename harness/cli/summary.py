@@ -34,7 +34,7 @@ def case_summary(record: Record) -> str:
         *(_samples("device", record.device_ms)[:1] if entry.wall_ms else []),
         ("also", "; ".join(f"{name} {case[name]}" for name in ("throughput", "first run", "load") if name in case)),
         ("memory", "; ".join(f"{name} {case[name]}" for name in MEMORY if name in case)),
-        ("clocks", "; ".join(filter(None, (clock_text([record]), heat_text([record]))))),
+        ("GPU", "; ".join(filter(None, (clock_text([record]), heat_text([record]))))),
         ("device", ", ".join(filter(None, (device.get("SoC"), device.get("GPU"), f"TVM {record.compilers.tvm}")))),
         ("emulated", ", ".join(record.emulated)),
         ("command", reproduce(record)),

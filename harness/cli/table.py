@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.cases.case import Case
+from harness.cases.request import AS_SHIPPED
 from harness.judge.remarks import remarks, spread_within
 from harness.probes.latency import KERNELS, device_clock
 from harness.run.outcome import Outcome
@@ -76,6 +77,10 @@ def _table(records: Sequence[Record]) -> str:
     several = len({record.device for record in records}) > 1
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
+    if len({record.as_shipped for record in records}) > 1:
+        quirks = [AS_SHIPPED if record.as_shipped else "with workarounds" for record in records]
+        rows = [(*row, own) for row, own in zip(rows, quirks, strict=True)]
+        headers = (*headers, "quirks")
     if any(record.schedules for record in records):
         ratios = by_default(records)
         rows = [(*row, ratios.get(id(record), "-")) for row, record in zip(rows, records, strict=True)]

@@ -47,10 +47,12 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
-    """Return one row for each case, then the reasons of each verdict that has some.
+    """Return one row for each case, then the reasons of each verdict that has some; nothing without cases.
 
     Of very many cases, those that are the same, or have nothing to be compared with, are counted.
     """
+    if not comparisons:
+        return ""
     uneventful = [c for c in comparisons if c.verdict in UNEVENTFUL] if len(comparisons) > MOST_ROWS else []
     if uneventful:
         comparisons = [c for c in comparisons if c.verdict not in UNEVENTFUL]

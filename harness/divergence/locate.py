@@ -15,6 +15,7 @@ from harness.divergence.trial import PieceTrial
 from harness.models.pieces import Network, Operator, Piece
 from harness.revisions.bisect.search import RevisionSearch, RevisionState
 from harness.run.outcome import Finding, Outcome, Owner
+from harness.run.progress import Pace
 
 MOST_STEPS = 16
 """How far the second search looks back from the operator that was found."""
@@ -53,10 +54,12 @@ def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], No
     """Find the first operator with which a network comes to what the whole of it does."""
     last = len(network.operators)
     beginnings: dict[int, PieceTrial] = {}
-    search = RevisionSearch([str(count) for count in range(last + 1)])
+    search, pace = RevisionSearch([str(count) for count in range(last + 1)]), Pace()
     while name := search.next:
-        say(f"trying the first {name} of {last} operators, about {search.inspections_left} cuts to go")
-        trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
+        left = search.inspections_left
+        say(f"trying the first {name} of {last} operators, about {left} cuts to go{pace.left(left)}")
+        with pace.step():
+            trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
         search = RevisionSearch(search.line, {**search.known, name: _state(trial, finding)})
     candidates = tuple(network.operators[int(name) - 1] for name in search.candidates)
     tried = tuple(beginnings[count] for count in sorted(beginnings))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.artifact import kernel_files
+from harness.divergence.first_wrong import BuildKey, FirstWrong
 from harness.divergence.locate import Divergence
 from harness.divergence.trial import MODEL, VALUES
 from harness.models.pieces import Network, Operator
@@ -109,6 +110,19 @@ class DivergenceReport:
                 for kernel in self.kernels
             ],
         }
+
+    def first_wrong(self) -> FirstWrong:
+        """Return what the page of a run says of it."""
+        first = self.found.first
+        sentences = (*self._first_lines(), *self._around_lines())
+        build = BuildKey.of(self.whole)
+        return FirstWrong(
+            build=build,
+            operator=str(first),
+            number=first.number,
+            operators=len(self.network.operators),
+            sentences=sentences,
+        )
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.whole.case}: {self.whole.outcome.value}: {self.whole.message}"

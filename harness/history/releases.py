@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
@@ -43,7 +43,7 @@ def checkout() -> Path:
     return root
 
 
-def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
+def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] = lambda _: None) -> list[str]:
     """Make the repository, or add releases to it, and write asv's configuration. Returns what was added.
 
     Raises UsageError for a release that is not known, has no wheel for this Python or lies before one that is there;
@@ -63,9 +63,11 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
             f"{early} was released before {have[-1]}, which the history in {folder} has already",
             hint="name all releases at once with another --folder",
         )
-    for release in added:
+    for number, release in enumerate(added, 1):
+        say(f"asking pip for a wheel of {release} ({number} of {len(added)})")
         _require_wheel(release)
         commit(repo, release)
+    say("making a wheel of this harness")
     _configure(folder, root)
     return added
 

@@ -33,8 +33,8 @@ from harness.run.runner import run_with_recovery
 AS_SHIPPED = "ran as shipped, and this gate compares what ran with workarounds: pass --as-shipped"
 WORKED_AROUND = "ran with workarounds, and this gate compares what ran as shipped: leave --as-shipped out"
 SUSTAINED = "ran without a pause, which a baseline does not"
-OTHER_IDENTITY = "is a baseline of another identity"
-NO_RECORD = "is a baseline of which there is no record"
+OTHER_IDENTITY = "has a baseline of another identity"
+NO_RECORD = "has a baseline and no record"
 
 HISTORY = Path(".asv/results")
 """Folder of the results of `adreno-bench history run`, below the working directory."""

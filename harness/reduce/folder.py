@@ -27,6 +27,8 @@ from harness.run.record import Record
 _BUILD = '''\
 """{title}. Needs apache-tvm {tvm}, apache-tvm-ffi {ffi}, onnx."""
 
+import os
+
 import onnx
 import tvm
 from tvm import relax
@@ -36,6 +38,7 @@ from tvm.s_tir import pipeline
 from tvm.s_tir.backend.adreno.pipeline import default_tir_pipeline
 from tvm.tirx import compilation_pipeline
 {stand_in}
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
 target = tvm.target.Target({target}, host="llvm")
 with target:
     passes = [{dispatch}*adreno.legalize_passes(target), *adreno.dataflow_lower_passes(target), \

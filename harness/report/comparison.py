@@ -23,7 +23,7 @@ from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
 from harness.report import words
 from harness.report.exports import SCHEMA, Export, RunExport, csv_text, json_text, verdict_of
-from harness.run.outcome import Outcome
+from harness.run.outcome import STATES, CaseState, Outcome
 from harness.tables import markdown_table
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ class SideExport(Export):
     tvm: str
     emulated: list[str]
     vacuous: list[str]
+
+    @property
+    def state(self) -> CaseState:
+        """What the outcome means."""
+        return CaseState.VACUOUS if self.outcome is Outcome.OK and self.vacuous else STATES[self.outcome]
 
 
 class KernelExport(Export):
@@ -270,8 +275,14 @@ def _side(side: Side | None, latency_ms: float) -> SideExport | None:
     )
 
 
+def _side_text(side: SideExport) -> str:
+    if side.latency_ms is not None:
+        return words.latency(side.latency_ms)
+    return f"{words.SYMBOLS[side.state]} {side.state.value}"
+
+
 def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
-    base, head = (words.latency(side.latency_ms) if side else "-" for side in (one.base, one.head))
+    base, head = (_side_text(side) if side else "-" for side in (one.base, one.head))
     bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
     interval = words.interval(bounds).strip(" ()") or "-"
     sees = "-" if one.sees is None else f"{one.sees:.1%}"

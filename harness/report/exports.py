@@ -22,6 +22,7 @@ from harness.judge.stats.session import location_ms
 from harness.report.matrix import entries_of, markdown, matrices_of
 from harness.run.outcome import ExitCode, Outcome, Owner
 from harness.run.record import Record
+from harness.terminal import tell
 
 SCHEMA: Literal[1] = 1
 
@@ -146,6 +147,9 @@ def write_records(
         write_whole(export_markdown, records_markdown(records))
     if export_pytest_benchmark:
         write_whole(export_pytest_benchmark, benchmark_text(records))
+        if not any(map(_benchmark, records)):
+            why = "quick looks, emulated paths and wrong answers have none to compare"
+            tell(f"{export_pytest_benchmark} has no samples: {why}")
 
 
 def _case(record: Record) -> CaseExport:

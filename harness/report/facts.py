@@ -25,18 +25,18 @@ def device_facts(matrix: Matrix) -> Facts:
     identity = record.identity
     records = [one for entry in entries for one in entry.sessions]
     began = sorted(one.started for one in records)
-    quirks = sorted({quirk for one in records for quirk in one.quirks})
+    quirks = sorted({quirk for one in records for quirk in workarounds_of(one)})
     facts = [
         ("SoC", identity.soc),
         ("GPU", identity.gpu),
-        ("driver", identity.driver),
         ("CLML", identity.clml),
-        ("ROM", identity.rom),
         ("memory", size(identity.memory_bytes) if identity.memory_bytes else ""),
         ("TVM", ", ".join(sorted({one.compilers.tvm for one in records}))),
         ("clocks", clock_text(records)),
         ("GPU heat", heat_text(records)),
         ("measured", words.between(began[0], began[-1])),
+        ("ROM", identity.rom),
+        ("driver", identity.driver),
         ("workarounds", ", ".join(quirks)),
     ]
     return [(name, value) for name, value in facts if value]
@@ -61,10 +61,15 @@ def case_facts(entry: Entry, sustained: Sustained | None = None) -> Facts:
         ("launches", str(record.launches or "-")),
         ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),
         ("sessions", str(len(entry.sessions))),
-        ("workarounds", ", ".join(record.quirks)),
+        ("workarounds", ", ".join(workarounds_of(record))),
         ("remarks", ", ".join(entry.remarks)),
     ]
     return [(name, value) for name, value in facts if value not in ("", "-")]
+
+
+def workarounds_of(record: Record) -> Sequence[str]:
+    """Return the workarounds that changed what was built; all that were active, if nobody knows which did."""
+    return record.quirks if record.effective_quirks is None else record.effective_quirks
 
 
 def _top_one(record: Record) -> str:

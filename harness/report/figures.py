@@ -44,6 +44,8 @@ PLOT_PX, ROW_PX = 260, 40
 """Height of the latencies with their axis, and of a series' name and marks below them."""
 MARGIN_PX = {"l": 56, "r": 40, "t": 26, "b": 6}
 TICKS_PX = 52
+UNTIMED_PX = MARGIN_PX["t"] + MARGIN_PX["b"] + TICKS_PX + 1
+"""The same as `PLOT_PX` where no series has a latency: the axis of commits alone."""
 DENSE = 150
 """Commits from which on a line stands for neighbouring points: their dots would hide each other."""
 OPERATORS = 6
@@ -88,7 +90,8 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
         traces += _states(points, x, dense, row + 0.72)
         names.append(_row_name(f"{words.kind_text(one.case)}, {words.quirks_text(one)}", row))
         samples.append(_row_sample(line, row))
-    height = PLOT_PX + ROW_PX * len(series)
+    timed = any(point.wall_ms is not None for one in series for point in one.points)
+    height = (PLOT_PX if timed else UNTIMED_PX) + ROW_PX * len(series)
     inner = height - MARGIN_PX["t"] - MARGIN_PX["b"]
     rows = ROW_PX * len(series) / inner
     count = len(commits)
@@ -100,7 +103,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
         "annotations": names,
         "shapes": samples,
         "xaxis": {**axis, "tickangle": 0, "zeroline": False},
-        "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **_axis("latency, ms")},
+        "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **_axis("latency, ms"), "visible": timed},
         "yaxis2": {"range": [len(series), 0], "domain": [0, rows], "visible": False, "fixedrange": True},
     }
     return Figure(

@@ -108,6 +108,11 @@ class Matrix:
         return list(dict.fromkeys(sorted(entry.kind for entry in self.entries)))
 
     @property
+    def name(self) -> str:
+        """What a person calls the device."""
+        return self.record.identity.gpu or self.record.identity.kind
+
+    @property
     def record(self) -> Record:
         """The newest one, which says what the device is."""
         return max((entry.record for entry in self.entries), key=lambda record: record.started_at)
@@ -145,8 +150,9 @@ def markdown(matrices: Iterable[Matrix]) -> str:
 
 
 def _entry(group: Sequence[Record], profiles: Mapping[str, Profile]) -> Entry:
-    side, sessions = side_of(group), tuple(latest_build(group))
-    record = next(one for one in reversed(sessions) if one.outcome is side.outcome)
+    side, latest = side_of(group), latest_build(group)
+    sessions = tuple(one for one in latest if not one.quick) or tuple(latest)  # a quick look is compared with nothing
+    record = next(one for one in reversed((*latest, *sessions)) if one.outcome is side.outcome)
     return Entry(sessions, record, _latency(side, record), profile=profiles.get(record.artifact))
 
 
@@ -172,7 +178,7 @@ def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
 
 
 def _matrix(entries: Sequence[Entry]) -> Matrix:
-    paths = sorted({entry.record.path for entry in entries}, key=lambda path: (path != BASE_PATH, path))
+    paths = words.ordered_paths({entry.record.path for entry in entries})
     by_model: dict[str, list[Entry]] = {}
     for entry in entries:
         by_model.setdefault(entry.record.model, []).append(entry)

@@ -136,8 +136,11 @@ class PublishedSite:
     """Results that could not be read."""
 
 
-def publish(project: Project) -> PublishedSite:
-    """Write the site. Raises UsageError before anything was measured, RigFailure if asv cannot publish."""
+def publish(project: Project, docs: str = "") -> PublishedSite:
+    """Write the site, whose pages link to `docs`.
+
+    Raises UsageError before anything was measured, RigFailure if asv cannot publish.
+    """
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():
         raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
@@ -149,7 +152,7 @@ def publish(project: Project) -> PublishedSite:
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
     codes = load_codes(project.results, history.commits)
-    pages = write_site(history, project.html, GRAPHS, codes, project.results)
+    pages = write_site(history, project.html, GRAPHS, codes, project.results, docs)
     return PublishedSite(project.html / "index.html", pages, history.skipped)
 
 
@@ -166,9 +169,14 @@ def _make_room(html: Path) -> None:
 
 
 def write_site(
-    history: History, folder: Path, graphs: str, codes: Codes = MappingProxyType({}), results: Path | None = None
+    history: History,
+    folder: Path,
+    graphs: str,
+    codes: Codes = MappingProxyType({}),
+    results: Path | None = None,
+    docs: str = "",
 ) -> int:
-    """Write all pages and return how many. `graphs` is the name of asv's own page.
+    """Write all pages and return how many. `graphs` is the name of asv's own page, `docs` the address of the docs.
 
     Of cases whose kernels were watched, the profiles are read from `results`.
     """
@@ -188,6 +196,7 @@ def write_site(
     facts = {
         "pages": {name: title for name, (_, title, _) in PAGES.items()},
         "graphs": graphs,
+        "docs": docs,
         "history": history,
         "skipped": history.skipped,
         "tables": (tables := _tables(history, moved)),
@@ -229,7 +238,9 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, st
     def key(series: Series) -> tuple[str, str, str]:
         return series.machine, series.case.model, series.case.path
 
-    groups = groupby(sorted(history.series, key=key), key=key)
+    paths = words.ordered_paths({series.case.path for series in history.series})
+    ordered = sorted(history.series, key=lambda one: (one.machine, one.case.model, paths.index(one.case.path)))
+    groups = groupby(ordered, key=key)
     return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
 
 
@@ -248,7 +259,7 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
             rows = [
                 Row(one, verdicts.get(id(one)), sparkline(one.points, words.spark_text(one.points))) for one in here
             ]
-            paths = sorted({one.case.path for one in here})
+            paths = words.ordered_paths({one.case.path for one in here})
             tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
     return tables
 
@@ -272,19 +283,19 @@ def _labels(series: Series) -> tuple[str, str]:
 MACHINE_FACTS = {
     "soc": "SoC",
     "gpu": "GPU",
-    "driver": "driver",
     "clml": "CLML",
-    "rom": "ROM",
     "cpu": "CPU",
     "ram": "RAM",
+    "rom": "ROM",
+    "driver": "driver",
 }
 
 
 def _machine_facts(table: Table) -> list[tuple[str, str]]:
     """Return what asv's machine file tells of a device, and what was installed at the newest commit."""
-    found = [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
     newest = table.newest
-    found += [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
+    found = [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
+    found += [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
     return [(name, value) for name, value in found if value]
 
 
@@ -292,7 +303,7 @@ def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
     """Return what can be hidden: paths, states and devices."""
     rows = [one for table in tables for row in table.rows for one in row.series]
     return {
-        "path": sorted({one.series.case.path for one in rows}),
+        "path": words.ordered_paths({one.series.case.path for one in rows}),
         "state": [state.value for state in CaseState if any(one.state is state for one in rows)],
         "device": sorted({one.series.machine for one in rows}),
     }

@@ -140,7 +140,10 @@ def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]
 
 
 def sparkline(points: Sequence[Point], label: str) -> Markup:
-    """Return the newest latencies of a series over the band of its noise, and a mark where it was wrong or broken."""
+    """Return the newest latencies of a series over the band of its noise.
+
+    Marks say where it was wrong or broken, and where it was right without a latency.
+    """
     points = points[-SPARK_POINTS:]
     ms = [point.wall_ms for point in points]
     low, high, middle = spark_bounds(ms)
@@ -165,12 +168,13 @@ def sparkline(points: Sequence[Point], label: str) -> Markup:
         dots += f"M{x} {y}h.1" if alone or number + 1 == len(ms) else ""
         line += f"{pen}{x} {y}"
         pen = "L"
-    bad = "".join(
-        f"M{round(step * number)} {SPARK_HEIGHT // 2}h.1"
-        for number, point in enumerate(points)
-        if point.state in (CaseState.WRONG, CaseState.BROKEN)
-    )
-    parts += [f'<path class="{kind}" d="{d}"/>' for kind, d in (("line", line), ("mark", dots), ("bad", bad)) if d]
+    bad, untimed = "", ""
+    for number, point in enumerate(points):
+        mark, state = f"M{round(step * number)} {SPARK_HEIGHT // 2}h.1", point.state
+        bad += mark if state in (CaseState.WRONG, CaseState.BROKEN) else ""
+        untimed += mark if point.wall_ms is None and state in (CaseState.RIGHT, CaseState.VACUOUS) else ""
+    shapes = {"line": line, "mark": dots, "untimed": untimed, "bad": bad}
+    parts += [f'<path class="{kind}" d="{d}"/>' for kind, d in shapes.items() if d]
     return _svg("".join(parts), SPARK_HEIGHT, label, "spark")
 
 

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from markupsafe import Markup
 
+from harness.divergence.first_wrong import BuildKey, FirstWrong
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
@@ -29,6 +31,8 @@ from harness.run.record import Record
 
 MOST_KERNELS = 5
 """Kinds of operators shown below a verdict."""
+LONGEST_FACT = 60
+"""Characters of a fact that share a line with others."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ def write_report(
     profiles: Mapping[str, Profile],
     comparison: ComparisonExport | None = None,
     sustained: Iterable[Record] = (),
+    first_wrong: Mapping[BuildKey, FirstWrong] = MappingProxyType({}),
 ) -> None:
     """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
 
@@ -66,6 +71,7 @@ def write_report(
         profiles: What is known of the kernels, by artifact.
         comparison: What a gate or a comparison said of them.
         sustained: Runs of these builds without a pause.
+        first_wrong: Where wrong and broken builds go off, as far as somebody looked.
     """
     unpaused = {(SeriesKey.of(one), one.build): one.sustained for one in sustained}
     matrices = matrices_of(entries_of(builds, profiles))
@@ -73,14 +79,17 @@ def write_report(
         file,
         "report.html.j2",
         scripts=[FILTER],
-        title="Report",
+        title=_title(matrices),
         matrices=matrices,
         conclusions=conclusions_of,
         states=_states(matrices),
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
+        first_wrong=lambda record: first_wrong.get(BuildKey.of(record)),
+        first_wrong_now=lambda one: first_wrong.get(_head_build(one)) if one.head else None,
         kernels_between=lambda one: _kernels_between(one, profiles),
         most_kernels=MOST_KERNELS,
+        longest=LONGEST_FACT,
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=lambda entry: case_facts(entry, unpaused.get((SeriesKey.of(entry.record), entry.record.build))),
@@ -105,6 +114,16 @@ def profiles_of(records: Sequence[Path], artifacts: set[str]) -> dict[str, Profi
     }
 
 
+def _title(matrices: Sequence[Matrix]) -> str:
+    """Say what the page is of, for whoever gets it: `18 cases on Adreno750, TVM 0.27.0.post1`."""
+    if not matrices:
+        return "Report"
+    cases = sum(len(matrix.entries) for matrix in matrices)
+    where = matrices[0].name if len(matrices) == 1 else f"{len(matrices)} devices"
+    compilers = {one.compilers.tvm for matrix in matrices for entry in matrix.entries for one in entry.sessions}
+    return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
+
+
 def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
     """Return how many series are in which state."""
     counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
@@ -121,6 +140,12 @@ def conclusions_of(row: ModelRow) -> list[str]:
 
 def _winner(ranking: PathRanking) -> str:
     return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
+
+
+def _head_build(one: CaseComparison) -> BuildKey:
+    head = one.head
+    assert head is not None
+    return BuildKey(one.identity, one.case, one.as_shipped, head.artifact, head.tvm)
 
 
 def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[KernelExport]:

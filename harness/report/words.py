@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from harness.cases.case import Case
 from harness.cases.request import WITH_WORKAROUNDS
 from harness.compiler.releases import RELEASES, release
 from harness.judge.verdict import Verdict
+from harness.paths import PATHS
 from harness.run.outcome import CaseState
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def state_text(point: Point) -> str:
 def quirks_text(series: Series) -> str:
     """Which build of a case it is: `with workarounds`, for which kept results have an older word, or `as-shipped`."""
     return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
+
+
+def ordered_paths(names: Iterable[str]) -> list[str]:
+    """Return the columns of a table: the paths in the order of the program, others after them."""
+    order = list(PATHS)
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def kind_text(case: Case) -> str:

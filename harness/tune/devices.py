@@ -28,7 +28,7 @@ from harness.tune.search_worker import (
     TrialResult,
     obey,
 )
-from harness.workbench import make_ready
+from harness.workbench import make_ready, opening
 
 if TYPE_CHECKING:
     from harness.build.pool import Builder
@@ -221,7 +221,7 @@ def open_devices(
 
     Raises what opening a device raises, UsageError.
     """
-    progress.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    progress.say(opening(", ".join(names)))
     make_ready(request.paths, request.cache)
     processes = Processes(Access(request.cache, tracker), partial(obey, request.cache, request.quirks.as_shipped))
     with request.builder(progress) as builder, WorkerPool(names, processes, progress.say) as pool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.browser import NAMES, PROGRAM, Page
+from benchmarks.pictures import first_wrong_of
 from benchmarks.synthetic_history import history
 from benchmarks.synthetic_suite import suite
 from harness.judge.compare import compare_sides
@@ -52,6 +53,16 @@ UNNAMED = """[...document.querySelectorAll('input, svg, a, summary')].filter((on
 AXE = os.environ.get("ADRENO_BENCH_TEST_AXE", "")
 AXE_FINDINGS = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
   .then((found) => found.violations.map((one) => one.id + ': ' + one.nodes[0].html.slice(0, 120)))"""
+COVERED = """[...document.querySelectorAll('td[data-name]')].filter((one) => {
+  const label = getComputedStyle(one, '::before'), [first] = one.childNodes;
+  if (label.content === 'none' || !first) return false;
+  const words = document.createRange();
+  words.selectNodeContents(one);
+  const rects = [...words.getClientRects()].filter((rect) => rect.width);
+  const end = one.getBoundingClientRect().left + parseFloat(label.width);
+  return rects.length && Math.min(...rects.map((rect) => rect.left)) < end;
+}).map((one) => one.outerHTML.slice(0, 80))"""
+"""Cells of a narrow window whose content lies over their label."""
 WIDER = "document.scrollingElement.scrollWidth > innerWidth"
 SHOWN = "[...document.querySelectorAll('article')].filter((one) => one.checkVisibility()).length"
 
@@ -68,7 +79,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three phones, with a gate in which something is slower."""
     file = tmp_path_factory.mktemp("report") / "report.html"
     base, head = suite(3, 3, 4), suite(3, 3, 4, slower=1.09)
-    write_report(file, builds(head), {}, export_comparison(compare_sides(sides_of(base), sides_of(head))))
+    compared = export_comparison(compare_sides(sides_of(base), sides_of(head)))
+    write_report(file, builds(head), {}, compared, first_wrong=first_wrong_of(head))
     return file
 
 
@@ -97,6 +109,7 @@ def show(page: Page, file: Path, width_px: int, scheme: str = "light") -> None:
 def test_the_page_fits_its_window_and_can_be_read(page: Page, report: Path, width_px: int, scheme: str) -> None:
     show(page, report, width_px, scheme)
     assert not page.ask(WIDER)
+    assert page.ask(COVERED) == []
     assert page.ask(CONTRAST) == []
     assert page.ask(UNNAMED) == []
     assert page.ask("performance.getEntriesByType('resource').filter((one) => !/^data:/.test(one.name)).length") == 0

@@ -36,6 +36,7 @@ from harness.revisions.bisect.search import RevisionSearch, RevisionState
 from harness.revisions.sources import Revision
 from harness.revisions.toolchain import Toolchain, kernels
 from harness.run.outcome import Outcome
+from harness.run.progress import Pace
 from harness.run.record import RecordFile
 
 WRONG_RATE = 0.01
@@ -169,22 +170,25 @@ def find_first_bad(
     line: Sequence[str], judge: RevisionJudge, kept: BisectionStore, say: Callable[[str], None]
 ) -> SearchResult:
     """Verify both ends, then inspect revisions in between. Raises UsageError if an end is not what it should be."""
+    pace = Pace()
 
-    def inspect(name: str, told: str) -> Inspection:
+    def inspect(name: str, told: str, left: int) -> Inspection:
         if name not in kept.inspections:
-            say(f"looking at {name} ({told})")
-            found = judge.inspect(name, list(kept.inspections.values()))
+            say(f"looking at {name} ({told}, about {left} to go{pace.left(left)})")
+            with pace.step():
+                found = judge.inspect(name, list(kept.inspections.values()))
             say(f"{name} is {_format_inspection(found)}")
             if name in (line[0], line[-1]) and found.state is RevisionState.SKIP:
                 return found  # it ends the search; what was in the way may be gone when the same is asked again
             kept.add(found)
         return kept.inspections[name]
 
-    _require(inspect(line[0], "it should be good"), RevisionState.GOOD, judge.reason)
-    _require(inspect(line[-1], "it should be bad"), RevisionState.BAD, judge.reason)
     search = RevisionSearch(line)
+    between = search.inspections_left
+    _require(inspect(line[0], "it should be good", between + 2), RevisionState.GOOD, judge.reason)
+    _require(inspect(line[-1], "it should be bad", between + 1), RevisionState.BAD, judge.reason)
     while name := search.next:
-        found = inspect(name, f"about {search.inspections_left} to go, {len(search.candidates)} candidates")
+        found = inspect(name, f"{len(search.candidates)} candidates", search.inspections_left)
         search = RevisionSearch(line, {**search.known, name: found.state})
     inspections = [kept.inspections[name] for name in line if name in kept.inspections]
     return SearchResult(judge.reason, search.good, search.candidates, inspections)

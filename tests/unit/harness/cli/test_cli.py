@@ -215,7 +215,8 @@ def test_every_command_has_help(bench: Bench, command: str) -> None:
     [
         (
             ["list"],
-            "adreno-bench: there is no suite file adreno-bench.toml: `adreno-bench init` writes one",
+            "adreno-bench: there is no suite file adreno-bench.toml: `adreno-bench init` writes one, or name a network "
+            "with --model",
         ),
         (["list", "--suite", "s.toml", "--case", "tny-*"], "no case matches 'tny-*': did you mean 'tiny-*'?"),
         (["run", "--suite", "s.toml", "--device", "virtul"], "did you mean 'virtual'"),

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
@@ -17,6 +18,7 @@ from device_runner.lease import Holder, lease, tell
 from device_runner.registry import list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
+from harness.cli import app
 from harness.cli.devices import row_of, watch_devices
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"
@@ -70,6 +72,19 @@ def test_a_terminal_gets_a_table_and_no_markup_of_a_device(
     assert "held for" in shown
     assert "[bold]=2c" in shown
     assert "\x1b[31m [" not in shown
+
+
+def test_the_list_names_what_it_tells_of_a_phone_and_says_what_the_others_are(
+    tmp_path: Path, attached: list[AdbEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    attached[:] = [AdbEntry("R5CT", "device", {"model": "SM_S928B"})]
+    rows = [re.split(r"  +", line) for line in CliRunner().invoke(app, ["devices"]).output.splitlines()[2:]]
+    assert [row[3] for row in rows] == [
+        "an Android-shaped sandbox on this host's OpenCL",
+        "this host's OpenCL, without adb",
+        "model SM_S928B",
+    ]
 
 
 def test_an_adb_server_that_does_not_answer_is_shown_and_asked_again(

@@ -15,11 +15,16 @@ from harness.cases.model import OnnxModel
 from harness.cli import app
 from harness.cli.hints import runnable
 from harness.cli.options import CaseOptions
+from harness.divergence.first_wrong import BuildKey, FirstWrong, read_first_wrong
 from harness.failures import UsageError
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 
 DIVERGE = "`adreno-bench show --diverge net-opencl-float32-untuned` finds the first operator whose output is off"
+
+BUILD = BuildKey("phone", "net-texture-float32-untuned", False, "a" * 24, "0.27.0")
+FIRST = FirstWrong(build=BUILD, operator="Conv conv_4", number=5, operators=69, sentences=("It reads x.",))
+FOUND = SimpleNamespace(text=lambda: "found", first_wrong=lambda: FIRST)
 
 
 @pytest.fixture
@@ -34,12 +39,13 @@ def test_a_network_of_the_command_line_is_named_again(records: str, monkeypatch:
 
     def diverging(_record: object, _suite: Path, models: Sequence[str | OnnxModel], _device: object) -> SimpleNamespace:
         looked_at.append(models)
-        return SimpleNamespace(text=lambda: "found")
+        return FOUND
 
     monkeypatch.setattr("harness.cli.show_case.diverge", diverging)
     asked = ["--diverge", "--model", "net.onnx", "--shape", "batch=1", "--input", "x=integers(0, 9)"]
     done = CliRunner().invoke(app, ["show", "--records", records, *asked])
     assert done.stdout == "found\n"
+    assert read_first_wrong([Path(records)]) == {BUILD: FIRST}  # for `report`
     assert looked_at == [[OnnxModel(onnx=Path("net.onnx"), shapes={"batch": 1}, inputs={"x": "integers(0, 9)"})]]
 
 
@@ -49,7 +55,7 @@ def test_a_network_is_named_for_nothing_else(records: str) -> None:
 
 
 def test_the_hint_of_show_runs_as_printed(records: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.cli.show_case.diverge", lambda *_: SimpleNamespace(text=lambda: "found"))
+    monkeypatch.setattr("harness.cli.show_case.diverge", lambda *_: FOUND)
     wrong = a_record("net-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT, message="off", hint=DIVERGE)
     RecordFile(Path(records)).append(wrong)
     told = " ".join(CliRunner().invoke(app, ["show", "--records", records]).stdout.split())

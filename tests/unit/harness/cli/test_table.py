@@ -38,6 +38,14 @@ def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_be
     assert line == f"  {cases}: unsteady: half of its samples lie more than 5% from their median (`± % within`)"
 
 
+def test_rows_of_one_case_say_which_is_as_shipped() -> None:
+    both = [a_record(), a_record(as_shipped=True)]
+    header, _, *rows = results_table(both).splitlines()
+    assert header.endswith("  quirks")
+    assert [row.rpartition("  ")[2] for row in rows[:2]] == ["with workarounds", "as-shipped"]
+    assert "quirks" not in results_table(both[:1])
+
+
 @given(st.lists(st.floats(1, 10), min_size=5, max_size=12))
 @settings(max_examples=30)
 def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_session(samples: list[float]) -> None:

@@ -109,6 +109,7 @@ def test_markdown_is_the_matrix_and_a_table_of_verdicts(records: Path, tmp_path:
     told = exported("markdown", "compare", records, slower)
     first, second = (line.split() for line in told.splitlines()[-2:])
     assert (first[1], first[3], second[3]) == (OPENCL, "slower", "gone")
+    assert "✗ wrong" in told.splitlines()[-1]
 
 
 def test_pytest_benchmark_compares_what_it_is_given(records: Path) -> None:
@@ -124,6 +125,14 @@ def test_pytest_benchmark_compares_what_it_is_given(records: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "benchmark 'tiny': 1 tests" in done.stdout + done.stderr
+
+
+def test_a_pytest_benchmark_file_without_samples_is_remarked_on(tmp_path: Path) -> None:
+    quick = write(tmp_path / "quick.jsonl", sessions(10, 1, case=OPENCL, quick=True))
+    file = tmp_path / "b.json"
+    done = CliRunner().invoke(app, ["show", "--records", str(quick), "--export-pytest-benchmark", str(file)])
+    assert json.loads(file.read_text())["benchmarks"] == []
+    assert f"{file} has no samples" in done.output
 
 
 def test_no_file_is_written_that_nobody_asked_for(records: Path) -> None:

@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,24 @@ def test_links_stay_on_the_site_and_lead_somewhere(site: Path) -> None:
             target, _, anchor = link.partition("#")
             assert (site / target).exists(), link
             assert target == "graphs.html" or not anchor or anchor in pages[target].ids, link
+
+
+def test_every_page_links_to_the_docs_that_are_named(results: Path, tmp_path: Path) -> None:
+    for docs, links in (("docs/index.html", 1), ("", 0)):
+        write_site(load(results), tmp_path, "graphs.html", docs=docs)
+        assert [Links(tmp_path / name).links.count("docs/index.html") for name in PAGES] == [links] * len(PAGES)
+
+
+def test_every_page_says_what_the_device_is_and_what_of_it_is_emulated(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    folder.commit(both(OTHER, 5.0, 5.0))
+    history = load(folder.path)
+    emulated = {name: {**machine, "gpu": "PoCL", "emulated": "soc, gpu"} for name, machine in history.machines.items()}
+    write_site(replace(history, machines=emulated), tmp_path, "graphs.html")
+    for name in PAGES:
+        text = Links(tmp_path / name).text
+        assert "Not a phone" in text, name
+        assert "PoCL" in text, name
 
 
 def test_pages_load_nothing_from_elsewhere_and_only_the_charts_and_the_filter_run_a_script(site: Path) -> None:
@@ -305,6 +324,14 @@ def test_a_change_of_single_sessions_is_grey_and_has_its_interval(tmp_path: Path
     front = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert re.search(r'<span class="quiet">\+10\.0% \(\+7\.8% to \+12\.2%\)</span>', front)
     assert "one session each" in front
+
+
+def test_a_path_without_a_latency_has_its_marks_and_no_empty_plot(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    folder.commit({(OTHER, "worked-round"): 10.0, (WRONG, "worked-round"): Outcome.COMPILE_ERROR})
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    figures = figures_of((tmp_path / "charts.html").read_text(encoding="utf-8"))
+    assert [figure["layout"]["yaxis"]["visible"] for figure in figures] == [True, False]
 
 
 def test_each_path_of_a_model_has_a_chart_of_its_own(tmp_path: Path) -> None:

@@ -63,6 +63,12 @@ def test_a_sparkline_has_its_noise_as_a_band_and_a_mark_where_it_was_wrong() -> 
     assert 'aria-label="text"' in svg
 
 
+def test_what_is_right_without_a_latency_has_a_mark_of_its_own() -> None:
+    right = [Point(str(n), n, Outcome.OK, "", None) for n in range(3)]
+    svg = str(sparkline(right, ""))
+    assert re.findall(r'class="(\w+)" d="([^"]*)"', svg) == [("untimed", "M0 15h.1M500 15h.1M1000 15h.1")]
+
+
 def test_two_points_have_no_noise_and_no_band() -> None:
     assert noise_ms([10, 11]) is None
     assert 'class="band"' not in str(sparkline(points(10, 11), ""))

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from device_runner.device import Identity
 from harness.cli import app
 from harness.compiler.tir import OperatorWork
+from harness.divergence.first_wrong import BuildKey, FirstWrong, append_first_wrong, file_beside
 from harness.failures import UsageError
 from harness.judge.compare import KernelChange, Result, compare_sides
 from harness.judge.sides import sides_of
@@ -55,8 +56,8 @@ def write(file: Path, records: Sequence[Record]) -> Path:
 def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     builds = [sessions(10, case=OPENCL), [wrong()], sessions(5, case=CLML)]
     (matrix,) = matrices_of(entries_of(builds, {}))
-    assert matrix.paths == ["opencl", "clml", "texture"]
-    opencl, clml, texture = matrix.entries
+    assert matrix.paths == ["opencl", "texture", "clml"]
+    opencl, texture, clml = matrix.entries
     assert (opencl.fastest, clml.fastest, texture.fastest) == (False, True, False)
     assert opencl.speedup is None
     assert clml.speedup == pytest.approx(2, rel=0.05)
@@ -103,6 +104,43 @@ def test_texts_of_others_are_escaped_and_no_serial_is_published(tmp_path: Path) 
     assert PHONE.serial not in page_of(tmp_path, unnamed)
 
 
+def test_the_title_says_what_whoever_gets_the_page_looks_at(tmp_path: Path) -> None:
+    other = Identity("phone", "other", gpu="Adreno 660")
+    one, both = [sessions(10, case=OPENCL)], [sessions(10, case=OPENCL), [wrong(identity=other)]]
+    assert f"<h1>1 case on {one[0][0].identity.gpu or 'phone'}, TVM {one[0][0].tvm}</h1>" in page_of(tmp_path, *one)
+    text = page_of(tmp_path, *both)
+    assert "<h1>2 cases on 2 devices, TVM" in text
+    (anchor,) = re.findall(r'<a href="#([^"]*)">Adreno 660</a>', text)
+    assert f'<h2 id="{anchor}">' in text
+
+
+def test_the_first_wrong_operator_stands_beside_the_build_it_was_found_in(tmp_path: Path) -> None:
+    base, head = sessions(5, 8, case=TEXTURE), wrong(artifact="b" * 24)
+    old, now = write(tmp_path / "base.jsonl", base), write(tmp_path / "head.jsonl", [head])
+    out = tmp_path / "r.html"
+    words = ["report", "--records", str(now), "--compare", str(old), "--out", str(out)]
+    for build, shown in ((BuildKey.of(base[0]), False), (BuildKey.of(head), True)):
+        told = FirstWrong(build=build, operator=f"Conv {HOSTILE}", number=5, operators=69, sentences=("It reads x.",))
+        append_first_wrong(now, told)
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == ExitCode.GOOD, done.output
+        text = out.read_text("utf-8")
+        assert ("First wrong operator" in text, "It reads x." in text) == (shown, shown)  # its verdict, and its case
+    assert "5 of 69" in text
+    assert HOSTILE not in text
+    file_beside(now).write_text("torn")
+    assert "skipped the first wrong operators" in CliRunner().invoke(app, words).output
+
+
+def test_a_side_without_a_latency_says_what_it_is(tmp_path: Path) -> None:
+    base, head = (wrong(artifact=artifact) for artifact in ("a" * 24, "b" * 24))
+    compared = export_comparison(compare_sides(sides_of([base]), sides_of([head])))
+    write_report(tmp_path / "r.html", [[head]], {}, compared)
+    text = (tmp_path / "r.html").read_text("utf-8")
+    for side in ("Base", "Head"):
+        assert f'data-name="{side}"><span class="wrong">✗ wrong</span>' in text
+
+
 def test_the_page_loads_nothing(tmp_path: Path) -> None:
     text = page_of(tmp_path, sessions(10, case=OPENCL))
     assert not re.search(r"@import|url\(|https?://|<link(?! rel=\"icon\" href=\"data:,\")|<img| src=", text)
@@ -126,6 +164,20 @@ def test_a_case_shows_what_its_record_knows(tmp_path: Path) -> None:
     for told in ("250 /s in batches of 8", "900 ms", "44 ms", "17.9 MB", "p99", "<figcaption>device"):
         assert told in text, told
     assert "40 samples of wall time in 4 sessions" in text
+
+
+def test_a_quick_look_is_not_among_the_samples_of_a_case_that_was_measured(tmp_path: Path) -> None:
+    quick = sessions(50, 2, case=OPENCL, quick=True)
+    text = page_of(tmp_path, [*sessions(10, case=OPENCL), *quick])
+    assert "40 samples of wall time in 4 sessions" in text
+    assert "20 samples of wall time in 2 sessions" in page_of(tmp_path, quick)
+    assert "✗ 1 wrong" in page_of(tmp_path, [*sessions(10, case=OPENCL), wrong(OPENCL, quick=True)])
+
+
+def test_a_workaround_that_changed_nothing_is_not_named(tmp_path: Path) -> None:
+    some = sessions(10, case=OPENCL, quirks=("tir-pipeline-tuple", "stack-layout"), effective_quirks=("stack-layout",))
+    text = page_of(tmp_path, some)
+    assert text.count("<dt>workarounds</dt><dd>stack-layout</dd>") == 2
 
 
 def profile(artifact: str, ms: float) -> Profile:
@@ -243,7 +295,7 @@ def test_a_series_of_several_files_is_one_case_of_its_newest_build(tmp_path: Pat
     files = [write(tmp_path / f"{n}.jsonl", sessions(10, 3, n, case=OPENCL, **(late if n else {}))) for n in (1, 0)]
     words = [word for file in files for word in ("--records", str(file))]
     done = CliRunner().invoke(app, ["report", *words, "--out", str(tmp_path / "r.html")])
-    assert done.output.startswith(f"{tmp_path / 'r.html'}: 1 cases")
+    assert done.output.startswith(f"{tmp_path / 'r.html'}: 1 case,")
     text = (tmp_path / "r.html").read_text("utf-8")
     assert text.count("<article") == 1
     assert "30 samples of wall time in 3 sessions" in text

@@ -62,6 +62,7 @@ class World:
     noise: float = 0.0
     """Of sessions, besides the 1 % that made-up sessions have."""
     taken: list[Record] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
     def kernels(self, artifact: str) -> str:
         return self.compilers[artifact.removeprefix("artifact of ")].kernels
@@ -111,12 +112,21 @@ def bisect(
     )
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
-    return find_first_bad(line, judge, known, lambda _: None)
+    return find_first_bad(line, judge, known, world.said.append)
 
 
 def line_of(good: int, bad: int, **facts: object) -> World:
     compilers = {f"good{index}": Compiler() for index in range(good)}
     return World({**compilers, **{f"bad{index}": Compiler(**facts) for index in range(bad)}})  # type: ignore[arg-type]
+
+
+def test_how_many_revisions_are_left_is_said_beforehand_and_how_long_they_take_after_the_first() -> None:
+    world = line_of(20, 12, outcome=Outcome.WRONG_RESULT)
+    bisect(world, Reason.WRONG)
+    first, second, *_, last = [line for line in world.said if line.startswith("looking at")]
+    assert first == "looking at good0 (it should be good, about 7 to go)"
+    assert second == "looking at bad11 (it should be bad, about 6 to go, about 1 s left)"
+    assert "about 1 to go, about 1 s left" in last
 
 
 def test_a_wrong_answer_is_found_with_one_session_an_inspection() -> None:

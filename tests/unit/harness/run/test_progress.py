@@ -8,7 +8,7 @@ import pytest
 from fake_records import a_record
 
 from harness.cli.screen import Screen
-from harness.run.progress import Silence, Tally
+from harness.run.progress import Pace, Silence, Tally
 
 
 class Hands:
@@ -33,6 +33,17 @@ def test_what_is_left_takes_as_long_as_what_is_done_did() -> None:
     assert str(tally) == "3 of 9, about 60 s left"
     clock.now += 270
     assert str(tally) == "3 of 9, about 10 min left"
+
+
+def test_a_search_is_timed_by_the_mean_of_its_steps() -> None:
+    clock = Hands()
+    pace = Pace(clock)
+    assert pace.left(5) == ""
+    for seconds in (60, 180):
+        with pace.step():
+            clock.now += seconds
+        clock.now += 1000  # between two steps somebody else works
+    assert pace.left(5) == ", about 10 min left"
 
 
 def test_what_nobody_expected_counts_for_nothing_and_a_second_round_starts_anew() -> None:
