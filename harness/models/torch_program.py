@@ -14,7 +14,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from typing import Any
 from device_runner.failures import SetupMissing
 from device_runner.files import what_else, write_whole
 from device_runner.foreign_json import read_json
+from device_runner.scratch import scratch_folder
 from device_runner.store import sha256_of
 from harness.failures import ModelError
 from harness.models.onnx_read import LARGEST_MODEL_BYTES
@@ -181,10 +181,10 @@ def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:
         hint = "pip install 'adreno-bench[torch]', or export the network as ONNX where torch is"
         raise SetupMissing(f"{' and '.join(missing)} is not installed, which reads {file}", hint=hint)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        source, target = file, Path(scratch) / "model.onnx"
+    with scratch_folder() as scratch:
+        source, target = file, scratch / "model.onnx"
         if plain is not None:
-            source = Path(scratch) / "model.pt2"
+            source = scratch / "model.pt2"
             source.write_bytes(plain)
         _convert_in_a_process(file, source, target)
         return write_whole(made, target.read_bytes())
