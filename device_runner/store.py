@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import require_name
+from device_runner.files import require_name, write_whole
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -114,6 +114,23 @@ def _is_confirmed(file: Path, sha256: str) -> bool:
     except OSError:
         return False
     return _confirmed.get(file) == stamp
+
+
+def keep_file(file: Path, make: Callable[[], bytes]) -> Path:
+    """Return a file, which `make` fills if it is not there or not what was kept. Its hash lies beside it.
+
+    Raises what `make` raises, OSError.
+    """
+    sums = file.with_suffix(".json")
+    with contextlib.suppress(OSError, ValueError):
+        if _is_confirmed(file, json.loads(sums.read_text(encoding="utf-8"))):
+            return file
+        if file.exists():
+            log.warning("%s was damaged in the store: it is made again", file)
+    data = make()
+    write_whole(file, data)
+    write_whole(sums, json.dumps(hashlib.sha256(data).hexdigest()))
+    return file
 
 
 class Store:
