@@ -34,7 +34,7 @@ ORDER = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.INCONCLUSIVE, Ve
 class Export(BaseModel):
     """Something that is written for programs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
