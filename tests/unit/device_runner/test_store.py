@@ -143,6 +143,16 @@ def test_what_can_be_no_key_is_not_there(tmp_path: Path, key: str) -> None:
     assert Store(tmp_path, "artifacts").find(key) is None
 
 
+def test_what_a_killed_process_left_of_a_key_is_removed_with_the_next_making(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    left, other = (tmp_path / "artifacts" / name for name in (".key.0123abcd", ".key2.0123abcd"))
+    for folder in (left, other):
+        folder.mkdir(parents=True)
+        (folder / "part").touch()
+    store.obtain("key", lambda scratch: (scratch / "file").touch(), 1.0)
+    assert (left.exists(), other.exists()) == (False, True)
+
+
 @pytest.mark.parametrize("spoil", ["file", "hash", "both", "gone"])
 def test_a_file_that_is_not_what_was_kept_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: str
