@@ -186,9 +186,8 @@ class Store:
 
         try:
             with self._lock(key, timeout_s):
-                for left in self.folder.glob(
-                    f".{key}.{'[0-9a-f]' * 8}"
-                ):  # by a process that was killed, or it would hold the lock
+                # What is there was left by a process that was killed, or it would hold the lock.
+                for left in self.folder.glob(f".{key}.{'[0-9a-f]' * 8}"):
                     shutil.rmtree(left, ignore_errors=True)
                 scratch = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
                 scratch.mkdir()
