@@ -94,7 +94,6 @@ def append_lines(file: Path, lines: bytes, *, durable: bool = False) -> None:
 
 
 SCRATCH_PREFIX = "adreno-bench-"
-"""Beginning of the name of each; before its lock is held, a folder has another name."""
 
 
 @contextmanager
@@ -104,17 +103,23 @@ def scratch_folder() -> Iterator[Path]:
     A folder is in use as long as this process or one that it forked lives. Raises OSError.
     """
     _remove_abandoned()
-    made = Path(tempfile.mkdtemp(prefix=f".{SCRATCH_PREFIX}"))
-    lock = os.open(made, os.O_RDONLY)
+    folder, lock = _locked_folder()
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = made.rename(made.with_name(made.name.removeprefix(".")))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        yield folder
     finally:
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX))
+        with suppress(FileNotFoundError):  # another process took it for abandoned
+            lock = os.open(folder, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
 
 
 def _remove_abandoned() -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import require_name
+from device_runner.files import require_name, write_whole
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -116,6 +116,23 @@ def _is_confirmed(file: Path, sha256: str) -> bool:
     return _confirmed.get(file) == stamp
 
 
+def keep_file(file: Path, make: Callable[[], bytes]) -> Path:
+    """Return a file, which `make` fills if it is not there or not what was kept. Its hash lies beside it.
+
+    Raises what `make` raises, OSError.
+    """
+    sums = file.with_suffix(".json")
+    with contextlib.suppress(OSError, ValueError):
+        if _is_confirmed(file, json.loads(sums.read_text(encoding="utf-8"))):
+            return file
+        if file.exists():
+            log.warning("%s was damaged in the store: it is made again", file)
+    data = make()
+    write_whole(file, data)
+    write_whole(sums, json.dumps(hashlib.sha256(data).hexdigest()))
+    return file
+
+
 class Store:
     """Folders under keys, made whole or not at all."""
 
@@ -169,6 +186,9 @@ class Store:
 
         try:
             with self._lock(key, timeout_s):
+                # What is there was left by a process that was killed, or it would hold the lock.
+                for left in self.folder.glob(f".{key}.{'[0-9a-f]' * 8}"):
+                    shutil.rmtree(left, ignore_errors=True)
                 scratch = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
                 scratch.mkdir()
                 try:

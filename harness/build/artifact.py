@@ -69,7 +69,7 @@ class CompileResult:
     facts: dict[str, int]
     compile_s: float
     offload: dict[str, Any] | None = None
-    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
+    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload_report.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
     """By kernel (`harness.paths.lowered_module.PlannedLaunch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None

@@ -28,6 +28,7 @@ from harness.remote import RemoteFolder, reason_of
 PAUSE_S = 300.0
 """How long a store that failed is left out."""
 LARGEST_ENTRY_BYTES = 1 << 16
+LARGEST_FILE_BYTES = 4 << 30
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -85,11 +86,13 @@ class SharedStore:
             shutil.rmtree(part, ignore_errors=True)
 
     def _fetch(self, name: str, part: Path) -> bool:
+        part.mkdir()
+        entry = part / ".entry"
         try:
             with self._naming(f"{name}.json"):
-                text = self._folder.call("cat_file", self._folder.at(f"{name}.json"), start=0, end=LARGEST_ENTRY_BYTES)
-                files = read_entry(text, name)
-            part.mkdir()
+                self._copy(f"{name}.json", entry, LARGEST_ENTRY_BYTES)
+                files = read_entry(entry.read_bytes(), name)
+            entry.unlink()
             for file, sha256 in files.items():
                 self.get(sha256, part / file)
         except FileNotFoundError:
@@ -144,10 +147,21 @@ class SharedStore:
     def get(self, sha256: str, file: Path) -> None:
         """Read a file by its hash. Raises BadObject if it has another one, and what fsspec raises."""
         with self._naming(_object(sha256)):
-            self._folder.call("get_file", self._folder.at(_object(sha256)), str(file))
+            self._copy(_object(sha256), file, LARGEST_FILE_BYTES)
             if sha256_of(file) != sha256:
                 self._wrong.add(sha256)
                 raise BadObject("its content does not match its hash")
+
+    def _copy(self, name: str, file: Path, most_bytes: int) -> None:
+        """Read an object into a file. Raises BadObject as soon as it has more bytes, and what fsspec raises."""
+        from fsspec.callbacks import Callback
+
+        def limit(_: int | None, read: int, **_more: object) -> None:
+            if read > most_bytes:
+                raise BadObject(f"it has more than {most_bytes} bytes")
+
+        self._folder.call("get_file", self._folder.at(name), str(file), callback=Callback(hooks={"limit": limit}))
+        limit(None, file.stat().st_size)  # not every file system calls back
 
     def _has(self, sha256: str) -> bool:
         try:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from device_runner.files import scratch_folder
+
 GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.build.worker")
 FORK_SERVER = (sys.executable, "-m", "harness.build.fork_server")
@@ -41,18 +43,39 @@ class WorkerProcess:
 
 
 class Starter:
-    """Starts each worker as a program of its own, from any thread."""
+    """Starts each worker as a program of its own, from any thread.
+
+    A worker that is killed, at its deadline say, leaves its temporary files and the compiler's. All workers have one
+    folder for them, which ends with the pool.
+    """
 
     def __init__(self, command: Sequence[str] = WORKER) -> None:
         self._command = command
+        self._resources = contextlib.ExitStack()
+        self._temporary: Path | None = None
+        self._making = threading.Lock()
 
     def start(self, job_file: Path, log: Path) -> WorkerProcess:
         """Return a worker at a job; what it prints goes to the log."""
         with log.open("wb") as output:
-            return WorkerProcess(_start([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
+            return WorkerProcess(self._start(str(job_file), stdin=subprocess.DEVNULL, output=output))
 
     def close(self) -> None:
         """End whatever is kept for further jobs."""
+        self._resources.close()
+
+    def _start(self, argument: str, *, stdin: int, output: Any) -> subprocess.Popen[bytes]:
+        with self._making:
+            if self._temporary is None:
+                self._temporary = self._resources.enter_context(scratch_folder())
+        return subprocess.Popen(
+            [*self._command, argument],
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.DEVNULL if output == subprocess.PIPE else output,
+            start_new_session=True,
+            env={**os.environ, **ONE_THREAD, "TMPDIR": str(self._temporary)},
+        )
 
 
 class ForkStarter(Starter):
@@ -81,6 +104,7 @@ class ForkStarter(Starter):
         with self._lock:
             while self._idle:
                 _end(self._idle.pop())
+        super().close()
 
     def give_back(self, server: subprocess.Popen[bytes]) -> None:
         """Keep a process for the next job."""
@@ -88,7 +112,7 @@ class ForkStarter(Starter):
             self._idle.append(server)
 
     def _server(self) -> subprocess.Popen[bytes]:
-        return _start([*self._command, str(os.getpid())], stdin=subprocess.PIPE, output=subprocess.PIPE)
+        return self._start(str(os.getpid()), stdin=subprocess.PIPE, output=subprocess.PIPE)
 
 
 class _Fork(WorkerProcess):
@@ -114,13 +138,6 @@ class _Fork(WorkerProcess):
     def end(self) -> None:
         if not self._returned:
             _end(self._process)
-
-
-def _start(command: Sequence[str], *, stdin: int, output: Any) -> subprocess.Popen[bytes]:
-    errors = subprocess.DEVNULL if output == subprocess.PIPE else output
-    return subprocess.Popen(
-        command, stdin=stdin, stdout=output, stderr=errors, start_new_session=True, env={**os.environ, **ONE_THREAD}
-    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -208,7 +208,7 @@ def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
     if not reports:
         raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
     if as_json:
-        out_json([{"case": case, **report} for case, report in reports.items()])
+        out_json([{"case": case, **report.to_json()} for case, report in reports.items()])
     else:
         out("\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items()))
 

@@ -121,9 +121,15 @@ def _row(record: Record) -> tuple[str, ...]:
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
         f"{OF_ANOTHER_KIND if _is_of_another_kind(record) else ''}{_location(record.device_ms)}",
-        "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
+        _error(record),
         size(record.library_bytes),
     )
+
+
+def _error(record: Record) -> str:
+    if record.max_abs_err is None or record.tolerance is None:
+        return "-"
+    return f"{record.max_abs_err:.1e} / {record.tolerance:.1e}"
 
 
 def _top_one(record: Record) -> str:

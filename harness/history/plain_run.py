@@ -10,13 +10,13 @@ import contextlib
 import itertools
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
+from device_runner.files import scratch_folder
 from device_runner.registry import open_device
 from device_runner.store import cache_root
 from harness.cases.request import WITH_WORKAROUNDS
@@ -106,7 +106,7 @@ def _settings(conf: Any, options: Options, identity: Identity, machine: str) -> 
     folder = Path(conf.results_dir).resolve() / machine
     with contextlib.ExitStack() as stack:
         if options.get("dry_run") or (installed and not commit):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            folder = stack.enter_context(scratch_folder())
         folder.mkdir(parents=True, exist_ok=True)
         chosen = {asv_process.IDENTITY: asv_process.identity_to(identity), asv_process.RECORDS: str(folder)}
         if installed:  # of an environment that it did not make asv says nothing to benchmarks

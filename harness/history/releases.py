@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
+from device_runner.files import scratch_folder
 from device_runner.names import suggestion
 from harness.build.keys import digest
 from harness.compiler.releases import RELEASES
@@ -127,9 +127,11 @@ def _harness_wheel(folder: Path, root: Path) -> Path:
     files = source_files(root, _HARNESS_SOURCES)
     target = folder / digest(root, files)
     if not (found := list(target.glob("*.whl"))):
-        with tempfile.TemporaryDirectory() as scratch:
-            copy_files(files, root, Path(scratch))
-            done = call([*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), scratch], Path.cwd(), PIP_TIMEOUT_S)
+        with scratch_folder() as scratch:
+            copy_files(files, root, scratch)
+            done = call(
+                [*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), str(scratch)], Path.cwd(), PIP_TIMEOUT_S
+            )
         if done.returncode or not (found := list(target.glob("*.whl"))):
             raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)
     return found[0]

@@ -7,13 +7,13 @@ import itertools
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceBusy, RigFailure
+from device_runner.files import scratch_folder
 from device_runner.lease import lease
 from device_runner.registry import in_use
 from device_runner.store import cache_root
@@ -209,10 +209,10 @@ def _arguments(machine: str, request: HistoryRequest, commits: str) -> list[str]
 
 @contextlib.contextmanager
 def _hash_file(commits: Sequence[str]) -> Iterator[str]:
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(commits))
-        file.flush()
-        yield f"HASHFILE:{file.name}"
+    with scratch_folder() as folder:
+        file = folder / "commits.txt"
+        file.write_text("\n".join(commits), encoding="utf-8")
+        yield f"HASHFILE:{file}"
 
 
 def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
@@ -250,36 +250,35 @@ def asv(
     what it is at, now and then, and the answer printed, unless it is empty. How long a history takes nobody knows
     beforehand, but asv says something at every step: raises RigFailure if it is silent for `silence_s`.
     """
-    process = subprocess.Popen(
-        [sys.executable, *_ASV, "--config", str(project.config), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **build_variables(project.environments), **(variables or {})},
-        start_new_session=True,
-        text=True,
-    )
-    assert process.stdout
-    silence, said = Silence(), output or write
+    with scratch_folder() as temporary:  # asv leaves its own there if it is killed
+        process = subprocess.Popen(
+            [sys.executable, *_ASV, "--config", str(project.config), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **build_variables(project.environments), **(variables or {}), "TMPDIR": str(temporary)},
+            start_new_session=True,
+            text=True,
+        )
+        assert process.stdout
+        silence, said = Silence(), output or write
 
-    def hear(line: str) -> None:
-        silence.broken()
-        said(line)
+        def hear(line: str) -> None:
+            silence.broken()
+            said(line)
 
-    heard = Listener(process.stdout, hear)
-    try:
-        while heard.reading:
-            if heard.silent_s > silence_s:
-                hint = (
-                    "nothing that it does takes so long; is the disk or the network stuck? Run the same command again"
-                )
-                raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
-            if silence.too_long and (what := going_on()):
-                said(f"{STILL}{what}")
-            heard.join(POLL_S)
-        return process.wait(END_S)
-    finally:
-        if process.poll() is None:
-            end_family(process.pid)
-            process.wait()
-        heard.join(END_S)
+        heard = Listener(process.stdout, hear)
+        try:
+            while heard.reading:
+                if heard.silent_s > silence_s:
+                    hint = "nothing that it does takes so long; is the disk or the network stuck? Run it again"
+                    raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
+                if silence.too_long and (what := going_on()):
+                    said(f"{STILL}{what}")
+                heard.join(POLL_S)
+            return process.wait(END_S)
+        finally:
+            if process.poll() is None:
+                end_family(process.pid)
+                process.wait()
+            heard.join(END_S)

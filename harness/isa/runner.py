@@ -10,12 +10,11 @@ import hashlib
 import re
 import secrets
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from device_runner.files import scratch_folder
 from device_runner.lifetime import dying_with_parent
 from harness.build.artifact import pieces
 from harness.isa import pinned, sandbox
@@ -178,12 +177,12 @@ def run_compiler(
 
     And whether it had to be ended.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         for number, kernel in enumerate(kernels):
-            (Path(folder) / f"{number}.cl").write_text(kernel.text, encoding="utf-8")
+            (folder / f"{number}.cl").write_text(kernel.text, encoding="utf-8")
         files = [f"{sandbox.SOURCES}/{number}.cl" for number in range(len(kernels))]
         argv = [*sandbox.program_line(pinned.SHIM), mark, *files]
-        line = sandbox.command(toolchain.root, Path(folder), toolchain.program, _variables(gpu), argv)
+        line = sandbox.command(toolchain.root, folder, toolchain.program, _variables(gpu), argv)
         lines: list[str] = []
         process = subprocess.Popen(
             dying_with_parent(line),

@@ -119,7 +119,7 @@ def _standing(side: Side, latest: Record) -> Standing:
         wall_ms=_wall_ms(side),
         sessions=len(side.summary.good),
         emulated=latest.path in latest.emulated,
-        mac_share=(latest.offload or {}).get("mac_share"),
+        mac_share=latest.offload.mac_share if latest.offload else None,
         remarks=tuple(remark.word for remark in remarks(latest)),
     )
 

@@ -14,7 +14,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import SetupMissing
-from device_runner.files import what_else, write_whole
+from device_runner.files import scratch_folder, what_else
 from device_runner.foreign_json import read_json
-from device_runner.store import sha256_of
+from device_runner.store import keep_file, sha256_of
 from harness.failures import ModelError
 from harness.models.onnx_read import LARGEST_MODEL_BYTES
 from harness.process import bound
@@ -172,22 +171,22 @@ def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:
     if not file.exists():
         raise ModelError(f"{file} does not exist", hint="correct the model's path")
     made = folder / f"torch-{OPSET}-{sha256_of(file)[:24]}.onnx"
-    if trust and made.exists():
-        return made
     plain = None if trust else plain_archive(file)
-    if made.exists():
-        return made
+    return keep_file(made, lambda: _converted(file, plain))
+
+
+def _converted(file: Path, plain: bytes | None) -> bytes:
+    """Return the program as ONNX; `plain` is read in its place, if there is one."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         hint = "pip install 'adreno-bench[torch]', or export the network as ONNX where torch is"
         raise SetupMissing(f"{' and '.join(missing)} is not installed, which reads {file}", hint=hint)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        source, target = file, Path(scratch) / "model.onnx"
+    with scratch_folder() as scratch:
+        source, target = file, scratch / "model.onnx"
         if plain is not None:
-            source = Path(scratch) / "model.pt2"
+            source = scratch / "model.pt2"
             source.write_bytes(plain)
         _convert_in_a_process(file, source, target)
-        return write_whole(made, target.read_bytes())
+        return target.read_bytes()
 
 
 def _convert_in_a_process(file: Path, source: Path, target: Path) -> None:

@@ -82,7 +82,7 @@ def points_of(profile: Profile) -> list[RooflinePoint]:
     for label, alike in by_kind(profile):
         flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
         ms = sum(one.ms for one in alike)
-        if flops and moved and ms:
+        if flops and moved and ms and profile.kernels_ms > 0:
             found.append(RooflinePoint(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
     return found
 

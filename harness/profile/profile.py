@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from device_runner.disk import writing
 from harness.compiler.tir import OperatorWork
@@ -29,6 +29,8 @@ ENDING = ".kernels.gz"
 SCHEMA = 1
 HASH_DIGITS = 16
 LARGEST_FILE_BYTES = 64 << 20
+MOST_WORK = 1 << 63
+"""Most bytes or operations of one call."""
 NS_DIGITS = 6
 """Digits of a time in ms: devices report nanoseconds."""
 _KERNEL = re.compile(r"_kernel(_\d+)?$")
@@ -37,10 +39,10 @@ _KERNEL = re.compile(r"_kernel(_\d+)?$")
 class Operator(BaseModel):
     """One compiled function, over all its launches in an inference."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     function: str
-    kernels: tuple[str, ...]
+    kernels: tuple[str, ...] = Field(min_length=1)
     launches: int = Field(ge=1)
     ms: float = Field(ge=0)
     """Sum of its kernels' times; the median over inferences."""
@@ -50,6 +52,14 @@ class Operator(BaseModel):
     """Work of one call; None if the compiler did not report it."""
     source: str = ""
     """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
+
+    @field_validator("work")
+    @classmethod
+    def _require_possible(cls, work: OperatorWork | None) -> OperatorWork | None:
+        numbers = (work.bytes, work.flops or 0, work.scheduled_flops or 0) if work else ()
+        if not all(0 <= number <= MOST_WORK for number in numbers):
+            raise ValueError(f"more work than {MOST_WORK}, or less than none")
+        return work
 
     @property
     def flops(self) -> int | None:
@@ -72,20 +82,20 @@ class Operator(BaseModel):
 class Peaks(BaseModel):
     """What a device can do at best, as measured on it; None where it could not be measured."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
-    copy_gb_s: float | None = None
+    copy_gb_s: float | None = Field(default=None, ge=0)
     """Read and written bytes of a copy from buffer to buffer."""
-    image_gb_s: float | None = None
+    image_gb_s: float | None = Field(default=None, ge=0)
     """Read bytes of an RGBA image of 32-bit numbers."""
-    float32_gflop_s: float | None = None
-    float16_gflop_s: float | None = None
+    float32_gflop_s: float | None = Field(default=None, ge=0)
+    float16_gflop_s: float | None = Field(default=None, ge=0)
 
 
 class Profile(BaseModel):
     """Time of one case's inference, by operator."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     schema_: int = Field(default=SCHEMA, alias="schema", ge=1, le=SCHEMA)
     case: str

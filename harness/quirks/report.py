@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 
-from device_runner.files import write_whole
+from device_runner.files import scratch_folder, write_whole
 from harness.compiler.releases import RELEASES
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.tables import markdown_table, unpadded_markdown
@@ -115,8 +114,8 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
 
 def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, package: Path | None = None) -> ProbeAnswer:
     """Run a `reproduce.py` with this interpreter's TVM, or that in the folder `package`, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / SCRIPT
+    with scratch_folder() as folder:
+        file = folder / SCRIPT
         file.write_text(script, encoding="utf-8")
         try:
             done = subprocess.run(

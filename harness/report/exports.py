@@ -30,7 +30,7 @@ SCHEMA: Literal[1] = 1
 class Export(BaseModel):
     """Something that is written for programs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""

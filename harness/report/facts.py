@@ -115,7 +115,8 @@ def clock_text(records: Sequence[Record]) -> str:
 def heat_text(records: Sequence[Record]) -> str:
     """Between which temperatures the GPU was, before and after the samples."""
     readings = [record.steadiness.get(when) for record in records for when in ("before", "after")]
-    found = [one["gpu_c"] for one in readings if isinstance(one, dict) and isinstance(one.get("gpu_c"), (int, float))]
+    known = [one.get("gpu_c") for one in readings if isinstance(one, dict)]
+    found = [heat for heat in known if isinstance(heat, (int, float)) and math.isfinite(heat)]
     if not found:
         return ""
     low, high = min(found), max(found)

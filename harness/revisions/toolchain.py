@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from device_runner.failures import RigFailure
+from device_runner.files import scratch_folder
 from device_runner.store import Store, keep
 from harness.build.artifact import KERNELS
 from harness.build.keys import digest
@@ -209,8 +210,8 @@ class Toolchain:
         return text
 
     def _session(self, cases: Sequence[str], *, quick: bool) -> tuple[list[Record], str]:
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch) / "records.jsonl"
+        with scratch_folder() as scratch:
+            file = scratch / "records.jsonl"
             _, _, said = self._call(["run", "--records", str(file), *(["--quick"] if quick else [])], cases)
             return RecordFile(file).load().records, said
 

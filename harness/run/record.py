@@ -25,6 +25,7 @@ from device_runner.files import append_lines, what_else
 from device_runner.recovery.ladder import RecoveryStep
 from harness.failures import UsageError
 from harness.isa.code import MachineCode
+from harness.paths.clml.offload_report import OffloadReport
 from harness.probes.labelled import TopOne
 from harness.probes.sustained import Sustained
 from harness.run.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
@@ -150,7 +151,7 @@ class Record(BaseModel):
     """For a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
     (`took`), those of them whose kernels are others than without (`changed`), those that the file has none for
     (`without`), and those that could not take theirs, with why (`refused`)."""
-    offload: dict[str, Any] | None = None
+    offload: OffloadReport | None = None
     """What went to CLML and what stayed outside, and why; only on the path that offloads."""
     isa: tuple[MachineCode, ...] = ()
     """Counts of an open compiler's machine code, one for each GPU (docs/explanation/isa.md). No times."""

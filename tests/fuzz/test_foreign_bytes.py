@@ -6,21 +6,25 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gzip
 import io
 import json
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
+import terminal_scene
 from fake_records import virtual_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from device_runner.adb_device import properties_in
 from device_runner.deadline import Deadline
@@ -38,6 +42,7 @@ from harness.build.shared_store import BadObject, entry_text, read_entry
 from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import manifest_of
 from harness.bundle.results import BrokenLine, lines_of
+from harness.cli import app
 from harness.history.results import load
 from harness.models.limited_fork import run_limited
 from harness.models.sources import model_source, read_and_prepare
@@ -230,6 +235,69 @@ def mutants(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
         at = draw(st.integers(0, len(data)))
         data[at : at + draw(st.integers(0, 8))] = draw(st.binary(max_size=8))
     return bytes(data)
+
+
+def a_record() -> dict[str, Any]:
+    """One with something in its fields."""
+    found = virtual_record(
+        emulated=(),
+        wall_ms=[1.0, 2.0] * 6,
+        device_ms=[1.0] * 3,
+        max_abs_err=1e-6,
+        tolerance=1e-3,
+        facts={"kernels": 3},
+        offload=terminal_scene.OFFLOAD,
+        steadiness={"before": {"gpu_c": 30.0}, "after": {"gpu_c": 36.0}, "clock_histogram": {"800": 1.0}},
+        schedules={"took": ["a"], "refused": {"b": "why"}},
+        proofs={"programs_from_binary": 1, "programs_from_source": 0},
+    )
+    plain: dict[str, Any] = json.loads(found.line())
+    return plain
+
+
+def places(value: object) -> Iterator[tuple[Any, Any]]:
+    """Each place in JSON: what holds it, and its key."""
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from places(value[key])
+
+
+NUMBERS = [None, True, 0, -1, 10**30, 1e300, 1e-300, float("inf"), float("nan")]
+OTHERS = ["", "../x", "\x1b[2J", "9999-12-31T23:59:59+00:00", [], {}, [None], {"a": 1}, [1.7e308] * 12, [-1.0] * 12]
+
+
+def show_and_report(record: dict[str, Any], folder: Path) -> None:
+    other = virtual_record(case="tiny-texture-float32-untuned", path="texture")
+    (folder / "records.jsonl").write_text(f"{json.dumps(record)}\n{other.line()}\n")
+    for command in (["show"], ["show", "--all", "*"], ["report", "--out", str(folder / "page.html")]):
+        ended = CliRunner().invoke(app, [*command, "--records", str(folder / "records.jsonl")])
+        assert ended.exception is None or isinstance(ended.exception, (SystemExit, Failure)), command
+        assert "\x1b" not in ended.output
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tolerance": None},
+        {"wall_ms": [1.0, float("inf")]},
+        {"steadiness": {"before": {"gpu_c": float("inf")}}},
+        {"offload": {"subgraphs": []}},
+        {"offload": {**terminal_scene.OFFLOAD, "mac_share": "x", "macs_offloaded": None}},
+    ],
+)
+def test_a_record_that_once_was_called_a_bug_is_shown_or_refused(fields: dict[str, Any], tmp_path: Path) -> None:
+    show_and_report({**a_record(), **fields}, tmp_path)
+
+
+@given(st.data())
+@settings(max_examples=EXAMPLES)
+def test_what_a_record_says_is_shown_or_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    record = a_record()
+    for _ in range(data.draw(st.integers(1, 2))):
+        holder, key = data.draw(st.sampled_from(list(places(record))))
+        holder[key] = copy.deepcopy(data.draw(st.sampled_from(NUMBERS + OTHERS)))
+    show_and_report(record, tmp_path_factory.mktemp("record"))
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.judge.stats.session import LONGEST_MS
+
 TAIL = 40
 """The median lies beyond each end of its interval once in so many times, at most: 95 % for both."""
 
@@ -34,11 +36,11 @@ class SampleSummary:
 
 
 def summarise_samples(samples_ms: Sequence[float]) -> SampleSummary | None:
-    """Return the numbers of some samples; None without any.
+    """Return the numbers of some samples; None without any, or if some are no times.
 
     Percentiles are nearest ranks (Hyndman and Fan 1996, type 1): real samples, never between two.
     """
-    if not samples_ms:
+    if not samples_ms or not all(0 <= one_ms <= LONGEST_MS for one_ms in samples_ms):
         return None
     ordered = sorted(samples_ms)
     low, high = median_ranks(len(ordered)) or (None, None)

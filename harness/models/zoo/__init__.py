@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from device_runner.files import write_whole
+from device_runner.store import keep_file
 from harness.models.graph import Network
 from harness.models.spec import Inputs, Original
 from harness.models.zoo import (
@@ -46,8 +46,7 @@ class ZooModel:
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
         file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
-        if not file.exists():
-            return write_whole(file, self.build().to_bytes())
+        keep_file(file, lambda: self.build().to_bytes())
         with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         return file

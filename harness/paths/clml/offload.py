@@ -6,11 +6,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.compiler.compat import dtype_of, return_type, type_of
 from harness.paths.clml.codegen import bindings, calls_in, op_name, shape_of, tensors_of
+from harness.paths.clml.offload_report import OffloadReport, RemainingOperators, Subgraph
 from harness.paths.clml.patterns import Refusals
 
 ATTRIBUTE = "adreno_bench.offload"
@@ -20,67 +20,6 @@ MACS_PER_BOUNDARY_BYTE = 32
 """Below this a subgraph may lose: its tensors are copied into CLML's layout and back, and a byte takes about as long to
 read and write (30 GB/s) as 32 multiply-accumulates to do (500 G/s), on the Adreno parts of recent years. Whether small
 subgraphs should be offloaded at all is the open question of TVM's RFC on CLML; measure it."""
-
-
-@dataclass(frozen=True)
-class Subgraph:
-    """One offloaded part, compiled once. All numbers are of one call of it."""
-
-    symbol: str
-    calls: int
-    """How often one inference calls it: TVM shares equal parts."""
-    composites: dict[str, int]
-    """How many of each; one composite is one CLML operator."""
-    operators: int
-    """Relax operators in them."""
-    macs: int
-    """Multiply-accumulates of convolutions."""
-    boundary_bytes: int
-    """Size of what goes in and comes out."""
-    untunable: int
-    """Convolutions without activation and batch norm, which TVM's runtime creates without the tuning cache."""
-    may_lose: bool
-    """Whether it does so little on so much data that OpenCL may be faster. See `MACS_PER_BOUNDARY_BYTE`."""
-
-
-@dataclass(frozen=True)
-class RemainingOperators:
-    """Operators of one kind that stay on OpenCL for one reason."""
-
-    operator: str
-    count: int
-    macs: int
-    why: str
-
-
-@dataclass(frozen=True)
-class OffloadReport:
-    """The whole network, per inference."""
-
-    subgraphs: tuple[Subgraph, ...]
-    outside: tuple[RemainingOperators, ...]
-    operators: int
-    operators_offloaded: int
-    macs: int
-    macs_offloaded: int
-    boundary_bytes: int
-    """Bytes that cross between OpenCL and CLML, in both directions."""
-
-    @property
-    def operator_share(self) -> float:
-        """Offloaded operators, 0 to 1."""
-        return self.operators_offloaded / max(1, self.operators)
-
-    @property
-    def mac_share(self) -> float:
-        """Offloaded multiply-accumulates, 0 to 1."""
-        return self.macs_offloaded / max(1, self.macs)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values, with the shares."""
-        shares = {"operator_share": round(self.operator_share, 6), "mac_share": round(self.mac_share, 6)}
-        plain: dict[str, Any] = json.loads(json.dumps({**asdict(self), **shares}))
-        return plain
 
 
 def offload_of(lowered: Any) -> dict[str, Any] | None:
@@ -109,14 +48,18 @@ def describe(mod: Any, refusals: Refusals, rooted: Iterable[str]) -> OffloadRepo
     )
     outside = tuple(_outside(mod["main"], refusals, frozenset(rooted)))
     offloaded = sum(part.calls * part.operators for part in subgraphs)
-    macs = sum(part.calls * part.macs for part in subgraphs)
+    operators = offloaded + sum(left.count for left in outside)
+    macs_offloaded = sum(part.calls * part.macs for part in subgraphs)
+    macs = macs_offloaded + sum(left.macs for left in outside)
     return OffloadReport(
         subgraphs=subgraphs,
         outside=outside,
-        operators=offloaded + sum(left.count for left in outside),
+        operators=operators,
         operators_offloaded=offloaded,
-        macs=macs + sum(left.macs for left in outside),
-        macs_offloaded=macs,
+        operator_share=round(offloaded / max(1, operators), 6),
+        macs=macs,
+        macs_offloaded=macs_offloaded,
+        mac_share=round(macs_offloaded / max(1, macs), 6),
         boundary_bytes=sum(part.calls * part.boundary_bytes for part in subgraphs),
     )
 

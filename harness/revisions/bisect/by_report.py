@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from device_runner.files import scratch_folder
 from harness.failures import UsageError
 from harness.quirks.base import Presence, ProbeAnswer
 from harness.quirks.report import reproduce
@@ -96,7 +96,7 @@ def grafted_commits(script: str, python: Path, paths: Sequence[str]) -> Ask:
         paths: Files and folders of TVM's repository, below `python/`.
     """
     for path in paths:
-        if not path.startswith(PACKAGE):
+        if not _is_grafted(path):
             raise UsageError(f"{path} is no Python file of TVM", hint=f"name paths below {PACKAGE}")
 
     def ask(revision: Revision) -> ProbeAnswer:
@@ -106,13 +106,20 @@ def grafted_commits(script: str, python: Path, paths: Sequence[str]) -> Ask:
     return ask
 
 
+def _is_grafted(path: str) -> bool:
+    """Return whether a path leads to where a graft may replace and remove files: into the copy, and not out of it."""
+    names = path.removeprefix(PACKAGE).rstrip("/").split("/")
+    shared = names[0] == "tvm" and len(names) > 1 and names[1] in _SHARED
+    return path.startswith(PACKAGE) and not {"", ".", ".."} & {*names} and not shared
+
+
 @contextmanager
 def _graft(revision: Revision, python: Path, paths: Sequence[str]) -> Iterator[Path]:
     """Yield a folder with a copy of the installed package in which these paths are the commit's."""
     installed = Path(call([str(python), "-I", "-c", _PACKAGE_PATH], python.parent, 60.0).stdout.strip())
     repo, commit = revision.source.repo, revision.commit
-    with tempfile.TemporaryDirectory() as scratch:
-        package = Path(scratch, "package", "tvm")
+    with scratch_folder() as scratch:
+        package = scratch / "package" / "tvm"
         shutil.copytree(installed, package, ignore=lambda at, _: _SHARED if Path(at) == installed else ("__pycache__",))
         for name in _SHARED:
             if (installed / name).exists():
@@ -121,11 +128,11 @@ def _graft(revision: Revision, python: Path, paths: Sequence[str]) -> Iterator[P
         for path in {*paths} - {*there}:
             _remove(package.parent / path.removeprefix(PACKAGE))
         if there:
-            archive = Path(scratch, "files.tar")
+            archive = scratch / "files.tar"
             git(repo, "archive", f"--output={archive}", commit, "--", *there)
             with tarfile.open(archive) as files:
                 files.extractall(scratch, filter="data")
-            shutil.copytree(Path(scratch, PACKAGE), package.parent, dirs_exist_ok=True)
+            shutil.copytree(scratch / PACKAGE, package.parent, dirs_exist_ok=True)
         yield package.parent
 
 

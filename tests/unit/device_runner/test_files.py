@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.files import append_lines, require_name, scratch_folder, write_whole
+from device_runner.files import SCRATCH_PREFIX, append_lines, require_name, scratch_folder, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -168,20 +168,58 @@ with scratch_folder() as folder:
 """
 
 
-def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(temporary: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         held = Path(holder.stdout.readline().strip())
         try:
             with scratch_folder() as own:
-                assert sorted(tmp_path.iterdir()) == sorted([held, own])
+                assert sorted(temporary.iterdir()) == sorted([held, own])
         finally:
             holder.kill()
-    assert list(tmp_path.iterdir()) == [held]
+    assert list(temporary.iterdir()) == [held]
     with scratch_folder() as own:
-        assert list(tmp_path.iterdir()) == [own]
-    assert list(tmp_path.iterdir()) == []
+        assert list(temporary.iterdir()) == [own]
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_others_put_among_temporary_files_leads_nowhere(temporary: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "file").touch()
+    (temporary / f"{SCRATCH_PREFIX}link").symlink_to(tmp_path / "home")
+    os.mkfifo(temporary / f"{SCRATCH_PREFIX}fifo")
+    (temporary / f"{SCRATCH_PREFIX}file").touch()
+    with scratch_folder() as own:
+        assert len(list(temporary.iterdir())) == 4
+    assert not own.exists()
+    assert (tmp_path / "home" / "file").exists()
+
+
+def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tempfile.mkdtemp
+    removed: list[str] = []
+
+    def hurried(prefix: str) -> str:
+        folder = made(prefix=prefix)
+        if not removed:
+            removed.append(folder)
+            Path(folder).rmdir()
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", hurried)
+    with scratch_folder() as own:
+        assert own.is_dir()
+    assert str(own) not in removed
+    assert list(temporary.iterdir()) == []

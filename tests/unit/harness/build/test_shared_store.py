@@ -1,10 +1,12 @@
 """A store that hosts share, on a real S3 server: what one built the others take, whole and with the right hash."""
 
+import contextlib
 import hashlib
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from s3_server import BUCKET, Bucket, bucket
 
 from device_runner.failures import Failure, SetupMissing
 from harness import remote
+from harness.build import shared_store
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.build.shared_store import BadObject, SharedStore, entry_text, read_entry
@@ -236,6 +239,55 @@ def test_a_folder_that_hosts_share_is_a_store(tmp_path: Path) -> None:
     url = f"file://{tmp_path}/shared"
     Host(tmp_path / "a", url).build(GOOD)
     assert library(Host(tmp_path / "b", url).build(NEVER)) == b"library"
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers every request with zeros, as long as somebody reads them."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(bytes(1 << 16))
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "ask"),
+    [
+        ("LARGEST_ENTRY_BYTES", lambda store, folder: store.fetch("artifacts", "key", folder)),
+        ("LARGEST_FILE_BYTES", lambda store, folder: store.receive(SHA256, folder / "file")),
+    ],
+)
+def test_an_object_without_end_is_refused_at_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, ask: Callable[[SharedStore, Path], object]
+) -> None:
+    pytest.importorskip("aiohttp", reason="`make scale` installs it")
+    monkeypatch.setattr(shared_store, limit, 1 << 20)
+    said: list[str] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with contextlib.suppress(Failure):
+                assert not ask(SharedStore(f"http://127.0.0.1:{server.server_port}", said.append), tmp_path)
+        finally:
+            server.shutdown()
+    assert [line.rpartition(": ")[2] for line in said] == ["it has more than 1048576 bytes"]
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*")) < 2 << 20
+
+
+@pytest.mark.parametrize("limit", ["LARGEST_ENTRY_BYTES", "LARGEST_FILE_BYTES"])
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    pytest.importorskip("fsspec", reason="`make scale` installs it")
+    url = f"file://{tmp_path}/shared"
+    Host(tmp_path / "a", url).build(GOOD)
+    monkeypatch.setattr(shared_store, limit, 3)
+    host = Host(tmp_path / "b", url)
+    assert library(host.build(GOOD)) == b"library"
+    assert [line.rpartition(": ")[2] for line in host.said] == ["it has more than 3 bytes"]
 
 
 def test_urls_that_nothing_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

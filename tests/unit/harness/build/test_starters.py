@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,10 @@ def main(job_file, parent):
     seen.append(job_file.name)
     assert parent == os.getppid()
     print(seen)
+    if job_file.name == "litter":
+        import tempfile
+        tempfile.mkdtemp()
+        os.kill(os.getpid(), signal.SIGKILL)
     {"crash": lambda: os.kill(os.getpid(), signal.SIGSEGV), "hang": lambda: time.sleep(60)}.get(job_file.name, int)()
     return 7
 worker.main = main
@@ -52,3 +57,16 @@ def test_a_fork_that_hangs_is_ended_and_the_next_job_gets_another_process(worker
     with pytest.raises(subprocess.TimeoutExpired):
         outcome(workers, tmp_path, "hang", 0.5)
     assert outcome(workers, tmp_path, "next") == 7
+
+
+def test_what_a_killed_worker_leaves_among_temporary_files_is_gone_with_the_pool(
+    workers: ForkStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert outcome(workers, tmp_path, "litter") == -9
+    assert len(list(folder.glob("*/*"))) == 1
+    workers.close()
+    assert list(folder.iterdir()) == []

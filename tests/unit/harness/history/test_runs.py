@@ -268,6 +268,13 @@ def test_a_silence_of_asv_is_broken_by_what_its_benchmarks_are_at(
     assert said[0] == "still: R5CT: tiny-opencl-float32-untuned first run"
 
 
+def test_what_asv_leaves_among_temporary_files_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in_for_asv(tmp_path, monkeypatch, "import tempfile; print(tempfile.mkdtemp())")
+    said: list[str] = []
+    asv(load_project(a_config(tmp_path)), ["run"], output=said.append)
+    assert [Path(line).exists() for line in said] == [False]
+
+
 def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

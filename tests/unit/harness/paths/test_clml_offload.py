@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from harness.cases.case import Precision
 from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, partition_module
 from harness.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
+from harness.paths.clml.offload_report import OffloadReport
 from harness.paths.clml.report import render
 from harness.quirks import quirks_for
 from harness.quirks.clml_probes import constant, conv, parts
@@ -95,7 +98,7 @@ def test_small_and_untunable_parts_are_marked() -> None:
 
 
 def test_text_says_it_all() -> None:
-    text = render(report_of(network(activated_twice)))
+    text = render(TypeAdapter(OffloadReport).validate_python(report_of(network(activated_twice))))
     assert "4 of 6 (66.7%)" in text
     assert "1 relu.nn.conv2d" in text
     assert "no pattern ends in relax.sigmoid" in text
@@ -106,7 +109,7 @@ def test_nothing_offloaded() -> None:
 
     report = report_of(network(lambda emit, x: emit(relax.op.sigmoid(x))))
     assert (report["operators"], report["operators_offloaded"], report["operator_share"]) == (1, 0, 0)
-    assert "0 of 1 (0.0%)" in render(report)
+    assert "0 of 1 (0.0%)" in render(TypeAdapter(OffloadReport).validate_python(report))
 
 
 def test_other_modules_carry_no_report() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from page_figures import figures_of, trace_of
@@ -106,6 +107,23 @@ def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, content: byte
     with pytest.raises(UsageError, match="is not a profile") as refused:
         Profile.read(tmp_path / "no.json")
     assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kernels": []},
+        {"ms": float("inf")},
+        {"work": {**vars(PLAIN), "bytes": -1}},
+        {"work": {**vars(PLAIN), "flops": 10**400}},
+    ],
+)
+def test_an_operator_that_cannot_be_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    file, told = tmp_path / "profile.json", a_profile("case", PLAIN, 1.0, 4).model_dump(mode="json", by_alias=True)
+    told["operators"][0] |= change
+    file.write_text(json.dumps(told))
+    with pytest.raises(UsageError, match="is not a profile"):
+        Profile.read(file)
 
 
 def test_a_trace_has_every_launch_in_microseconds() -> None:

@@ -279,6 +279,11 @@ def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_ga
     gate = tmp_path / "gate.json"
     gate.write_text(told.stdout)
     assert [one.verdict.value for one in read_comparison(gate).worst_first] == ["wrong", "slower"]
+    without_end = re.sub(r'"relative": -?[0-9.]+', '"relative": Infinity', told.stdout)
+    assert without_end != told.stdout
+    (tmp_path / "endless.json").write_text(without_end)
+    with pytest.raises(UsageError, match="no result of gate or compare"):
+        read_comparison(tmp_path / "endless.json")
     pages = []
     for words in (["--compare", str(base)], ["--gate", str(gate)]):
         out = tmp_path / "report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -109,9 +110,22 @@ def test_ends_that_tell_nothing_are_refused(line: list[Revision], states: list[P
         find_turn(line[:2], _told(states, first=0), print)
 
 
-def test_only_files_of_the_package_are_grafted(python: Path) -> None:
-    with pytest.raises(UsageError, match=r"src/x\.cc is no Python file of TVM"):
-        grafted_commits(SCRIPT, python, ["src/x.cc"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/x.cc",
+        "python/",
+        "python//etc",
+        "python/../x",
+        "python/tvm/./x",
+        "python/tvm/lib",
+        "python/tvm/lib/libtvm.so",
+    ],
+)
+def test_only_files_of_the_package_are_grafted(python: Path, path: str) -> None:
+    """A file that the commit lacks is removed, so nothing may lead out of the copy of the package."""
+    with pytest.raises(UsageError, match=f"{re.escape(path)} is no Python file of TVM"):
+        grafted_commits(SCRIPT, python, [path])
 
 
 def _told(states: list[Presence], first: int = 1) -> Ask:
