@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from device_runner import registry
@@ -106,7 +106,9 @@ class Request:
                 hint="leave --quick out",
             )
         options, quick, sustain_s = (identity, self.cache, self.quirks), self.quick, self.sustain_s
-        return [plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases]
+        named = tuple(shlex.split(self.models))
+        plans = (plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases)
+        return [replace(plan, model_options=named) for plan in plans]
 
     def oracles(self) -> list[Job]:
         """Return what is asked of the oracle: the same on every device, so it can be asked before there is one."""

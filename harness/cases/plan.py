@@ -49,6 +49,8 @@ class Plan:
     quirks: tuple[str, ...]
     relative_tolerance: float
     budget: Budget
+    model_options: tuple[str, ...] = ()
+    """Options of a command line that name its model, if that is none of the suite file: `--model`, `net.onnx`."""
     changes: tuple[str, ...] = ()
     """What is changed in the model that was given before it is compiled, for a person."""
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from harness.judge.sides import histogram_of
@@ -15,6 +16,9 @@ from harness.report import words
 from harness.report.matrix import Entry, Matrix
 from harness.run.record import Record
 from harness.tables import size
+
+NAMING = ("--model", "--shape", "--input")
+"""Options that name a model and its inputs."""
 
 Facts = list[tuple[str, str]]
 
@@ -129,8 +133,18 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
+    words += _model_options(record.model_options, published=published)
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
     return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
+
+
+def _model_options(options: Sequence[str], *, published: bool) -> list[str]:
+    """Return the options that name a model and its inputs, without folders if they are published.
+
+    A record may be somebody else's, so nothing else is taken from it.
+    """
+    pairs = [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
+    return [word for option, value in pairs for word in (option, Path(value).name if published else value)]
 
 
 def _label(record: Record) -> str:

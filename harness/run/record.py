@@ -85,6 +85,8 @@ class Record(BaseModel):
     """Those of `quirks` whose workaround changed what was built; None if that is not known."""
     model_changes: tuple[str, ...] = ()
     """What was changed in the model's own file before it was compiled (`harness.models.cleanup`)."""
+    model_options: tuple[str, ...] = ()
+    """Options of the command line that named the model, if it is none of the suite file."""
     as_shipped: bool = False
     quick: bool = False
     """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""

@@ -86,7 +86,7 @@ class Recording:
     def of(cls, plan: Plan, origin: Origin) -> Recording:
         """Return the recording of a planned case."""
         recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
-        recording.note(quick=plan.budget.quick, model_changes=plan.changes)
+        recording.note(quick=plan.budget.quick, model_changes=plan.changes, model_options=plan.model_options)
         if plan.budget.sustain_s:
             recording.note(sustained=SustainedRun(plan.budget.sustain_s).so_far)
         return recording

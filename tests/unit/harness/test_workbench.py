@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,10 @@ def test_the_environment_names_the_store_of_a_suite_without_one(
     assert Request.read(suite, None).suite.store is None
     monkeypatch.setenv("ADRENO_BENCH_STORE", "s3://bucket/prefix")
     assert Request.read(suite, None).suite.store == "s3://bucket/prefix"
+
+
+def test_a_plan_has_the_options_that_named_its_model(request_tiny: Request) -> None:
+    given = replace(request_tiny, models=" --model 'my tiny.onnx'")
+    identity = Identity("phone", "abc", abi="x86_64")
+    assert {plan.model_options for plan in given.plans(identity)} == {("--model", "my tiny.onnx")}
+    assert {plan.model_options for plan in request_tiny.plans(identity)} == {()}
