@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,11 +44,13 @@ def test_actions_follow_the_schema_and_start_a_script_beside_them() -> None:
     done = tool("check-jsonschema", "--builtin-schema", "vendor.github-actions", *map(str, ACTIONS))
     assert done.returncode == 0, done.stdout
     for file in ACTIONS:
-        (step,) = read(file)["runs"]["steps"]
+        step, *others = read(file)["runs"]["steps"]
         script = file.parent / step["run"].strip('"').removeprefix("$GITHUB_ACTION_PATH/")
         assert os.access(script, os.X_OK)
-        given = {value.split(".")[1].split()[0] for value in step["env"].values()}
-        assert given == set(read(file)["inputs"])
+        named = " ".join(
+            value for one in (step, *others) for part in ("env", "with") for value in one.get(part, {}).values()
+        )
+        assert set(re.findall(r"inputs\.([\w-]+)", named)) == set(read(file)["inputs"])
         assert {name for name in step["env"] if f"${name}" in script.read_text("utf-8")} == set(step["env"])
 
 
