@@ -42,7 +42,7 @@ NEWEST_BUILDS = f"""WITH asked AS (SELECT * {_WANTED} AND ($device IS NULL OR de
     newest AS (SELECT {_SERIES}, arg_max(artifact, {_LAST}) AS artifact FROM asked GROUP BY {_SERIES})
     SELECT source, place, {_SERIES} FROM asked SEMI JOIN newest USING ({_SERIES}, artifact) {_ORDER}"""
 NEWEST_OUTCOMES = f"""SELECT "case", outcome, count(*)
-    FROM (SELECT {_SERIES}, arg_max(outcome, {_LAST}) AS outcome {_WANTED} GROUP BY {_SERIES})
+    FROM (SELECT {_SERIES}, arg_max(outcome, (is_own, started)) AS outcome {_WANTED} GROUP BY {_SERIES})
     GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
 EVERY = 'SELECT source, place FROM record WHERE "case" IN (SELECT unnest($cases)) ORDER BY started, source, place'
 OUTCOMES = """SELECT serial, week, outcome, standalone, count(*), count(*) FILTER (recoveries > 0) FROM record
