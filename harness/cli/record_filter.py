@@ -56,7 +56,7 @@ def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKe
     from harness.run.record_places import has_records
 
     folder = Path(source)
-    blessed = folder.is_dir() and not has_records(folder)
+    blessed = folder.is_dir() and (baseline.files_in(folder) != [] or not has_records(folder))
     sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, globs)
     chosen = {key: side for key, side in sides.items() if matches_globs(key.case, globs)}
     if not chosen:

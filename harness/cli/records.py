@@ -39,7 +39,8 @@ def compact(
     once they are in the dataset, you can remove them.
     """
     from harness.run.compaction import compact as compact_files
-    from harness.run.record_places import LINES, PARQUET, record_files
+    from harness.run.record_parquet import SUFFIX
+    from harness.run.record_places import LINES, record_files
 
     found = [file for place in places for file in record_files(place, tell)]
     files = list(dict.fromkeys(file.resolve() for file in found if file.suffix == LINES))
@@ -57,7 +58,7 @@ def compact(
 
         watch(0)
         taken = compact_files(files, to, watch)
-    whole = sum(file.stat().st_size for file in to.rglob(f"*{PARQUET}"))
+    whole = sum(file.stat().st_size for file in to.rglob(f"*{SUFFIX}"))
     if as_json:
         facts = {"records": taken.records, "files": len(files), "skipped": taken.skipped}
         out_json({**facts, "folder": str(to), "size_bytes": whole})

@@ -169,7 +169,12 @@ def load(folder: Path) -> list[Baseline]:
 
     Raises UsageError for a file that is not good.
     """
-    return [Baseline.read(file) for file in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])]
+    return [Baseline.read(file) for file in files_in(folder)]
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of all baselines below a folder."""
+    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
 
 
 def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:

@@ -13,11 +13,13 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
+from device_runner.disk import writing
 from device_runner.failures import RigFailure
 from device_runner.lifetime import die_with_parent
 from harness.process import cores
@@ -38,13 +40,11 @@ class Taken:
     """What was taken from one file, or from several."""
 
     records: int = 0
-    size_bytes: int = 0
-    """Size of the lines."""
     skipped: tuple[str, ...] = ()
     """Lines that are no records, each with its place and the reason."""
 
     def __add__(self, other: Taken) -> Taken:
-        return Taken(self.records + other.records, self.size_bytes + other.size_bytes, (*self.skipped, *other.skipped))
+        return Taken(self.records + other.records, (*self.skipped, *other.skipped))
 
 
 @dataclass
@@ -68,23 +68,26 @@ def compact(files: Sequence[Path], folder: Path, watch: Callable[[int], None]) -
         while rest:
             done, rest = wait(rest, LOOK_EVERY_S)
             for job in done:
-                taken += job.result()
+                try:
+                    taken += job.result()
+                except BrokenProcessPool:
+                    raise RigFailure("a process that compacts was killed", hint="run it again") from None
             watch(len(done))
     return taken
 
 
 def compact_file(file: Path, folder: Path) -> Taken:
-    """Add the records of one file. Raises RigFailure."""
+    """Add the records of one file. Raises RigFailure, DiskFull."""
     skipped: list[str] = []
-    records = size_bytes = 0
+    records = 0
     try:
         for day, part in _parts(file, skipped):
-            add_rows(folder / f"day={day}" / f"{part.name}{SUFFIX}", table_of((*FACTS, TEXT), part.rows))
+            with writing(folder):
+                add_rows(folder / f"day={day}" / f"{part.name}{SUFFIX}", table_of((*FACTS, TEXT), part.rows))
             records += len(part.rows)
-            size_bytes += part.size_bytes
     except OSError as error:
         raise RigFailure(f"{error.filename or file}: {error.strerror or error}") from error
-    return Taken(records, size_bytes, tuple(skipped))
+    return Taken(records, tuple(skipped))
 
 
 def _parts(file: Path, skipped: list[str]) -> Iterator[tuple[str, _Part]]:

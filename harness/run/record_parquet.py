@@ -1,13 +1,12 @@
 """Records in Parquet: a row has the record's line, and in columns of their own what commands choose records by.
 
 The line is the truth. Columns are made of it when a row is written, so that a file of an older version may lack some;
-its lines are read all the same. Rows are sorted by case and device, and row groups are small: whoever asks for one case
-reads little of a file.
+its lines are read all the same. Rows are sorted by case and device, and row groups are small: a
+question about one case reads little of a file.
 """
 
 from __future__ import annotations
 
-import secrets
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.files import SCRATCH_SUFFIX
+from device_runner.files import write_whole
 from harness.run.index_database import LINE, SERIES
 from harness.run.record import LONGEST_LINE_BYTES
 
@@ -75,23 +74,17 @@ def add_rows(file: Path, rows: pyarrow.Table) -> None:
         if not len(fresh):
             return
         rows = pyarrow.concat_tables([known, fresh], promote_options="default")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f".{secrets.token_hex(8)}{SCRATCH_SUFFIX}")
-    facts = [name for name in rows.column_names if name != TEXT]
-    try:
-        parquet.write_table(
-            rows.sort_by(_ORDER),
-            scratch,
-            row_group_size=ROWS_OF_A_GROUP,
-            use_dictionary=facts,
-            write_statistics=facts,
-            compression="zstd",
-            compression_level=COMPRESSION_LEVEL,
-        )
-        scratch.replace(file)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+    facts, content = [name for name in rows.column_names if name != TEXT], pyarrow.BufferOutputStream()
+    parquet.write_table(
+        rows.sort_by(_ORDER),
+        content,
+        row_group_size=ROWS_OF_A_GROUP,
+        use_dictionary=facts,
+        write_statistics=facts,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+    )
+    write_whole(file, content.getvalue().to_pybytes())
 
 
 class ParquetLines:

@@ -14,13 +14,14 @@ from device_runner.store import Store, cache_root, key_of
 from harness.failures import UsageError
 from harness.remote import DEADLINE_S, RemoteFolder, reason_of
 from harness.run.record_index import RecordIndex
+from harness.run.record_parquet import SUFFIX
 
 if TYPE_CHECKING:
     from harness.run.record_dataset import RecordDataset
 
-LINES, PARQUET = ".jsonl", ".parquet"
+LINES = ".jsonl"
 COPIES = "record_copies"
-HINT = f"name a file, a folder or a glob of {LINES} and {PARQUET} files"
+HINT = f"name a file, a folder or a glob of {LINES} and {SUFFIX} files"
 _URL = re.compile(r"[a-z0-9+]+://")
 
 
@@ -30,7 +31,7 @@ def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None)
     Raises UsageError for a folder, glob or URL without records, and what the two classes raise.
     """
     files = record_files(place, say)
-    if len(files) == 1 and files[0].suffix != PARQUET:
+    if len(files) == 1 and files[0].suffix != SUFFIX:
         return RecordIndex(files[0], say)
     from harness.run.record_dataset import RecordDataset
 
@@ -48,7 +49,7 @@ def record_files(place: str | Path, say: Callable[[str], None] = lambda _: None)
         found = list(_matches(text))
     else:
         return [path]
-    files = sorted(file for file in found if file.suffix in (LINES, PARQUET) and file.is_file())
+    files = sorted(file for file in found if file.suffix in (LINES, SUFFIX) and file.is_file())
     if not files:
         raise UsageError(f"there are no records in {text}", hint=HINT)
     return files
@@ -66,8 +67,8 @@ def require_records(place: str | Path) -> None:
 
 
 def has_records(folder: Path) -> bool:
-    """Return whether a folder has files of records, and not baselines."""
-    return folder.is_dir() and any(file.suffix in (LINES, PARQUET) for file in folder.rglob("*"))
+    """Return whether a folder has files of records; that of baselines may have some of machine code."""
+    return folder.is_dir() and any(file.suffix in (LINES, SUFFIX) for file in folder.rglob("*"))
 
 
 def _matches(pattern: str) -> Iterator[Path]:
@@ -102,7 +103,7 @@ def _copies(url: str, say: Callable[[str], None]) -> list[Path]:
 
 
 def _is_of_records(name: str) -> bool:
-    return PurePosixPath(name).suffix in (LINES, PARQUET)
+    return PurePosixPath(name).suffix in (LINES, SUFFIX)
 
 
 def _key(name: str, facts: Mapping[str, Any]) -> str:

@@ -70,6 +70,13 @@ def test_more_series_than_anybody_reads_are_shown_by_case(monkeypatch: pytest.Mo
     assert "median" in said("show", CASES[0], "--records", "dataset")
 
 
+def test_a_folder_of_baselines_with_records_of_machine_code_is_one_of_baselines() -> None:
+    RecordFile(Path("baselines/isa.jsonl")).append(*sessions(10, case="other-opencl-float32-untuned"))
+    words = ["compare", "--json", "baselines", "records.jsonl"]
+    told = json.loads(CliRunner().invoke(app, words).stdout)
+    assert {one["case"] for one in told["cases"]} == set(CASES)
+
+
 def test_what_is_in_the_dataset_itself_is_refused() -> None:
     RecordFile(Path("dataset/new.jsonl")).append(*sessions(10))
     done = CliRunner().invoke(app, ["records", "compact", "dataset", "--out", "dataset"])
