@@ -40,8 +40,10 @@ def compact(
     """
     from harness.run.compaction import compact as compact_files
     from harness.run.record_parquet import SUFFIX
-    from harness.run.record_places import LINES, record_files
+    from harness.run.record_places import LINES, record_files, require_records
 
+    for place in places:
+        require_records(place)
     found = [file for place in places for file in record_files(place, tell)]
     files = list(dict.fromkeys(file.resolve() for file in found if file.suffix == LINES))
     if not files:

@@ -86,3 +86,8 @@ def test_what_is_in_the_dataset_itself_is_refused() -> None:
 def test_a_dataset_alone_has_nothing_to_compact() -> None:
     done = CliRunner().invoke(app, ["records", "compact", "dataset", "--out", "other"])
     assert "there are no files of JSON lines in dataset" in str(done.exception)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    done = CliRunner().invoke(app, ["records", "compact", "gone.jsonl", "--out", "other"])
+    assert "there is no gone.jsonl" in str(done.exception)
