@@ -1,7 +1,8 @@
 """Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
 
-A file holds facts between two lines of `---`, then the report. Its one block of Python is `reproduce.py`, a program
-that imports TVM and numpy alone, prints `defect present` or `defect absent` last, and exits with 1 or 0.
+A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. Its one
+block of Python is `reproduce.py`, a program that imports TVM and numpy alone, prints `defect present` or `defect
+absent` last, and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`, which several share.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ NO_REPORT = "no report yet"
 _FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
+_STEPS = "### Steps to reproduce\n"
+_TRIAGE = "\n### Triage\n\n* needs-triage\n* type: bug\n"
+_INCLUDE = re.compile(r"^# include <(\w+)>\n", re.MULTILINE)
 _WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
 _ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
 """Presence by exit code and last line. Anything else is a failure of the reproducer."""
@@ -94,20 +98,27 @@ def _pinned(releases: Iterable[str]) -> str:
 
 def report_of(quirk: Quirk) -> QuirkReport | None:
     """Return the report of a quirk, None if it has none yet."""
-    file = files("harness.quirks") / "reports" / f"{quirk.id}.md"
+    folder = files("harness.quirks")
+    file = folder / "reports" / f"{quirk.id}.md"
     if not file.is_file():
         return None
-    text = file.read_text(encoding="utf-8")
+
+    def included(name: re.Match[str]) -> str:
+        return (folder / "report_parts" / f"{name[1]}.txt").read_text(encoding="utf-8")
+
+    text = _INCLUDE.sub(included, file.read_text(encoding="utf-8"))
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
+    body = text[head.end() :].lstrip().replace(_STEPS, f"{_ENVIRONMENT}\n{_STEPS}", 1)
+    label = f"* {facts['label']}\n" if "label" in facts else ""
     return QuirkReport(
         facts["title"],
         Severity(facts["severity"]),
         facts["first bad"],
         facts.get("main", ""),
         facts["upstream"],
-        text[head.end() :].lstrip(),
+        f"{body}{_TRIAGE}{label}",
         facts.get("networks", ""),
     )
 

@@ -50,6 +50,7 @@ def test_a_program_needs_tvm_and_numpy_alone(name: str) -> None:
 def test_a_report_has_the_sections_of_the_template_and_says_nothing_of_us(name: str) -> None:
     report = REPORTS[name]
     assert re.findall(r"^### (.*)$", report.text, re.MULTILINE) == [*SECTIONS, "Triage"]
+    assert "# include <" not in report.text
     assert not re.search(r"adreno.bench|harness|quirk", f"{report.title}{report.text}", re.IGNORECASE)
     assert all((report.title, report.upstream, report.first_bad))
 
