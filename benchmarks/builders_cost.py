@@ -1,8 +1,8 @@
 """What builders and a shared store cost: two workers of Dask against the pool of this host, on the same two cores.
 
-    python -m benchmarks.builders_cost [--model NAME] [--turns N] [--store URL]
+    python -m benchmarks.builders_cost [--model NAME]... [--turns N] [--store URL]
 
-Builds a model on three paths, its oracle and the reference kernel, in turns here and by two workers, each time from
+Builds the default suite, or models on its paths, in turns here and by two workers, each time from
 empty caches and an empty store. Workers are started before the clock is. Prints the ratios of elapsed time and of
 processor time, and what went into the store. Goal: 1.1 on an idle machine: on a busy one, what Dask's processes do
 every second counts for as long as the builds wait.
@@ -31,9 +31,8 @@ from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.build.shared_store import SharedStore
 from harness.cases.plan import Job
-from harness.cases.suite import Limits, Suite
+from harness.cases.suite import Limits, suite_of
 
-PATHS = ["opencl", "texture", "clml"]
 WORKERS = 2
 KEPT = cache_root()
 
@@ -45,9 +44,9 @@ class Cost(NamedTuple):
     cpu_s: float
 
 
-def jobs_of(model: str, cache: Path) -> list[Job]:
-    """Return what a host needs to measure a model."""
-    suite = Suite(models=[model], paths=PATHS)
+def jobs_of(models: list[str], cache: Path) -> list[Job]:
+    """Return what a host needs to measure models, or the default suite."""
+    suite = suite_of(Path(__file__).parents[1] / "adreno-bench.toml", models)
     plans = [plan_case(suite, case, Identity("none", "none"), cache) for case in suite.cases]
     return [job for plan in plans for job in plan.jobs]
 
@@ -80,19 +79,19 @@ def new_cache(folder: Path) -> Path:
     return folder
 
 
-def here(model: str, folder: Path) -> Cost:
+def here(models: list[str], folder: Path) -> Cost:
     """Build in this host's pool."""
-    jobs = jobs_of(model, new_cache(folder))
+    jobs = jobs_of(models, new_cache(folder))
     with clock([psutil.Process()]) as costs, Builder(folder, Limits(), processes=WORKERS) as builder:
         build(jobs, builder)
     return costs[0]
 
 
-def elsewhere(model: str, folder: Path, url: str) -> Cost:
+def elsewhere(models: list[str], folder: Path, url: str) -> Cost:
     """Build by workers of Dask, with one job each at a time."""
     from distributed import LocalCluster
 
-    jobs, ours = jobs_of(model, new_cache(folder / "host")), psutil.Process()
+    jobs, ours = jobs_of(models, new_cache(folder / "host")), psutil.Process()
     new_cache(folder / "workers")
     with ExitStack() as stack:
         cluster = stack.enter_context(LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None))
@@ -108,7 +107,7 @@ def elsewhere(model: str, folder: Path, url: str) -> Cost:
 def main() -> None:
     """Take turns and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--model", action="append", default=[])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--store", help="by default a folder")
     chosen = parser.parse_args()

@@ -67,9 +67,13 @@ class DaskBuilders:
         original = job.payload.get("original")
         return not original or _EXTERNAL not in Path(original["onnx"]).read_bytes()
 
-    def make(self, job: Job, limits: Limits, folder: Path) -> None:
-        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to."""
+    def make(self, job: Job, limits: Limits, folder: Path, place: int) -> None:
+        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to.
+
+        `place` is the job's among those that were asked for: Dask itself takes those of one moment in any order.
+        """
         order = {
+            "place": place,
             "kind": job.kind,
             "key": job.key,
             "title": job.title,
@@ -95,7 +99,8 @@ class DaskBuilders:
         """Return what a worker says; None if another has to be asked. Raises RigFailure."""
         client, chosen = self._client, self._usable()
         try:
-            answer = self._wait(client.get_executor(pure=False, workers=chosen).submit(make_on_worker, order), chosen)
+            executor = client.get_executor(pure=False, workers=chosen)
+            answer = self._wait(executor.submit(make_on_worker, order, priority=-order["place"]), chosen)
         except futures.CancelledError:
             self._reconnect(client)
             return None

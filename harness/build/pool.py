@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -64,8 +65,11 @@ class RemoteBuilders(Protocol):
     def takes(self, job: Job) -> bool:
         """Return whether they can do a job."""
 
-    def make(self, job: Job, limits: Limits, folder: Path) -> None:
-        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to."""
+    def make(self, job: Job, limits: Limits, folder: Path, place: int) -> None:
+        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to.
+
+        The job that was asked for first has the lowest place.
+        """
 
     def close(self) -> None:
         """Stop waiting."""
@@ -109,6 +113,7 @@ class Builder:
         self._pool: Executor = ThreadPoolExecutor(threads, thread_name_prefix="build")
         self._cores = threading.Semaphore(processes or cores())
         self._running: set[WorkerProcess] = set()
+        self._places = itertools.count()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -134,17 +139,17 @@ class Builder:
     def begin(self, job: Job) -> Future[Artifact | Answers | Failure]:
         """Make a job while whoever asks does something else."""
         self._watch(job, "queued", 0.0)
-        return self._pool.submit(self._make, job)
+        return self._pool.submit(self._make, job, next(self._places))
 
-    def _make(self, job: Job) -> Artifact | Answers | Failure:
+    def _make(self, job: Job, place: int) -> Artifact | Answers | Failure:
         began = time.monotonic()
         try:
-            result, state = self._find_or_make(job)
+            result, state = self._find_or_make(job, place)
         except Failure as failure:
             result, state = failure, "failed"
         if isinstance(result, (failures.NoOutsideAnswer, failures.CompileFailure)) and job.otherwise:
             self._watch(job, state, time.monotonic() - began)
-            return _unchecked(self._make(job.otherwise), result.message)
+            return _unchecked(self._make(job.otherwise, place), result.message)
         if not self._closed:  # what was stopped has not failed
             self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
         return result
@@ -166,7 +171,7 @@ class Builder:
             self._shared.fetch(store.kind, key, scratch)
         return load_artifact(self._root, key)
 
-    def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
+    def _find_or_make(self, job: Job, place: int) -> tuple[Artifact | Answers | Failure, str]:
         store = self._stores[job.kind]
         state = "reused"
 
@@ -177,7 +182,7 @@ class Builder:
             self._watch(job, "building", 0.0)
             if self._elsewhere and self._elsewhere.takes(job):
                 state = "built elsewhere"
-                self._elsewhere.make(job, self._limits, scratch)
+                self._elsewhere.make(job, self._limits, scratch, place)
                 return
             state = "built"
             with self._cores:
