@@ -1,4 +1,4 @@
-"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a file and a line in `ZOO`."""
+"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a function and a line in `ZOO`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from device_runner.store import keep_file
 from harness.models.graph import Network
 from harness.models.spec import Inputs, Original
 from harness.models.zoo import (
-    decoder_layer,
     deeplab_v3,
     densenet121,
     digits,
     efficientnet_lite0,
-    encoder_block,
     inception_v3,
-    mobilenet_v1,
-    mobilenet_v2,
+    mobilenet,
     mobilenet_v3_small,
     resnet,
     squeezenet1_1,
     tiny,
+    transformer,
 )
 
 
@@ -76,8 +74,8 @@ class ZooModel:
 
 
 ZOO: tuple[ZooModel, ...] = (
-    ZooModel("mobilenet_v1", mobilenet_v1.build),
-    ZooModel("mobilenet_v2", mobilenet_v2.build),
+    ZooModel("mobilenet_v1", mobilenet.mobilenet_v1),
+    ZooModel("mobilenet_v2", mobilenet.mobilenet_v2),
     ZooModel("mobilenet_v3_small", mobilenet_v3_small.build),
     ZooModel("efficientnet_lite0", efficientnet_lite0.build),
     ZooModel("squeezenet1_1", squeezenet1_1.build),
@@ -86,8 +84,8 @@ ZOO: tuple[ZooModel, ...] = (
     ZooModel("densenet121", densenet121.build),
     ZooModel("inception_v3", inception_v3.build),
     ZooModel("deeplab_v3", deeplab_v3.build),
-    ZooModel("encoder_block", encoder_block.build),
-    ZooModel("decoder_layer", decoder_layer.build, decoder_layer.INPUTS),
+    ZooModel("encoder_block", transformer.encoder_block),
+    ZooModel("decoder_layer", transformer.decoder_layer, transformer.DECODER_INPUTS),
     ZooModel("digits", digits.build, labelled=digits.HELD_OUT),
     ZooModel("tiny", tiny.build),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness.models.graph import Network
 from harness.models.graph_layers import ImageGraph
-from harness.models.zoo.mobilenet_v2 import STAGES, conv_bn_relu6, inverted_residual
+from harness.models.zoo.mobilenet import STAGES, conv_bn_relu6, inverted_residual
 
 SIZE, GRID, CLASSES, HEAD = 513, 33, 21, 256
 DILATED_FROM = 5
