@@ -175,10 +175,10 @@ def tell(device: str, folder: Path, case: str, step: str) -> None:
 
 def holder_of(device: str, folder: Path) -> Holder | None:
     """Who holds a device at this moment; None if nobody does. Asking never delays anybody who wants to take it."""
-    taken, holder = _is_locked(_lock_path(device, folder)), _read(_note_path(device, folder))
-    if taken is None and holder:
-        taken = _lives(holder)
-    return holder if taken else None  # a note of a free device was left by a process that was killed
+    holder = _read(_note_path(device, folder))
+    # A note of a free device was left by a process that was killed. Of a process of another container only the lock
+    # is seen; of one whose lock could not be shown in time, only the process.
+    return holder if holder and (_is_locked(_lock_path(device, folder)) or _lives(holder)) else None
 
 
 def holders(folder: Path) -> dict[str, Holder]:

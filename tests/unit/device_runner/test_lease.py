@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -213,6 +214,22 @@ def test_a_child_of_the_holder_before_hides_no_holder(tmp_path: Path) -> None:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_holder_is_seen_whose_lock_could_not_be_shown_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child of a holder that was killed has its lock until it runs another program: on a busy host, for seconds."""
+    monkeypatch.setattr("device_runner.lease.SHOWN_WITHIN_S", 0.02)
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        pass  # now there is a file to lock
+    of_others = os.open(next(tmp_path.glob("*.lock")), os.O_RDWR)
+    fcntl.fcntl(of_others, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        os.close(of_others)
+        holder = holder_of(SERIAL, tmp_path)
+    assert holder
+    assert holder.pid == os.getpid()
 
 
 WAITER = """
