@@ -159,6 +159,20 @@ def test_processor_time_of(command: list[str], benchmark: Benchmark, tmp_path: P
     benchmark.pedantic(call, rounds=5, warmup_rounds=1)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("before", "rounds"), [pytest.param(0, 1, id="first"), pytest.param(1, 5, id="again")])
+@pytest.mark.benchmark(timer=_processor_s)
+def test_processor_time_of_quirks(
+    before: int, rounds: int, benchmark: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All probes of TVM's defects with an empty cache, and what is kept of their answers."""
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+
+    def call() -> None:
+        subprocess.run([*PYTHON, MAIN, "quirks"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    benchmark.pedantic(call, rounds=rounds, warmup_rounds=before)  # type: ignore[attr-defined]
+
+
 def _sides(seed: int) -> dict[SeriesKey, Side]:
     keys = [SeriesKey("phone", f"m{number}-opencl-float32-untuned") for number in range(100)]
     return {key: Side(key, Outcome.OK, sessions=tuple(_sessions(seed * 1_000 + i))) for i, key in enumerate(keys)}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_runner.device import Device, DeviceEntry
+from device_runner.device import Device, DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.lease import Holder, holder_of, holders, lease, queue_length
 from device_runner.lease import tell as lease_note
@@ -31,6 +31,11 @@ SHARED = "own cores"
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
+
+
+Step = Callable[[str], None]
+"""Shows what is being done, until the next step; an empty one ends it."""
+COMPILING = "step 1 of 3: the runtimes that TVM's wheel lacks (compiled the first time)"
 
 
 class UnknownDevice(Failure):
@@ -62,21 +67,31 @@ def open_device(
     *,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    step: Step = lambda _: None,
     timeout_s: float = WAIT_FOR_DEVICE_S,
     runtime: bool = True,
 ) -> Iterator[Device]:
     """Hold a device and, if it is the virtual one, start it. Everything is undone when the context ends.
 
-    `say` is told whom we wait for and our place in the queue, `progress` how far a push has come. Without `runtime`
-    nothing is brought to a phone: it can be looked at and put back, and has no sessions. Raises `UnknownDevice`,
-    `DeviceBusy` if it is not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
+    `say` is told whom we wait for and our place in the queue, `progress` how far a push has come, and `step` at which
+    of its steps the opening is, of which `identify` is the last. Without `runtime` nothing is brought to a phone: it
+    can be looked at and put back, and has no sessions. Raises `UnknownDevice`, `DeviceBusy` if it is not free within
+    `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
     """
     opened = _opener(name, runtime)
-    with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress) as device:
+    with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress, step) as device:
         yield device
 
 
-def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None], AbstractContextManager[Device]]:
+def identify(device: Device, step: Step) -> Identity:
+    """Ask an opened device who it is, which takes a session of its own. Raises SetupMissing without OpenCL."""
+    step("step 3 of 3: identifying it (the first time, this compiles the probe)")
+    identity = device.identity
+    step("")
+    return identity
+
+
+def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None, Step], AbstractContextManager[Device]]:
     if is_built_in(name):
         return _local if name == LOCAL else _virtual
     _require_known(name)
@@ -131,7 +146,7 @@ def why_no_userland() -> str:
 
 
 @contextmanager
-def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+def _virtual(name: str, cache: Path, progress: Progress | None, step: Step) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice
     from device_runner.runtimes import host, opencl, probe
     from device_runner.runtimes.phone import RuntimeStore
@@ -141,7 +156,9 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
     injected = faults.from_environment()
     original = RuntimeStore(cache).find_for(platform.machine())
+    step(COMPILING)
     opencl_runtime, clml_runtime = host.libraries(cache, without_opencl=original is not None)
+    step("step 2 of 3: starting the phone")
     with virtual_phone(
         cache / name,
         opencl_runtime=opencl_runtime,
@@ -168,18 +185,19 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
 
 @contextmanager
-def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
+def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
     from device_runner.runtimes import host, opencl, probe
 
+    step(COMPILING)
     libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
     transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
     yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))
 
 
 @contextmanager
-def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+def _phone(serial: str, cache: Path, progress: Progress | None, step: Step) -> Iterator[Device]:
     from device_runner.adb_device import PHONE_ROOT, AdbDevice, abi_of
     from device_runner.runtimes import probe
     from device_runner.runtimes.phone import RuntimeStore, install
@@ -187,8 +205,10 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     from device_runner.transport.adb_transport import AdbTransport
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
+    step("step 1 of 3: looking for its runtime")
     abi = abi_of(transport)
     runtime = RuntimeStore(cache).runtime_for(abi)
+    step("step 2 of 3: bringing the runtime to it")
     program = install(transport, runtime.folder, runtime.preload)
     make_probe = partial(probe.library, cache, abi)
     usb = usb_path(serial)  # while it is there: a phone that is lost can no longer be found
@@ -197,7 +217,7 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
 
 @contextmanager
-def _bare_phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+def _bare_phone(serial: str, cache: Path, progress: Progress | None, _step: Step) -> Iterator[Device]:
     from device_runner.adb_device import PHONE_ROOT, AdbDevice
     from device_runner.transport.adb_server import default_port
     from device_runner.transport.adb_transport import AdbTransport

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from device_runner import registry
@@ -34,7 +35,6 @@ from harness.compiler.releases import harness_version, require_working_pair, ver
 from harness.failures import UsageError
 from harness.run.compiled_record import CompiledCase
 from harness.run.context import Run
-from harness.run.preparation import identify
 from harness.run.progress import Progress
 from harness.run.record import NO_DEVICE
 from harness.run.tuning import TuningStore
@@ -197,14 +197,14 @@ def open_workbench(
 
     Raises what opening a device raises.
     """
-    cache = request.cache
+    cache, step = request.cache, partial(progress.step, f"opening {name}")
     progress.say(opening(name))
     with (
         _builder(request, name, progress) as builder,
-        registry.open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
+        registry.open_device(name, cache, say=progress.say, progress=progress.pushing, step=step) as device,
     ):
         make_ready(request.paths, cache)
-        identity = identify(device, progress.say)
+        identity = registry.identify(device, step)
         select.remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)

@@ -223,7 +223,8 @@ def _python(call: str, *arguments: str) -> list[str]:
     module, _, function = call.partition(":")
     folders = [str(folder) for folder in (*sorted(_package_folders()), _OURS.parent)]
     code = f"import sys; sys.path += {folders!r}; from {module} import {function}; sys.exit({function}())"
-    return [sys.executable, "-I", "-B", "-c", code, *arguments]
+    python = os.path.normpath(sys.executable)  # a `..` in it leads through a folder that the sandbox may not have
+    return [python, "-I", "-B", "-c", code, *arguments]
 
 
 def _original(runtime: PhoneRuntime, clml_runtime: Path | None) -> str:

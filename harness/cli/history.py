@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from device_runner.failures import Failure
-from device_runner.registry import open_device
+from device_runner.registry import identify, open_device
 from device_runner.store import cache_root
 from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine, output_option, seldom_option
 from harness.cli.screen import Screen, out, out_json, out_whole
@@ -71,8 +72,9 @@ def run(
         read(chosen.schedules)  # before an hour of installing releases, of which each would say it
     with Screen() as screen:
         screen.say(opening(device))
-        with open_device(device, cache_root(), say=screen.say) as opened:
-            identity = opened.identity
+        step = partial(screen.step, f"opening {device}")
+        with open_device(device, cache_root(), say=screen.say, step=step) as opened:
+            identity = identify(opened, step)
             with suppress(Failure):  # without them, kernels have their times and no roofline
                 peaks_of(opened, cache_root(), screen.say)
     options = [part for regex in bench or () for part in ("--bench", regex)]
@@ -114,7 +116,7 @@ def publish(
     project = load_project(config)
     with Screen() as screen:
         screen.say("asv reads the results and writes its pages; ours follow")
-        published = write(project, docs)
+        published = write(project, docs, partial(screen.step, "publishing"))
     out(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
     _name_skipped(published.skipped)
 

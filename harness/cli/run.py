@@ -196,9 +196,9 @@ def _on_one(name: str, work: _Work) -> _Results:
 def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
     from harness.fleet.case_worker import Settings, run_cases
     from harness.fleet.run import FleetRun
-    from harness.workbench import make_ready
+    from harness.workbench import make_ready, opening
 
-    work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    work.screen.say(opening(", ".join(names)))
     make_ready(work.request.paths, work.request.cache)
     request = work.request
     settings = Settings(

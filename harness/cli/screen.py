@@ -98,7 +98,10 @@ class Screen:
         self._cases.expect(cases)
 
     def step(self, case_id: str, step: str) -> None:
-        """Show what a case is doing."""
+        """Show what a case is doing; nothing any more where that is empty."""
+        if not step:
+            self._hide(case_id)
+            return
         more = f" ({ADDED[RunStep(step)]})" if step in ADDED else ""
         self._show(case_id, f"{case_id}: {step}{more}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.cases.case import Case
 from harness.cases.request import AS_SHIPPED
-from harness.judge.remarks import remarks, spread_within
+from harness.judge.remarks import Remark, remarks, row_remarks, spread_within
 from harness.probes.latency import KERNELS, device_clock
 from harness.run.outcome import Outcome
 from harness.tables import size, table
@@ -75,7 +75,10 @@ def results_table(records: Sequence[Record]) -> str:
 
 def _table(records: Sequence[Record]) -> str:
     several = len({record.device for record in records}) > 1
-    rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
+    told, _ = row_remarks(records)
+    rows = [
+        (*([record.device] if several else []), *_row(record, mine)) for record, mine in zip(records, told, strict=True)
+    ]
     headers = ("device", *COLUMNS) if several else COLUMNS
     if len({record.as_shipped for record in records}) > 1:
         quirks = [AS_SHIPPED if record.as_shipped else "with workarounds" for record in records]
@@ -110,13 +113,13 @@ def milliseconds(value_ms: float) -> str:
     return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: Record, told: Sequence[Remark]) -> tuple[str, ...]:
     return (
         record.model,
         record.path,
         record.precision,
         record.tuning,
-        ", ".join([record.outcome.value, *(remark.word for remark in remarks(record))]),
+        ", ".join([record.outcome.value, *(remark.word for remark in told)]),
         "emulated" if record.path in record.emulated else _location(record.wall_ms),
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
@@ -156,15 +159,18 @@ def complaints(records: Sequence[Record]) -> list[str]:
     Each reason is one line.
     """
     alike: dict[tuple[str, str], list[str]] = {}
-    for r in records:
-        if r.outcome not in (Outcome.OK, Outcome.UNSUPPORTED):
+    rows = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
+    told, of_all = row_remarks(rows)
+    for r, mine in zip(rows, told, strict=True):
+        if r.outcome is not Outcome.OK:
             why = f"{r.outcome.value} (owner: {r.owner.value}): {r.message}"
             alike.setdefault((why, r.hint), []).append(r.case)
-        for remark in remarks(r):
+        for remark in mine:
             alike.setdefault((f"{remark.word}: {remark.why}", ""), []).append(r.case)
     lines = []
     for (why, hint), cases in alike.items():
         lines += [f"  {', '.join(cases)}: {why}", *([f"    {hint}"] if hint else [])]
+    lines += [f"  {of_all}"] if of_all else []
     lines += _unsupported(records)
     return ["", *lines] if lines else []
 

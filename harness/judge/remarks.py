@@ -21,6 +21,7 @@ halves and what a drift may reach (`judge/stats/session.py`); at that spread thi
 uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 
+UNSTEADY = "unsteady"
 VACUOUS_HINT = 'use trained weights, or real inputs: `inputs = "FILE.npz"` (docs/reference/settings.md)'
 
 
@@ -37,6 +38,22 @@ def remarks(record: Record) -> tuple[Remark, ...]:
     """Return all remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
     found = (look(record) for look in REMARKS)
     return tuple(remark for remark in found if remark)
+
+
+def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], str]:
+    """Return the remarks on each row of a table, and a line below it that says one of them of all rows; often empty.
+
+    Where most rows are unsteady, and at least two, that line says so and why, and the rows do not.
+    """
+    found = [remarks(record) for record in records]
+    reasons = [next((one.why for one in row if one.word == UNSTEADY), "") for row in found]
+    steady = [record.case for record, why in zip(records, reasons, strict=True) if not why]
+    count = len(records) - len(steady)
+    if count < 2 or count <= len(steady):
+        return found, ""
+    who = f"all but {', '.join(steady)}" if steady else f"all {count} cases"
+    line = f"{who} are {UNSTEADY}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
+    return [tuple(one for one in row if one.word != UNSTEADY) for row in found], line
 
 
 def spread_within(samples_ms: Sequence[float]) -> float | None:
@@ -56,13 +73,13 @@ def _unsteady(record: Record) -> Remark | None:
     if spread is not None and spread > MOST_SPREAD:
         # The same words for every row, so that they are one line below the table, which has the number of each.
         why = f"half of its samples lie more than {MOST_SPREAD:.0%} from their median (`± % within`)"
-        return Remark("unsteady", why)
+        return Remark(UNSTEADY, why)
     from harness.judge.stats.session import LIMITS, as_numbers, check, invalid
 
     if invalid(as_numbers(record.comparable_ms), LIMITS):  # too few samples, or all the same, are not unsteady
         return None
     reasons = check(record.comparable_ms).reasons
-    return Remark("unsteady", "; ".join(reasons)) if reasons else None
+    return Remark(UNSTEADY, "; ".join(reasons)) if reasons else None
 
 
 _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}

@@ -156,6 +156,8 @@ OPSET = 18
 """The oldest that torch's exporter writes, and one that TVM's importer knows."""
 DEADLINE_S = 600.0
 NEEDED = ("torch", "onnxscript")
+SMALL_WHEELS = "https://download.pytorch.org/whl/cpu"
+"""torch for processors; PyPI's brings CUDA's libraries, 5 GB."""
 _CODE = "import sys; from harness.models.torch_program import convert; convert(*sys.argv[1:])"
 
 
@@ -178,8 +180,9 @@ def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:
 def _converted(file: Path, plain: bytes | None) -> bytes:
     """Return the program as ONNX; `plain` is read in its place, if there is one."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
-        hint = "pip install 'adreno-bench[torch]', or export the network as ONNX where torch is"
-        raise SetupMissing(f"{' and '.join(missing)} is not installed, which reads {file}", hint=hint)
+        command = f"{sys.executable} -m pip install {' '.join(missing)} --extra-index-url {SMALL_WHEELS}"
+        hint = f"`{command}`, or export the network as ONNX where torch is"
+        raise SetupMissing(f"reading {file} takes {' and '.join(missing)}, not installed here", hint=hint)
     with scratch_folder() as scratch:
         source, target = file, scratch / "model.onnx"
         if plain is not None:

@@ -31,7 +31,7 @@ from harness.run.shared_session import SharedSession
 from harness.run.support import lacks
 from harness.run.witness import compare_with_witness
 from harness.run.work import load_truth
-from harness.workbench import make_ready
+from harness.workbench import make_ready, opening
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -259,6 +259,7 @@ def operators(
     say("looking for the cases (the first time, they are generated, which takes a minute)")
     found = [catalogue(name, cache) for name in sets]
     chosen = choose([case for one in found for case in one.cases], globs)
+    say(opening(device))
     with (
         Builder(cache, LIMITS, forked=True) as builder,
         open_device(device, cache, say=say) as opened,

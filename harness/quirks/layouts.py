@@ -1,4 +1,4 @@
-"""Layouts of the texture path that an operator cannot be legalised in, or that a tensor cannot be copied between."""
+"""Layouts of the texture path that an operator cannot be legalised in, and memory that it cannot be called with."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from harness.compiler.compat import dtype_of, rewrite_main, type_of
+from harness.compiler.compat import (
+    copy_function,
+    dtype_of,
+    memory_scope,
+    rewrite_main,
+    tuple_fields,
+    type_of,
+    with_function,
+)
 from harness.compiler.passes import Passes, insert_before, replace_last
 from harness.paths.base import Edits, Layouts, Workaround
 from harness.paths.lowered_module import memory_scopes
 from harness.quirks.base import ProbeAnswer, Quirk
-from harness.quirks.sample import conv, fails_to_lower, lower, max_pool_into_smaller_image, transposed_conv
+from harness.quirks.sample import (
+    conv,
+    conv_of_sum,
+    fails_to_lower,
+    lower,
+    max_pool_into_smaller_image,
+    transposed_conv,
+)
 
 _CONV = "relax.nn.conv2d"
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
+_COPY = "vm.builtin.to_device"
 
 
 def plain_if_grouped(call: Any) -> Layouts:
@@ -64,17 +80,29 @@ def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
 
 def _copies(mod: Any) -> Iterator[tuple[str, str]]:
     """Scopes of source and target of each copy in a lowered `main`."""
-    scopes = memory_scopes(mod)
-    lies_in: dict[Any, str] = {}
+    places = _places(mod)
+    for variable, call in _calls(mod):
+        if getattr(call.op, "global_symbol", "") == _COPY:
+            yield places.get(call.args[0], ""), places[variable]
+
+
+def _calls(mod: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each variable of `main` that holds what a call returns, and the call."""
     for block in mod["main"].body.blocks:
         for binding in block.bindings:
-            call = binding.value
-            op = getattr(call, "op", None)
-            if getattr(op, "name", "") == "relax.vm.alloc_tensor":
-                lies_in[binding.var] = scopes[int(call.args[-1].value)]
-            elif getattr(op, "global_symbol", "") == "vm.builtin.to_device":
-                lies_in[binding.var] = str(call.args[-1].value)
-                yield lies_in.get(call.args[0], ""), lies_in[binding.var]
+            if hasattr(binding.value, "op"):
+                yield binding.var, binding.value
+
+
+def _places(mod: Any) -> dict[Any, str]:
+    """Return the memory scope of each tensor that a lowered `main` allocates or copies."""
+    scopes, places = memory_scopes(mod), dict[Any, str]()
+    for variable, call in _calls(mod):
+        if getattr(call.op, "name", "") == "relax.vm.alloc_tensor":
+            places[variable] = scopes[int(call.args[-1].value)]
+        elif getattr(call.op, "global_symbol", "") == _COPY:
+            places[variable] = str(call.args[-1].value)
+    return places
 
 
 def copy_through_buffers(passes: Passes) -> Passes:
@@ -104,6 +132,69 @@ def _through_buffers(mod: Any, _context: Any) -> Any:
 def _reorders(source: str, target: str) -> bool:
     """Return whether both are images, in which TVM lays out the same tensor differently."""
     return "texture" in source and "texture" in target and source != target
+
+
+def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
+    """Look in the lowered module for a kernel that takes an image and is given a buffer, or the other way round."""
+    mod = lower(conv_of_sum(), applied)
+    places, kernels = _places(mod), {name.name_hint: function for name, function in mod.functions.items()}
+    taken = [
+        (name, places[argument], memory_scope(kernels[name], parameter))
+        for _, call in _calls(mod)
+        if (name := getattr(call.op, "name_hint", "")) in kernels
+        for argument, parameter in zip(call.args, kernels[name].params, strict=True)
+        if argument in places
+    ]
+    bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in taken if place != scope), "")
+    return ProbeAnswer.of(bool(bad), bad, f"{len(taken)} tensors lie where their kernels look for them")
+
+
+def one_kernel_for_each_memory(passes: Passes) -> Passes:
+    """Before kernels are made for the scopes of their arguments, give calls with other scopes a copy of the function.
+
+    TVM makes a function for each of its calls in turn, under one name, so that all have what the last one takes.
+    """
+    import tvm
+
+    made = tvm.transform.module_pass(_by_memory, opt_level=0, name="adreno_bench.OneKernelForEachMemory")
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
+
+
+def _by_memory(mod: Any, _context: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op
+
+    builder = relax.BlockBuilder(mod)
+    functions: dict[tuple[str, ...], Any] = {}
+    """By name, and by the scopes of what they take and return."""
+
+    def replace(call: Any, _matched: Any) -> Any:
+        called, arguments, *sizes = call.args
+        if sizes or not hasattr(arguments, "fields"):
+            return call
+        kinds = [*map(type_of, arguments.fields), *(tuple_fields(type_of(call)) or (type_of(call),))]
+        key = (called.name_hint, *map(_scope, kinds))
+        if key not in functions:
+            first = not any(called.name_hint == name for name, *_ in functions)
+            functions[key] = called if first else _add_copy(builder, mod[called], called.name_hint, len(functions))
+        return call if functions[key] == called else relax.call_tir(functions[key], arguments, type_of(call))
+
+    main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
+    return relax.transform.Normalize()(with_function(builder.get(), "main", main))
+
+
+def _add_copy(builder: Any, function: Any, name: str, number: int) -> Any:
+    """Return the name of a copy, which for a moment has an attribute, or the builder would take it for the same."""
+    copy = copy_function(function)
+    new = builder.add_func(copy.with_attr("adreno_bench.copy", number), name)
+    builder.update_func(new, copy)
+    return new
+
+
+def _scope(kind: Any) -> str:
+    """Memory scope of a tensor's type; that of buffers, where it says none."""
+    device = getattr(kind, "vdevice", None)
+    return str(device.memory_scope) if device else _BUFFER
 
 
 QUIRKS = (
@@ -145,5 +236,15 @@ QUIRKS = (
         paths=("texture",),
         probe=_copied_between_images,
         edits=Edits(relax=copy_through_buffers),
+    ),
+    Quirk(
+        "shared-kernel-memory",
+        "calls whose tensors lie in an image here and in a buffer there share one kernel, made for one: SIGSEGV",
+        upstream="src/relax/transform/specialize_primfunc_based_on_callsite.cc: each call overwrites the function of "
+        "the one before",
+        workaround="calls whose tensors lie in other memory get a copy of the function before it is made for one",
+        paths=("texture",),
+        probe=_given_other_memory,
+        edits=Edits(relax=one_kernel_for_each_memory),
     ),
 )

@@ -86,6 +86,23 @@ def transposed_conv() -> Any:
     return _convs(lambda op, conv: op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
 
 
+def conv_of_sum() -> Any:
+    """Return two convolutions of the same shapes: of another one, and of its sum with the input."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, _CHANNELS, 3, 3), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        def conv(value: Any) -> Any:
+            return emit(relax.op.nn.conv2d(value, weight, padding=1))
+
+        first = conv(data)
+        return relax.Tuple([conv(first), conv(emit(relax.op.add(data, first)))])
+
+    return network(body, (1, _CHANNELS, 8, 8))
+
+
 def dropout() -> Any:
     """Return a convolution, then a dropout, as the importer leaves it for inference."""
     from tvm import relax

@@ -14,6 +14,7 @@ from harness.models.pieces import with_shapes
 from harness.reduce.network import SmallNetwork
 from harness.reduce.search import minimal_subset, shrink
 from harness.run.outcome import Finding, Outcome, without_findings
+from harness.run.progress import duration
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -71,7 +72,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
             f"{whole.case} is {whole.outcome.value}: there is nothing to reduce",
             hint="name a case that is wrong or broken",
         )
-    attempts = _Attempts(trials, FailureKind.of(whole))
+    attempts = _Attempts(trials, FailureKind.of(whole), deadline)
     found = locate(trials.network, whole.finding, trials.run, say)
     first = trials.network.first(found.first.number)
     starts = [found.smallest.piece] if found.smallest else []
@@ -99,7 +100,10 @@ class _Attempts:
 
     trials: Trials
     kind: FailureKind
+    deadline: Deadline
     tried: int = 0
+    smallest: SmallNetwork | None = None
+    """The last one that failed in the same way."""
 
     def fails_with(self, operators: Sequence[Operator]) -> bool:
         """Return whether these operators alone fail in the same way."""
@@ -107,24 +111,35 @@ class _Attempts:
 
     def fails(self, network: SmallNetwork) -> bool:
         """Return whether a network fails in the same way. One that the harness itself refuses does not."""
+        self.trials.progress.step(self.trials.plan.case.id, self._how_far)
         try:
-            return FailureKind.of(self.run(network)) == self.kind
+            found = FailureKind.of(self.run(network)) == self.kind
         except UsageError:
             return False
+        self.smallest = network if found else self.smallest
+        return found
+
+    @property
+    def _how_far(self) -> str:
+        """`trial 7, 3 of 40 operators are left, at most 23 min to go`: nobody knows how many trials there will be."""
+        left = self.smallest.operators if self.smallest else len(self.trials.network.operators)
+        of_all = f"{left} of {len(self.trials.network.operators)} operators are left"
+        return f"trial {self.tried + 1}, {of_all}, at most {duration(self.deadline.remaining_s)} to go"
 
     def network(self, piece: Piece) -> SmallNetwork:
         """Return a piece on the oracle's inputs."""
-        values = self.trials.inputs_of(piece, self._name())
+        values = self.trials.inputs_of(piece, f"reduced_{self.tried + 1}")
         return SmallNetwork(with_shapes(piece, values), values)
 
     def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
         """Return the record of a network."""
-        return self.trials.judge(network.model, network.inputs, self._name(), as_shipped=as_shipped)
+        self.tried += 1
+        return self.trials.judge(network.model, network.inputs, self._name, as_shipped=as_shipped)
 
     def expected(self, network: SmallNetwork) -> list[Array]:
-        """Return the oracle's answers to a network."""
-        return self.trials.answers(network.model, network.inputs, self._name())
+        """Return the oracle's answers to the network that was run last."""
+        return self.trials.answers(network.model, network.inputs, self._name)
 
+    @property
     def _name(self) -> str:
-        self.tried += 1
         return f"reduced_{self.tried}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.judge.remarks import remarks
+from harness.judge.remarks import UNSTEADY, remarks, row_remarks
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
 from harness.report import words
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BASE_PATH = "opencl"
 """Whose latency others are held against."""
+QUICK = "quick look"
 BAD = (CaseState.WRONG, CaseState.BROKEN)
 
 
@@ -51,7 +52,7 @@ class Entry:
     def remarks(self) -> list[str]:
         """What stands beside its state: words of `harness.judge.remarks`, and how it was run."""
         record = self.record
-        how = ["emulated"] * (record.path in record.emulated) + ["quick look"] * record.quick
+        how = ["emulated"] * (record.path in record.emulated) + [QUICK] * record.quick
         return how + [one.word for one in remarks(record) if one.word != self.state.value]
 
     @property
@@ -102,6 +103,15 @@ class Matrix:
         """All of them, in the order of the rows."""
         return [entry for row in self.rows for entry in row.entries]
 
+    @cached_property
+    def remark(self) -> str:
+        """What is said once of most of its cases; often empty."""
+        return row_remarks([entry.record for entry in self.entries])[1]
+
+    def remarks(self, entry: Entry) -> list[str]:
+        """Return what stands beside the state of one of its cases, without what is said once."""
+        return [word for word in entry.remarks if not (self.remark and word == UNSTEADY)]
+
     @property
     def kinds(self) -> list[str]:
         """Precisions and tunings that occur."""
@@ -143,9 +153,10 @@ def markdown(matrices: Iterable[Matrix]) -> str:
         emulated = f" Not the real thing: {', '.join(record.emulated)}." if record.emulated else ""
         kinds = matrix.kinds
         head = f"**{record.identity_key}**, TVM {record.tvm}, {kinds[0] if len(kinds) == 1 else f'{len(kinds)} kinds'}."
-        rows = [[row.model, *(_cells_text(cell, several=len(kinds) > 1) for cell in row.cells)] for row in matrix.rows]
+        rows = [[row.model, *(_cells_text(matrix, cell) for cell in row.cells)] for row in matrix.rows]
         plain = [[cell.replace("|", "/").replace("`", "'").replace("\n", " ") for cell in row] for row in rows]
-        parts.append(f"{head}{emulated}\n\n{markdown_table(plain, ('model', *matrix.paths))}")
+        remark = f"\n\n{matrix.remark}" if matrix.remark else ""
+        parts.append(f"{head}{emulated}\n\n{markdown_table(plain, ('model', *matrix.paths))}{remark}")
     return "\n\n".join(parts)
 
 
@@ -191,16 +202,16 @@ def _row(model: str, entries: Sequence[Entry], paths: Sequence[str]) -> ModelRow
     return ModelRow(model, cells)
 
 
-def _cells_text(cell: Sequence[Entry], *, several: bool) -> str:
-    return "<br>".join(_cell_text(entry, several=several) for entry in cell)
+def _cells_text(matrix: Matrix, cell: Sequence[Entry]) -> str:
+    return "<br>".join(_cell_text(matrix, entry) for entry in cell)
 
 
-def _cell_text(entry: Entry, *, several: bool) -> str:
+def _cell_text(matrix: Matrix, entry: Entry) -> str:
     mark = "**" if entry.fastest else ""
     parts = [f"{words.SYMBOLS[entry.state]} {entry.state.value}"]
     parts += [words.latency(entry.wall_ms)] if entry.wall_ms else []
-    parts += ["emulated"] if entry.record.path in entry.record.emulated else []
+    parts += [word for word in matrix.remarks(entry) if word != QUICK]
     parts += [f"{entry.speedup:.2f} x opencl"] if entry.speedup else []
     error = words.error_text(entry.record.max_abs_err, entry.record.tolerance)
     parts += [f"error {error}"] if entry.state is CaseState.WRONG and error != "-" else []
-    return f"{mark}{' '.join(parts)}{mark}{f' {entry.kind}' if several else ''}"
+    return f"{mark}{' '.join(parts)}{mark}{f' {entry.kind}' if len(matrix.kinds) > 1 else ''}"

@@ -35,6 +35,7 @@ from harness.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Se
 from harness.history.runs import Project, asv
 from harness.judge.decisions import FILE as CONFIRMED
 from harness.judge.verdict import Verdict
+from harness.probes.base import Step, no_step
 from harness.report import words
 from harness.report.figures import Figure, commit_names, kernel_times, latencies, roofline
 from harness.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
@@ -42,6 +43,7 @@ from harness.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scrip
 from harness.report.points import POINTS, write_points
 from harness.report.strips import sparkline
 from harness.run.outcome import CaseState
+from harness.run.progress import Tally
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
@@ -136,8 +138,8 @@ class PublishedSite:
     """Results that could not be read."""
 
 
-def publish(project: Project, docs: str = "") -> PublishedSite:
-    """Write the site, whose pages link to `docs`.
+def publish(project: Project, docs: str = "", step: Step = no_step) -> PublishedSite:
+    """Write the site, whose pages link to `docs`. `step` hears how far it is, in asv's words and then in ours.
 
     Raises UsageError before anything was measured, RigFailure if asv cannot publish.
     """
@@ -145,14 +147,20 @@ def publish(project: Project, docs: str = "") -> PublishedSite:
     if not (project.results / BENCHMARKS_FILE).exists():
         raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
     said: list[str] = []
-    if asv(project, ["publish", "--no-pull"], output=said.append):
+
+    def hear(line: str) -> None:
+        said.append(line)
+        step(f"asv has done {line.strip()}")  # it ends a line, with the share of its steps, when the next one begins
+
+    if asv(project, ["publish", "--no-pull"], output=hear):
         bad = load(project.results).skipped
         message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(said), 'it said nothing')}"
         raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
+    step("reading the results")
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
     codes = load_codes(project.results, history.commits)
-    pages = write_site(history, project.html, GRAPHS, codes, project.results, docs)
+    pages = write_site(history, project.html, GRAPHS, codes, project.results, docs, step)
     return PublishedSite(project.html / "index.html", pages, history.skipped)
 
 
@@ -175,6 +183,7 @@ def write_site(
     codes: Codes = MappingProxyType({}),
     results: Path | None = None,
     docs: str = "",
+    step: Step = no_step,
 ) -> int:
     """Write all pages and return how many. `graphs` is the name of asv's own page, `docs` the address of the docs.
 
@@ -214,15 +223,21 @@ def write_site(
     }
     write_scripts(folder)
     write_points(history, folder)
+    tally = Tally()
+    tally.expect(len(PAGES) + len(watched))
     for name, (template, title, scripts) in PAGES.items():
+        step(f"our pages: {tally}")
         text = templates.get_template(template).render(page=name, title=title, scripts=scripts, **facts)
         (folder / name).write_text(text, encoding="utf-8")
+        tally.did()
     of_case = templates.get_template("case_kernels.html.j2")
     for one in watched:
+        step(f"our pages: {tally}")
         times = kernel_times(one.kernels) if one.kernels.times_ms else None
         drawn = {"times": times, "roofline": roofline([one.kernels.newest[1]]), "scripts": FIGURES}
         mine = {"page": one.file, "title": one.series.case.id, "one": one, "comparisons": comparisons(one, moved)}
         (folder / one.file).write_text(of_case.render(**facts, **mine, **drawn), encoding="utf-8")
+        tally.did()
     return len(PAGES) + len(watched)
 
 

@@ -29,6 +29,7 @@ from device_runner.failures import DiskFull, RigFailure
 from device_runner.store import Store, keep, key_of
 from harness.process import bound, end_family
 from harness.revisions.sources import Revision, configuration
+from harness.run.progress import duration
 
 KIND = "toolchains"
 MADE = "made.json"
@@ -67,7 +68,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
             python = _find_python(folder)  # another run may have made it while this one waited
             if python is None:
                 with _build_folder(revision, store, deadline_s):
-                    say(f"{revision}: installing it")
+                    say(f"{revision}: installing it, for at most {duration(deadline_s)}")
                     python = _make(revision, folder, deadline_s)
             keep(folder)
             return python

@@ -1,14 +1,13 @@
 """What happens before the measured session of a case: what was built is opened, and the device is prepared.
 
-Preparing opens sessions of its own, each once for as long as what it made is kept: the device is asked who it is
-(`identify`, when it is opened), a tuned case gets its tuning cache, and each device the number of turns that makes the
-reference kernel last long enough.
+Preparing opens sessions of its own, each once for as long as what it made is kept: a tuned case gets its tuning cache,
+and each device the number of turns that makes the reference kernel last long enough. Who the device is was asked when
+it was opened (`device_runner.registry.identify`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
 from harness.build.artifact import CRC, Artifact, Built
@@ -19,9 +18,6 @@ from harness.run.context import Run
 from harness.run.progress import RunStep
 from harness.run.work import Preparation, Work
 
-if TYPE_CHECKING:
-    from device_runner.device import Device, Identity
-
 
 def prepare(work: Work, run: Run, step: Step) -> Preparation:
     """Prepare the device for a case: its tuning cache, and the reference kernel of a run that times.
@@ -30,7 +26,7 @@ def prepare(work: Work, run: Run, step: Step) -> Preparation:
     """
     plan = work.plan
     step(RunStep.PREPARING)
-    tuning = partial(step, f"{RunStep.PREPARING}: tuning session")
+    tuning = partial(step, f"{RunStep.PREPARING}, step 1 of 3: tuning session")
     cache = run.tunings.prepare(plan.case, work.artifact, run.device, work.inputs, plan.budget.timeout_s, tuning)
     return Preparation(cache, prepare_reference(plan, work.built, run, step) if run.timed else None)
 
@@ -40,7 +36,7 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
     artifact = built.get(plan.reference.key) if plan.reference else None
     if not isinstance(artifact, Artifact) or CRC not in artifact.compiled.facts:
         return None
-    compiling = partial(step, f"{RunStep.PREPARING}: compiling the reference kernel")
+    compiling = partial(step, f"{RunStep.PREPARING}, step 2 of 3: compiling the reference kernel")
     try:
         inputs = [input_of(TURNS)]
         binaries = run.tunings.find_or_tune(
@@ -49,7 +45,7 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
         source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
 
         def find() -> bytes:
-            step(f"{RunStep.PREPARING}: choosing the length of the reference kernel")
+            step(f"{RunStep.PREPARING}, step 3 of 3: choosing the length of the reference kernel")
             return find_turns(run.device, artifact, binaries)
 
         return ReferenceKernel(
@@ -57,9 +53,3 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
         )
     except (Failure, OSError):
         return None
-
-
-def identify(device: Device, say: Step) -> Identity:
-    """Ask an opened device who it is, which takes a session of its own. Raises SetupMissing without OpenCL."""
-    say(f"identifying {device.name}")
-    return device.identity

@@ -43,7 +43,10 @@ class Progress(Protocol):
         """Announce more cases."""
 
     def step(self, case_id: str, step: str) -> None:
-        """Show that a case has reached a step, which is a `RunStep`, or begins with one."""
+        """Show that a case has reached a step, which is a `RunStep`, or begins with one; that it ended, if empty.
+
+        Whatever else has steps is told alike: the opening of a device, a reduction.
+        """
 
     def done(self, record: Record) -> None:
         """Show that a case has its outcome."""
@@ -141,7 +144,7 @@ class Tally:
         """`3 of 9, about 2 min left`: how many are done; empty when there is nothing to do."""
         if self._done == self._total:
             return ""
-        left = f", about {_duration(self._left_s)} left" if self._done else ""
+        left = f", about {duration(self._left_s)} left" if self._done else ""
         return f"{self._done} of {self._total}{left}"
 
     @property
@@ -168,7 +171,7 @@ class Pace:
         """Return `, about 2 min left`, by the mean of those before; empty before the first."""
         if not self._took_s:
             return ""
-        return f", about {_duration(sum(self._took_s) / len(self._took_s) * steps)} left"
+        return f", about {duration(sum(self._took_s) / len(self._took_s) * steps)} left"
 
 
 class Silence:
@@ -193,7 +196,8 @@ class Silence:
         return True
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time that is left, in the words of all progress: `40 s`, `2 min`, `1.5 h`."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -51,6 +51,14 @@ def pooled_into_a_smaller_image() -> bytes:
     return net.finish((net.conv(x, 8, 3, pad=1), (1, 8, 64, 64))).to_bytes()
 
 
+def convolved_with_a_sum() -> bytes:
+    """Two convolutions that TVM makes one function of: its input is in a buffer here and in an image there."""
+    net = ImageGraph("sums", (1, 8, 8, 8))
+    first = net.conv(net.input, 8, 3, pad=1, bias=False)
+    both = (first, net.add(net.input, first))
+    return net.finish(*((net.conv(one, 8, 3, pad=1, bias=False), (1, 8, 8, 8)) for one in both)).to_bytes()
+
+
 def grouped() -> bytes:
     """A 1x1 convolution in two groups and an activation: what makes ShuffleNet go wrong, as small as can be."""
     net = ImageGraph("grouped", (1, 8, 8, 8))
@@ -159,6 +167,11 @@ def test_a_copy_between_images_of_different_layouts_is_made_only_when_worked_aro
     np.testing.assert_allclose(answer(pooled_into_a_smaller_image(), "texture"), right, rtol=0, atol=1e-5)
     with pytest.raises(RuntimeError, match="OpenCL Error, code=-30: CL_INVALID_VALUE"):
         answer(pooled_into_a_smaller_image(), "texture", but_for="image-to-image-copy")
+
+
+def test_calls_of_one_function_on_an_image_and_on_a_buffer_are_right(answer: Answer) -> None:
+    right = answer(convolved_with_a_sum(), "cpu")  # without the workaround this process dies of SIGSEGV
+    np.testing.assert_allclose(answer(convolved_with_a_sum(), "texture"), right, rtol=0, atol=1e-4)
 
 
 def test_average_pool_into_an_image_is_right(answer: Answer) -> None:

@@ -57,6 +57,14 @@ def processes_of(home: Path, host: psutil.Process) -> list[psutil.Process]:
     return found
 
 
+def test_a_phone_starts_with_a_python_whose_path_leads_through_a_folder_of_the_host_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / os.path.relpath(sys.executable, tmp_path)))
+    with virtual_phone(tmp_path / "phone") as phone:
+        assert phone.serial
+
+
 def sleeps(process: psutil.Process) -> bool:
     """Whether it is the one that `nohup setsid sleep 600` becomes; toybox keeps its first name."""
     with contextlib.suppress(psutil.Error):

@@ -20,7 +20,7 @@ RUN_HERE, _, _ = PAGE.partition("## 7. The history")
 SHORT_S = 1
 """Instead of the budget of the page's suite: no word of it depends on how long a case is sampled."""
 WORD = re.compile(r"[A-Za-z]{3,}")
-OF_THE_MACHINE = re.compile(r"unsteady.*|: ok, unsteady|virtual-\S+|/\S+|\d+ files?|nothing")
+OF_THE_MACHINE = re.compile(r"all .* are unsteady.*|unsteady.*|: ok, unsteady|virtual-\S+|/\S+|\d+ files?|nothing")
 """What depends on the machine, on how busy it is, and on what was built before."""
 
 

@@ -95,11 +95,10 @@ def an_environment(folder: Path, *first: Path) -> Path:
 def test_the_action_says_what_a_pull_request_broke_on_which_path(
     clone: Path, checkout: Path, cache: Path, tmp_path: Path
 ) -> None:
-    passes = checkout / "python/tvm/relax/backend/adreno/transform/transform.py"
-    begins = "def AnnotateCustomMemoryScope(target: Target | None = None) -> tvm.ir.transform.Pass:\n"
-    assert begins in passes.read_text()
-    raises = "    raise RuntimeError('broken by this pull request')\n"
-    passes.write_text(passes.read_text().replace(begins, begins + raises))
+    passes = checkout / "python/tvm/s_tir/backend/adreno/pipeline.py"
+    vectorised = 'VectorizeLoop(not bool(config.get("tirx.disable_vectorize", False)))'
+    assert vectorised in passes.read_text()
+    passes.write_text(passes.read_text().replace(vectorised, "VectorizeLoop(False)"))  # each lane fills its whole texel
     (tmp_path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
     given = {
         "BASE_PYTHON": str(an_environment(tmp_path / "base")),
@@ -117,9 +116,9 @@ def test_the_action_says_what_a_pull_request_broke_on_which_path(
     )
     assert done.returncode == 3, done.stderr
     told = (tmp_path / "summary.md").read_text().splitlines()
-    assert told[0] == "**1 broken** in 2 cases (1 same)"
+    assert told[0] == "**1 wrong** in 2 cases (1 same)"
     case = "tiny-texture-float32-untuned"
-    assert told[2] == f"* **broken** `{case}`: `adreno-bench run --case {case}`"
-    assert any("broken by this pull request" in line for line in told)
-    assert any(line.startswith("| tiny") and "■ broken" in line for line in told)
-    assert "broken by this pull request" in (tmp_path / "records" / "report.html").read_text()
+    assert told[2] == f"* **wrong** `{case}`: `adreno-bench run --case {case}`"
+    assert any("wrong-result: output 0 is off by" in line for line in told)
+    assert any(line.startswith("| tiny") and "✓ right" in line and "✗ wrong" in line for line in told)
+    assert "wrong-result: output 0 is off by" in (tmp_path / "records" / "report.html").read_text()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -10,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 from fake_records import a_record
+from fake_trials import FakeTrials
 from terminal_scene import CASES, set_the_scene, write
 from typer.testing import CliRunner
 
@@ -22,9 +26,11 @@ from harness.run.progress import STILL, Silence
 
 DEVICE, PROBES = "device_runner.registry.open_device", "harness.build.quirk_probes.probe_answers"
 INSTALL = "harness.revisions.environment._make"
+PROBES_BUILDER, ASV = "harness.build.quirk_probes.Builder", "harness.report.site.asv"
+TRIALS = "harness.divergence.trial.Trials"
 RELEASES = ["0.25.0.post1", "0.27.0.post1"]
 SLOW: dict[str, tuple[list[str], str]] = {
-    "run": (["run"], DEVICE),
+    "run": (["run"], "device_runner.runtimes.host.libraries"),
     "build": (["build"], DEVICE),
     "build for no device": (["build", "--device", "none"], "harness.workbench.make_ready"),
     "tune": (["tune", "--case", CASES[0], "--device", "virtual"], "harness.tune.devices.make_ready"),
@@ -35,23 +41,30 @@ SLOW: dict[str, tuple[list[str], str]] = {
     "bisect": (["bisect", "--good", RELEASES[0], "--bad", RELEASES[1], "--case", CASES[0]], INSTALL),
     "calibrate": (["calibrate", "--device", "virtual", "--records", "new.jsonl"], DEVICE),
     "history run": (["history", "run"], "harness.cli.history.open_device"),
-    "history publish": (["history", "publish"], "harness.report.site.asv"),
+    "history publish": (["history", "publish"], ASV),
     "history releases": (["history", "releases", RELEASES[0]], "harness.history.releases._require_wheel"),
     "show --diverge": (["show", "--diverge", "--records", "wrong.jsonl", "--device", "virtual"], DEVICE),
     "profile": (["profile", "--case", CASES[0]], DEVICE),
     "reduce": (["reduce", "--case", CASES[0], "--device", "virtual"], DEVICE),
+    "reduce, at a trial": (["reduce", "--case", CASES[0], "--device", "virtual"], TRIALS),
     "records compact": (
         ["records", "compact", "records.jsonl", "--out", "dataset"],
         "harness.run.compaction._pool",
     ),
     "isa setup": (["isa", "setup"], "harness.isa.apt._apt"),
-    "quirks": (["quirks"], "harness.build.quirk_probes.Builder"),
+    "quirks": (["quirks"], PROBES_BUILDER),
     "quirks --report": (
         ["quirks", "--report", "texture-store-broadcast", "--out", "out"],
         "harness.quirks.report.reproduce",
     ),
 }
 """What is typed, and what then takes long."""
+HOW_FAR = {
+    "run": "opening virtual: step 1 of 3: the runtimes",
+    "history publish": r"publishing: asv has done \[ 25\.00%\]",
+    "reduce, at a trial": r"trial 1, 5 of 5 operators are left, at most \d+ min to go",
+}
+"""What is said of how far it is, beside what is done."""
 QUICK = {
     "bless": "reads and writes files",
     "cache": "reads and removes files",
@@ -68,7 +81,7 @@ QUICK = {
 
 
 def test_every_command_is_here() -> None:
-    named = {words.partition(" ")[0] for words in SLOW}
+    named = {words.replace(",", "").partition(" ")[0] for words in SLOW}
     assert named | QUICK.keys() | {"show", "history"} == {command.name for command in COMMANDS}
 
 
@@ -110,8 +123,20 @@ def test_what_takes_long_is_said_again_and_again(name: str, tmp_path: Path, monk
             self.watch(job, "queued", 0.0)
             return SimpleNamespace(result=slow)
 
+    def slow_asv(*_: Any, output: Callable[[str], None]) -> NoReturn:
+        output("[ 25.00%] · Loading results")
+        slow()
+
     arguments, place = SLOW[name]
-    monkeypatch.setattr(place, SlowBuilder if place.endswith(".Builder") else slow)
+    if place == TRIALS:  # on a device of plain Python, without the case's network
+        monkeypatch.setattr("harness.workbench.open_workbench", lambda *_, **__: nullcontext())
+        fake = {"of": lambda _bench, _folder, progress: FakeTrials(progress, meet=slow)}
+        monkeypatch.setattr(TRIALS, SimpleNamespace(**fake))
+    else:
+        stand_ins = {PROBES_BUILDER: SlowBuilder, ASV: slow_asv}
+        monkeypatch.setattr(place, stand_ins.get(place, slow))
     done = CliRunner().invoke(app, arguments)
     assert met, (done.output, done.exception)
-    assert done.stderr.count(STILL) >= 2, done.stderr
+    said = [line for line in done.stderr.splitlines() if STILL in line]
+    assert len(said) >= 2, done.stderr
+    assert re.search(HOW_FAR.get(name, ""), said[-1])

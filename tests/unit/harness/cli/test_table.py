@@ -27,15 +27,29 @@ def test_the_spread_is_called_one_within_a_session() -> None:
     assert row[at : at + len("± % within")].strip() == "10.0"  # the median absolute deviation from 10 ms is 1 ms
 
 
+RESTLESS = {"wall_ms": [9.0, 10.0, 10.0, 11.0, 12.0]}
+WHY = "unsteady: half of its samples lie more than 5% from their median (`± % within`)"
+
+
 def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_below() -> None:
-    busy = [
-        a_record(f"tiny-{path}-float32-untuned", wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0])
-        for path in ("opencl", "texture")
-    ]
-    _, _, *rows, _, line = results_table(busy).splitlines()
-    assert all("  ok, unsteady  " in row for row in rows)
-    cases = "tiny-opencl-float32-untuned, tiny-texture-float32-untuned"
-    assert line == f"  {cases}: unsteady: half of its samples lie more than 5% from their median (`± % within`)"
+    half = [a_record(), a_record("tiny-texture-float32-untuned", **RESTLESS)]
+    _, _, steady, row, _, line = results_table(half).splitlines()
+    assert "unsteady" not in steady
+    assert "  ok, unsteady  " in row
+    assert line == f"  tiny-texture-float32-untuned: {WHY}"
+
+
+def test_what_most_rows_are_is_said_once_below_and_on_none_of_them() -> None:
+    busy = [a_record(f"tiny-{path}-float32-untuned", **RESTLESS) for path in ("opencl", "texture")]
+    broken = a_record("tiny-clml-float32-untuned", outcome=Outcome.COMPILE_ERROR, message="no layout")
+    *table, line = results_table(busy).splitlines()
+    assert line == f"  all 2 cases are {WHY}"
+    assert "unsteady" not in "".join(table)
+    *table, line = results_table([*busy, broken]).splitlines()
+    assert line == f"  all but tiny-clml-float32-untuned are {WHY}"
+    assert "unsteady" not in "".join(table)
+    assert ["unsteady" in row for row in results_table([busy[0]]).splitlines()] == [False, False, True, False, True]
+    assert json_array(busy).count('"unsteady"') == 2
 
 
 def test_rows_of_one_case_say_which_is_as_shipped() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import pickle
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -179,9 +180,9 @@ def test_any_other_json_is_one_clear_line(tmp_path: Path, told: Any) -> None:
 
 def test_without_torch_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_program, "find_spec", lambda _: None)
-    with pytest.raises(SetupMissing, match="torch and onnxscript is not installed") as missing:
+    with pytest.raises(SetupMissing, match=r"reading .*net\.pt2 takes torch and onnxscript, not installed") as missing:
         as_onnx(archive(tmp_path / "net.pt2"), tmp_path)
-    assert "adreno-bench[torch]" in missing.value.hint
+    assert f"`{sys.executable} -m pip install torch onnxscript --extra-index-url https://" in missing.value.hint
 
 
 def relu() -> bytes:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import onnx
 import pytest
 from fake_records import a_record
+from fake_trials import FakeTrials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -20,9 +22,10 @@ from device_runner.deadline import Deadline
 from harness.models.graph_layers import ImageGraph
 from harness.reduce.folder import write_folder
 from harness.reduce.network import SmallNetwork
-from harness.reduce.reduction import FailureKind, Reduction
+from harness.reduce.reduction import FailureKind, Reduction, reduce_case
 from harness.reduce.search import minimal_subset, shrink, steps
 from harness.run.outcome import Outcome
+from harness.run.progress import SilentProgress
 
 PLENTY_S = 1500.0
 
@@ -140,6 +143,20 @@ def test_the_folder_has_all_that_a_report_needs(path: str, tmp_path: Path) -> No
     assert "output 0 is off by 3" in report
     assert "40 operators to 2" in " ".join(report.split())
     assert json.loads((out / "versions.json").read_text())["apache-tvm"] == record.tvm
+
+
+def test_a_reduction_says_at_each_trial_how_many_came_before_and_what_is_left() -> None:
+    steps: list[str] = []
+
+    class Heard(SilentProgress):
+        def step(self, case_id: str, step: str) -> None:
+            steps.append(f"{case_id}: {step}")
+
+    found = reduce_case(cast(Any, FakeTrials(Heard())), quietly, Deadline(1200))
+    assert [node.op_type for node in found.network.proto().graph.node] == ["MaxPool"]
+    assert steps[0] == "tiny-opencl-float32-untuned: trial 1, 5 of 5 operators are left, at most 20 min to go"
+    assert steps[1] == "tiny-opencl-float32-untuned: trial 2, 1 of 5 operators are left, at most 20 min to go"
+    assert found.tried == len(steps) + 2, "the smallest is run once more, and once as shipped"
 
 
 def test_with_the_wheel_alone_the_script_shows_kernels_and_llvm_and_says_what_it_needs(tmp_path: Path) -> None:

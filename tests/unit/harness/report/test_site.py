@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,11 +19,13 @@ from page_figures import figures_of
 
 from harness.history.events import change, events
 from harness.history.results import load
+from harness.history.runs import Project
 from harness.judge.verdict import Verdict
+from harness.report import site as site_module
 from harness.report.figures import MARKS
 from harness.report.page import FILTER, PLOTLY, SCRIPT
 from harness.report.points import POINTS
-from harness.report.site import PAGES, write_site
+from harness.report.site import PAGES, publish, write_site
 from harness.report.summary import lines
 from harness.run.outcome import CaseState, Outcome
 from harness.run.record import RecordFile
@@ -45,6 +48,31 @@ def site(results: Path, tmp_path: Path) -> Path:
     (folder / "graphs.html").touch()
     assert write_site(load(results), folder, "graphs.html") == len(PAGES)
     return folder
+
+
+def test_publishing_says_how_many_steps_of_asv_and_pages_of_ours_are_done(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asv(project: Project, arguments: Sequence[str], output: Callable[[str], None]) -> int:
+        output("[ 25.00%] · Loading results")
+        project.html.mkdir()
+        commits = {commit: number for number, commit in enumerate(next(iter(load(results).commits.values())))}
+        numbers = {number: commit for commit, number in commits.items()}
+        (project.html / "index.json").write_text(json.dumps({"revision_to_hash": numbers}))
+        for name in ("index.html", "regressions.xml"):
+            (project.html / name).touch()
+        return 0
+
+    monkeypatch.setattr(site_module, "asv", asv)
+    (results / "benchmarks.json").write_text("{}")
+    said: list[str] = []
+    publish(Project(tmp_path / "asv.conf.json", results, tmp_path / "html", tmp_path / "env"), step=said.append)
+    assert said[:3] == [
+        "asv has done [ 25.00%] · Loading results",
+        "reading the results",
+        f"our pages: 0 of {len(PAGES)}",
+    ]
+    assert re.fullmatch(rf"our pages: {len(PAGES) - 1} of {len(PAGES)}, about \d+ s left", said[-1])
 
 
 class Links(HTMLParser):

@@ -68,6 +68,22 @@ def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     assert conclusions_of(once.rows[0]) == ["no sure winner"]
 
 
+def test_what_most_cases_are_is_said_once_below_the_matrix_on_the_page_and_in_markdown(tmp_path: Path) -> None:
+    busy = [a_record(case, wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]) for case in (OPENCL, CLML)]
+    steady = a_record("tiny-texture-float32-untuned")
+    for records, who in ((busy, "all 2 cases"), ([*busy, steady], "all but tiny-texture-float32-untuned")):
+        file, line = write(tmp_path / "records.jsonl", records), f"{who} are unsteady: half of its samples"
+        for name in ("r.html", "r.md"):
+            done = CliRunner().invoke(app, ["report", "--records", str(file), "--out", str(tmp_path / name)])
+            assert done.exit_code == ExitCode.GOOD, done.output
+            matrix = (tmp_path / name).read_text("utf-8").partition("<article")[0]
+            assert line in matrix
+            assert matrix.count("unsteady") == 1
+    (one,) = matrices_of(entries_of([busy[:1], [steady]], {}))
+    assert [one.remarks(entry) for entry in one.entries] == [["unsteady"], []]
+    assert " unsteady |" in markdown([one])
+
+
 def test_no_latency_of_an_emulated_path_is_shown_or_compared() -> None:
     emulated = sessions(1, case=CLML, emulated=("clml",))
     (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), emulated], {}))

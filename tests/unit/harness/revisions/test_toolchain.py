@@ -87,6 +87,15 @@ def test_an_environment_is_made_once(revision: Revision, tmp_path: Path, making:
     assert (tmp_path / "made").read_text() == "x"
 
 
+def test_before_a_revision_is_installed_it_is_said_how_long_that_may_take(
+    tmp_path: Path, making: Callable[[str], None]
+) -> None:
+    making(MAKES)
+    said: list[str] = []
+    environment(a_revision(tmp_path, install_timeout=1800), tmp_path, said.append)
+    assert said == ["0.26.0: installing it, for at most 3.0 h"]
+
+
 def test_a_torn_environment_is_made_anew(revision: Revision, tmp_path: Path, making: Callable[[str], None]) -> None:
     making(MAKES)
     environment(revision, tmp_path)

@@ -1,0 +1,63 @@
+"""Trials of the pieces of a network whose defect is known, without a compiler or a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from fake_device import a_plan
+from fake_records import a_record
+
+from harness.divergence.trial import PieceTrial
+from harness.models.graph_layers import ImageGraph
+from harness.models.pieces import Network, Piece
+from harness.run.outcome import Outcome
+from harness.run.progress import Progress, SilentProgress
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.cases.plan import Plan
+    from harness.run.record import Record
+
+
+def five_operators() -> Network:
+    """Two convolutions, each with its bias's ReLU, and a max pool behind them."""
+    net = ImageGraph("net", (1, 8, 4, 4))
+    trunk = net.relu(net.conv(net.relu(net.conv(net.input, 8, 1)), 8, 1))
+    model = net.finish((net.max_pool(trunk, 2, stride=2), (1, 8, 2, 2))).to_bytes()
+    return Network(onnx.load_model_from_string(model))
+
+
+@dataclass
+class FakeTrials:
+    """Whatever has a max pool is wrong."""
+
+    progress: Progress = field(default_factory=SilentProgress)
+    meet: Callable[[], None] = lambda: None
+    """Called at every trial of a reduction."""
+    network: Network = field(default_factory=five_operators)
+    plan: Plan = field(default_factory=a_plan)
+
+    def whole(self) -> Record:
+        return a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3")
+
+    def run(self, piece: Piece, name: str) -> PieceTrial:
+        return PieceTrial(piece, self._record(piece.model), Path(name))
+
+    def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
+        return {tensor: np.ones(self.network.shape(tensor) or (), np.float32) for tensor in piece.inputs}
+
+    def judge(self, model: bytes, inputs: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
+        self.meet()
+        return self._record(model)
+
+    def answers(self, model: bytes, inputs: Mapping[str, Array], name: str) -> Sequence[Array]:
+        return []
+
+    def _record(self, model: bytes) -> Record:
+        kinds: list[Any] = [node.op_type for node in onnx.load_model_from_string(model).graph.node]
+        return self.whole() if "MaxPool" in kinds else a_record()
