@@ -174,9 +174,9 @@ def load(folder: Path) -> list[Baseline]:
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files of all baselines below a folder."""
-    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
+    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")], key=lambda file: file.parts)
 
 
 def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:
     """Baselines as a side to compare with."""
-    return {baseline.side.key: baseline.side for baseline in baselines}
+    return {side.key: side for side in (baseline.side for baseline in baselines)}
