@@ -55,7 +55,7 @@ class Gate:
     of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
     """What calibration found of the same cases on every handset of their models."""
     baselines: Sequence[Baseline] = ()
-    """Those of `blessed`, where cases are to be measured again: a hundred thousand take 400 MB."""
+    """Those of `blessed`, where cases are to be measured again: 100,000 take 300 MB."""
 
     @classmethod
     def read(
