@@ -4,8 +4,8 @@
 
 Each host writes a file a night: each of its phones runs each case once, with a build of its own for each night. A row
 for each command: seconds, seconds of processor time, and the most memory that a process took. The baselines are those
-of the first host's phones in the night before the last. Needs 11 GB in the temporary folder, or in that of `--in`,
-where the lines are kept for the next time.
+of the first host's phones in the night before the last; where all are blessed, those of all phones. Needs 11 GB in the
+temporary folder, or in that of `--in`, where the lines are kept for the next time.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def main() -> None:
             "bless, of one host's night": ["bless", "--records", folder / f"host0/night{chosen.nights - 2}.jsonl"],
             "gate --from one host's night": ["gate", "--from", folder / f"host0/night{chosen.nights - 1}.jsonl"],
             "gate --from one night": ["gate", "--from", nights[1]],
+            "bless, of all hosts' night": ["bless", "--records", nights[0], "--baselines", cache / "all"],
+            "gate --from one night, all blessed": ["gate", "--from", nights[1], "--baselines", cache / "all"],
             "gate --from all nights, CASE": ["gate", "--from", dataset, "--case", case],
             "compare two nights, CASE": [
                 "compare",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from device_runner.failures import SetupMissing
@@ -9,6 +10,10 @@ from harness.failures import UsageError
 
 DEADLINE_S = 300.0
 """Longest transfer of one file, with the repeats of the client."""
+
+
+class BadObject(Exception):
+    """An object is not what it should be."""
 
 
 class RemoteFolder:
@@ -41,6 +46,20 @@ class RemoteFolder:
         if self._files.async_impl:
             options["timeout"] = DEADLINE_S
         return getattr(self._files, method)(*arguments, **options)
+
+    def copy(self, name: str, file: Path, most_bytes: int) -> None:
+        """Read an object, by its whole name, into a file.
+
+        Raises BadObject as soon as it has more bytes, and what fsspec raises.
+        """
+        from fsspec.callbacks import Callback
+
+        def limit(_: int | None, read: int, **_more: object) -> None:
+            if read > most_bytes:
+                raise BadObject(f"it has more than {most_bytes} bytes")
+
+        self.call("get_file", name, str(file), callback=Callback(hooks={"limit": limit}))
+        limit(None, file.stat().st_size)  # not every file system calls back
 
 
 def reason_of(error: Exception) -> str:

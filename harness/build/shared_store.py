@@ -23,17 +23,13 @@ from device_runner.failures import RigFailure
 from device_runner.files import require_name
 from device_runner.foreign_json import read_json
 from device_runner.store import SUMS, key_of, sha256_of
-from harness.remote import RemoteFolder, reason_of
+from harness.remote import BadObject, RemoteFolder, reason_of
 
 PAUSE_S = 300.0
 """How long a store that failed is left out."""
 LARGEST_ENTRY_BYTES = 1 << 16
 LARGEST_FILE_BYTES = 4 << 30
 _SHA256 = re.compile("[0-9a-f]{64}")
-
-
-class BadObject(Exception):
-    """An object is not what it should be."""
 
 
 def entry_text(name: str, files: Mapping[str, str]) -> str:
@@ -90,7 +86,7 @@ class SharedStore:
         entry = part / ".entry"
         try:
             with self._naming(f"{name}.json"):
-                self._copy(f"{name}.json", entry, LARGEST_ENTRY_BYTES)
+                self._folder.copy(self._folder.at(f"{name}.json"), entry, LARGEST_ENTRY_BYTES)
                 files = read_entry(entry.read_bytes(), name)
             entry.unlink()
             for file, sha256 in files.items():
@@ -147,21 +143,10 @@ class SharedStore:
     def get(self, sha256: str, file: Path) -> None:
         """Read a file by its hash. Raises BadObject if it has another one, and what fsspec raises."""
         with self._naming(_object(sha256)):
-            self._copy(_object(sha256), file, LARGEST_FILE_BYTES)
+            self._folder.copy(self._folder.at(_object(sha256)), file, LARGEST_FILE_BYTES)
             if sha256_of(file) != sha256:
                 self._wrong.add(sha256)
                 raise BadObject("its content does not match its hash")
-
-    def _copy(self, name: str, file: Path, most_bytes: int) -> None:
-        """Read an object into a file. Raises BadObject as soon as it has more bytes, and what fsspec raises."""
-        from fsspec.callbacks import Callback
-
-        def limit(_: int | None, read: int, **_more: object) -> None:
-            if read > most_bytes:
-                raise BadObject(f"it has more than {most_bytes} bytes")
-
-        self._folder.call("get_file", self._folder.at(name), str(file), callback=Callback(hooks={"limit": limit}))
-        limit(None, file.stat().st_size)  # not every file system calls back
 
     def _has(self, sha256: str) -> bool:
         try:

@@ -6,6 +6,7 @@ These words are the same everywhere. docs/reference/glossary.md is their home.
 from __future__ import annotations
 
 import fnmatch
+import functools
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -88,6 +89,7 @@ class Case:
         return fnmatch.fnmatchcase(self.id, pattern)
 
 
+@functools.lru_cache(1 << 12)
 def require_case_id(text: str) -> None:
     """Raise UsageError unless the text is a case id; it came from a file of others."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +12,18 @@ import typer
 
 from harness.cli.options import (
     DEFAULT_BASELINES,
+    MODEL_OPTIONS,
     AsJson,
     BaselinesFolder,
     DeviceOfRecords,
     RuleOptions,
     SuiteOptions,
     grouped,
+    refuse_options,
 )
-from harness.cli.record_filter import device_of_records
+from harness.cli.record_filter import device_of_records, read_builds
 from harness.cli.screen import Screen, out_json, out_parts
+from harness.failures import UsageError
 from harness.judge.stats.pair import Rules
 from harness.tables import table
 
@@ -37,6 +40,7 @@ SHOWN_A_SIDE = 8
 
 @grouped
 def calibrate(
+    context: typer.Context,
     what: SuiteOptions,
     relevance: RuleOptions,
     device: DeviceOfRecords = None,
@@ -53,21 +57,32 @@ def calibrate(
             help="File of the sessions. Resumes an interrupted calibration.", show_default=str(DEFAULT_CALIBRATION)
         ),
     ] = None,
+    given: Annotated[
+        str | None, typer.Option("--from", metavar="PLACE", help="Take the sessions of these records and run nothing.")
+    ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     as_json: AsJson = False,
 ) -> None:
     """Measure the noise of each case: the smallest change that a gate can detect.
 
-    Runs each artifact against itself in fresh sessions. The cases take turns. Writes a noise profile for each series
-    below the baselines, to be reviewed as a diff.
+    Runs each artifact against itself in fresh sessions. The cases take turns. With --from it takes the sessions of the
+    latest build of each series from records instead. Writes a noise profile for each series below the baselines, to be
+    reviewed as a diff.
     """
     from harness.judge.calibrate import exit_code_of, profile_all
 
     rules = relevance.rules
-    done = list(profile_all(_sessions(what, device, sessions, budget, records), rules))
-    written = {one.case: _save(one, baselines) for one in done}
+    if given:
+        unused = ("suite", *MODEL_OPTIONS, "sessions", "budget", "records")
+        refuse_options(context, unused, "with --from, which runs nothing")
+        done = list(profile_all(_latest_builds(given, what.case, device), rules))
+    else:
+        done = list(profile_all(_sessions(what, device, sessions, budget, records).values(), rules))
+    if not done:
+        raise UsageError(f"{given} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
+    written = [_save(one, baselines) for one in done]
     if as_json:
-        out_json([_plain(one, rules, written[one.case]) for one in done])
+        out_json([_plain(one, rules, saved) for one, saved in zip(done, written, strict=True)])
     else:
         out_parts(_table(done, written), _in_words(done, rules))
     raise typer.Exit(exit_code_of(done))
@@ -91,6 +106,13 @@ def _sessions(
             return take_sessions(plans, bench.run, bench.builder, file, screen, sessions, screen.say)
 
 
+def _latest_builds(place: str, globs: Sequence[str] | None, device: str | None) -> Iterator[list[Record]]:
+    """Yield the sessions of each series' latest build, of those that ran with workarounds."""
+    from harness.judge.sides import latest_build
+
+    return (latest_build(build) for build in read_builds(place, globs, device) if not build[0].as_shipped)
+
+
 def _save(one: CalibrationResult, baselines: Path) -> bool:
     """Write its noise profile, if it has one; whether the file changed."""
     from harness.judge.noise import PROFILES
@@ -98,29 +120,37 @@ def _save(one: CalibrationResult, baselines: Path) -> bool:
     return bool(one.profile and one.profile.save(baselines / PROFILES))
 
 
-def _table(done: Sequence[CalibrationResult], written: Mapping[str, bool]) -> str:
+def _table(done: Sequence[CalibrationResult], written: Sequence[bool]) -> str:
     from harness.judge.noise import SESSIONS_A_SIDE
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
     headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)
     spare = ("noise profile", "false alarms", *shown[:-1], "sessions")
-    return table([_row(one, written[one.case]) for one in done], headers, spare=spare)
+    rows = [(name, *_row(one, saved)) for name, one, saved in zip(_names(done), done, written, strict=True)]
+    return table(rows, headers, spare=spare)
+
+
+def _names(done: Sequence[CalibrationResult]) -> list[str]:
+    """Return what each series is called: its case, of several devices with the identity."""
+    several = len({one.key.identity for one in done}) > 1
+    return [f"{one.key} on {one.key.identity}" if several else str(one.key) for one in done]
 
 
 def _row(done: CalibrationResult, written: bool) -> tuple[str, ...]:
     found = done.profile
     if found is None:
-        return done.case, "inconclusive"
+        return ("inconclusive",)
     shown = (_percent(math.inf if one.change is None else one.change) for one in found.smallest_detectable)
     state = "written" if written else "unchanged"
     noise = f"{100 * found.sd:.2g}"
     alarms = f"{found.false_alarm_rate:.1%}"
-    return done.case, state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
+    return state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
 
 
 def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
-    lines = [f"{one.case}: {_sentence(one, rules)}" for one in done]
-    lines += [f"{one.case}: {reason}" for one in done if one.profile for reason in one.reasons]
+    named = list(zip(_names(done), done, strict=True))
+    lines = [f"{name}: {_sentence(one, rules)}" for name, one in named]
+    lines += [f"{name}: {reason}" for name, one in named if one.profile for reason in one.reasons]
     emulated = dict.fromkeys(part for one in done if one.profile for part in one.profile.emulated)
     if emulated:
         lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing about a phone's")
@@ -146,7 +176,8 @@ def _percent(change: float) -> str:
 def _plain(one: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
     found = one.profile
     return {
-        "case": one.case,
+        "case": one.key.case,
+        "identity": one.key.identity,
         "known": found is not None,
         "written": written,
         "reasons": one.reasons,

@@ -83,6 +83,7 @@ def compare(
     from harness.judge.path_ranking import path_flips, path_means
     from harness.report.comparison import export_comparison, write_comparison
     from harness.run.record_places import is_place
+    from harness.run.record_view import without_garbage_collection
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -90,6 +91,7 @@ def compare(
     if all(given):
         unused = ("latency", "minutes", *MODEL_OPTIONS)
         refuse_options(context, unused, "with files: what was measured before is not measured in turns")
+        context.with_resource(without_garbage_collection())
         result, remark = _of_records(base, head, what, confirming, gauged=not states)
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)

@@ -69,7 +69,10 @@ def gate(
     from harness.judge.gate import Gate
     from harness.judge.sides import SeriesKey
     from harness.report.comparison import export_comparison, write_comparison
+    from harness.run.record_view import without_garbage_collection
 
+    if given:
+        context.with_resource(without_garbage_collection())
     held_to = Gate.read(
         baselines.absolute(),
         None if given else records or DEFAULT_RECORDS,
@@ -87,9 +90,10 @@ def gate(
     else:
         result = _run(what.request(builders=builders), held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
-    export = export_comparison(result)
-    write_comparison(export, **vars(exports))
-    if as_json:
+    export = export_comparison(result) if as_json or exports.given else None
+    if export:
+        write_comparison(export, **vars(exports))
+    if export and as_json:
         out_json(export.plain())
     else:
         told = verdicts.verdict_table(result.cases), *verdicts.kernel_tables(result.cases)

@@ -253,6 +253,11 @@ class TableExports:
     export_csv: Annotated[Path | None, _export_option("--export-csv", "a line for each case as CSV")] = None
     export_markdown: Annotated[Path | None, _export_option("--export-markdown", "a table in Markdown")] = None
 
+    @property
+    def given(self) -> bool:
+        """Whether any file was asked for."""
+        return any(vars(self).values())
+
 
 @dataclass(frozen=True)
 class RecordExports(TableExports):
@@ -261,11 +266,6 @@ class RecordExports(TableExports):
     export_pytest_benchmark: Annotated[
         Path | None, _export_option("--export-pytest-benchmark", "samples for `pytest-benchmark compare`")
     ] = None
-
-    @property
-    def given(self) -> bool:
-        """Whether any file was asked for."""
-        return any(vars(self).values())
 
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
@@ -292,10 +292,12 @@ def matches_globs(case: str, globs: Sequence[str] | None) -> bool:
 
 def matches_models(case: str, models: Sequence[str] | None) -> bool:
     """Return whether a case id is of one of the models that `--model` names; without models every one is."""
+    if not models:
+        return True
     from harness.cases.case import Case
     from harness.cases.model import model_name
 
-    return not models or Case.parse(case).model in map(model_name, models)
+    return Case.parse(case).model in map(model_name, models)
 
 
 def refuse_options(context: typer.Context, names: Collection[str], because: str) -> None:

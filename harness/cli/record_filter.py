@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,20 +35,30 @@ def read_builds(place: Path | str, globs: Sequence[str] | None, device: str | No
 
     Raises UsageError if there are no such files, or if they have nothing of a device that is named.
     """
-    from harness.run.record_places import require_records
-
-    require_records(place)
-    with open_index(place) as index:
-        if device and device not in index.devices:
-            raise _other_device(place, index.devices, device)
+    with _open_index_of(place, device) as index:
         yield from index.newest_builds(lambda case: matches_globs(case, globs), device)
 
 
 def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
     """Return what records say of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
+    from harness.run.record_index import RecordIndex
 
-    return {side.key: side for side in map(side_of, read_builds(place, globs, device))}
+    with _open_index_of(place, device) as index:
+        read = index.newest_builds if isinstance(index, RecordIndex) else index.newest_sessions
+        return {side.key: side for side in map(side_of, read(lambda case: matches_globs(case, globs), device))}
+
+
+@contextmanager
+def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordIndex | RecordDataset]:
+    """Yield the records of a place."""
+    from harness.run.record_places import require_records
+
+    require_records(place)
+    with open_index(place) as index:
+        if device and device not in index.devices:
+            raise _other_device(place, index.devices, device)
+        yield index
 
 
 def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:

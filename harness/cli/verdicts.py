@@ -49,20 +49,30 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
     """Return one row for each case, then the reasons of each verdict that has some; nothing without cases.
 
-    Of very many cases, those that are the same, or have nothing to be compared with, are counted.
+    Of very many cases, those that are the same, have nothing to be compared with, or are undecided and do not look
+    changed, are counted.
     """
+    from harness.judge.sides import summarise_sides
+
     if not comparisons:
         return ""
-    uneventful = [c for c in comparisons if c.verdict in UNEVENTFUL] if len(comparisons) > MOST_ROWS else []
+    uneventful = [c for c in comparisons if _is_uneventful(c)] if len(comparisons) > MOST_ROWS else []
     if uneventful:
-        comparisons = [c for c in comparisons if c.verdict not in UNEVENTFUL]
+        comparisons = [c for c in comparisons if not _is_uneventful(c)]
+    summarise_sides(side for c in comparisons for side in (c.base, c.head) if side)
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
     reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
     counts = Counter(c.verdict.value for c in uneventful)
-    others = [f"{count} others: {verdict}" for verdict, count in counts.items()]
+    others = [f"{count} others: {verdict} (--json names them)" for verdict, count in counts.items()]
     return "\n".join([*([drawn] if rows or not others else []), *others, *([""] if reasons else []), *reasons])
+
+
+def _is_uneventful(comparison: Comparison) -> bool:
+    if comparison.verdict is Verdict.INCONCLUSIVE:
+        return comparison.change is not None and not comparison.suspicion
+    return comparison.verdict in UNEVENTFUL
 
 
 def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:

@@ -7,12 +7,10 @@ from asv's file alone. Files come from others: a torn or foreign one is named an
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
@@ -23,13 +21,13 @@ from pydantic_core import from_json
 
 from harness.cases.case import Case
 from harness.cases.request import AS_SHIPPED, WITH_WORKAROUNDS
-from harness.history.record_view import RecordView, comparable_ms, load_views
 from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import is_time, locations_ms
 from harness.run.outcome import STATES, CaseState, Outcome
 from harness.run.record import Record
+from harness.run.record_view import RecordView, load_views, without_garbage_collection
 
 LATENCY = "latency.Wall.time_inference"
 OUTCOME = "outcome.Outcome.track_outcome"
@@ -139,18 +137,6 @@ def newest_records(records: Iterable[Record]) -> list[Record]:
     return list({(record.case, record.as_shipped): record for record in records}.values())
 
 
-@contextlib.contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Switch Python's garbage collection off, which takes a third of the time of reading a history."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 @without_garbage_collection()
 def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path | None = None) -> History:
     """Read a results folder, and a file of what was decided in turns. `order` numbers commits, else their dates do."""
@@ -216,7 +202,7 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         raise _ForeignFile(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     views = load_views(file.with_suffix(".jsonl"))
     skipped.extend(views.skipped)
-    located = zip(views.records, locations_ms([comparable_ms(one) for one in views.records]), strict=True)
+    located = zip(views.records, locations_ms([one.comparable_ms for one in views.records]), strict=True)
     records = {(one.case, state_of_quirks(as_shipped=one.as_shipped)): (one, wall_ms) for one, wall_ms in located}
     points = {}
     for key in {**latencies, **outcomes}:

@@ -138,7 +138,7 @@ def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing
     fit = [record for record, quality in zip(timed, qualities, strict=True) if quality.ok]
     if not fit:
         return Blessing(key, None, side.summary.refused, Outcome.THROTTLED)
-    notes = [f"left out {reason}" for reason in side.summary.refused]
+    notes = [f"left out {reason}" for reason in side.summary.refused] if len(fit) < len(timed) else []
     notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
         notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing about a phone")
@@ -174,9 +174,9 @@ def load(folder: Path) -> list[Baseline]:
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files of all baselines below a folder."""
-    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
+    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")], key=lambda file: file.parts)
 
 
 def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:
     """Baselines as a side to compare with."""
-    return {baseline.side.key: baseline.side for baseline in baselines}
+    return {side.key: side for side in (baseline.side for baseline in baselines)}

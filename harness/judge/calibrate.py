@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.judge.noise import NoiseProfile, profile_of
-from harness.judge.sides import finding
+from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome, exit_code
@@ -20,9 +20,9 @@ from harness.run.runner import run_suite
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What came of one case."""
+    """What came of one series."""
 
-    case: str
+    key: SeriesKey
     profile: NoiseProfile | None
     reasons: tuple[str, ...] = ()
     """Why there is none, or which sessions were left out."""
@@ -73,20 +73,21 @@ def _is_due(taken: Sequence[Record], sessions: int) -> bool:
     return len(taken) < sessions and not timeless
 
 
-def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
-    """Yield what the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
-    for case, records in taken.items():
+def profile_all(taken: Iterable[Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
+    """Yield what the sessions of each series come to. One that was once wrong or broken has no noise worth knowing."""
+    for records in taken:
+        key = SeriesKey.of(records[0])
         found = next((record for record in records if finding(record.outcome)), None)
         lost = [record for record in records if record.outcome is not Outcome.OK]
         profile = profile_of(records, rules)
         if isinstance(profile, NoiseProfile) and not found:
-            yield CalibrationResult(case, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
+            yield CalibrationResult(key, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
         else:
             worst = [found] if found else lost[-1:]
             reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
             why = (*_format_outcomes(worst, len(lost)), *_emulated_paths(records), *reasons)
-            yield CalibrationResult(case, None, why, outcome)
+            yield CalibrationResult(key, None, why, outcome)
 
 
 def _format_outcomes(worst: Sequence[Record], count: int) -> tuple[str, ...]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
+from pydantic_core import from_json
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import require_name, write_whole
-from device_runner.foreign_json import read_json
 from harness.cases.case import require_case_id
 from harness.failures import UsageError
 
@@ -27,6 +30,8 @@ DIGITS = 6
 """Significant digits of a number: enough for any verdict, and a diff that can be read."""
 
 T = TypeVar("T", bound="CheckedFile")
+_EXPONENT = re.compile(rb"e-(\d)(?=[],}])")
+"""Python writes 1e-05, msgspec 1e-5."""
 
 
 class CheckedFile(BaseModel):
@@ -82,11 +87,11 @@ class CheckedFile(BaseModel):
         """Return the content of a file. Raises UsageError if it is not good, RigFailure if it cannot be read."""
         hint = cls.mended_by
         try:
-            with file.open("rb") as stream:
-                text = stream.read(LARGEST_BYTES + 1)
+            with file.open("rb", buffering=0) as stream:
+                text = stream.read(min(os.fstat(stream.fileno()).st_size, LARGEST_BYTES) + 1)
             if len(text) > LARGEST_BYTES:
                 raise UsageError(f"{file} is larger than any {cls.what}", hint=hint)
-            facts = read_json(text)
+            facts = from_json(text)
             checksum = facts.pop("sha256", None) if isinstance(facts, dict) else None
             read = cls.model_validate(facts)
         except OSError as error:
@@ -99,7 +104,7 @@ class CheckedFile(BaseModel):
             ) from None
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{file} is no {cls.what} ({error})", hint=hint) from None
-        if checksum != _checksum(read.model_dump(mode="json", by_alias=True)):
+        if checksum != _quick_checksum(facts) and checksum != _checksum(read.model_dump(mode="json", by_alias=True)):
             raise UsageError(f"{file} was edited by hand since it was written", hint=hint)
         if (read.identity_key, f"{read.case}.json") != (file.parent.name, file.name):
             raise UsageError(f"{file} is the {cls.what} of {read.case} on {read.identity_key}", hint="move it back")
@@ -114,6 +119,11 @@ def round_digits(number: float) -> float:
 
 def _checksum(facts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _quick_checksum(facts: dict[str, Any]) -> str:
+    """Return the same in a third of the time, unless a text holds what looks like the end of a small number."""
+    return hashlib.sha256(_EXPONENT.sub(rb"e-0\1", msgspec.json.encode(facts, order="sorted"))).hexdigest()
 
 
 def _lines(facts: dict[str, Any]) -> str:

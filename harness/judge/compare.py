@@ -8,6 +8,7 @@ compared. Unchanged builds and the reference kernel tell whether the run is fit 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,7 +27,7 @@ from harness.judge.sides import (
 from harness.judge.stats import engine, suite
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
-from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples
+from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, summarise_each
 from harness.judge.verdict import Verdict
 from harness.probes.reference import FACTOR
 from harness.run.outcome import ExitCode, Outcome, Owner
@@ -276,11 +277,7 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
     """Gauge a run by what became of its unchanged builds and of the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
-    references = {
-        identity: _reference_change(_probes_on(identity, changes, base), _probes_on(identity, changes, head), rules)
-        for identity in dict.fromkeys(key.identity for key in changes)
-    }
-    return gauge(controls, _probes_of(base, head, changes), references, FACTOR)
+    return gauge(controls, _probes_of(base, head, changes), _reference_changes(base, head, changes, rules), FACTOR)
 
 
 def blindness_of(base: Sides, head: Sides) -> str:
@@ -295,14 +292,21 @@ def blindness_of(base: Sides, head: Sides) -> str:
 def _probes_of(base: Sides, head: Sides, keys: Collection[SeriesKey]) -> dict[str, ReferenceSamples]:
     """Return the reference kernels of these series on both sides, by where they were measured."""
     found: dict[str, ReferenceSamples] = {}
-    for identity in dict.fromkeys(key.identity for key in keys):
+    for identity, here in _by_identity(keys).items():
         for name, side in (("base", base), ("head", head)):
-            found |= _probes(f"{name} on {identity}", _probes_on(identity, keys, side))
+            found |= _probes(f"{name} on {identity}", _probes_in(here, side))
     return found
 
 
-def _probes_on(identity: str, keys: Iterable[SeriesKey], side: Sides) -> list[ReferenceSamples]:
-    return [probe for key in keys if key.identity == identity for probe in side[key].probes]
+def _by_identity(keys: Iterable[SeriesKey]) -> dict[str, list[SeriesKey]]:
+    found: dict[str, list[SeriesKey]] = defaultdict(list)
+    for key in keys:
+        found[key.identity].append(key)
+    return found
+
+
+def _probes_in(keys: Iterable[SeriesKey], side: Sides) -> list[ReferenceSamples]:
+    return [probe for key in keys for probe in side[key].probes]
 
 
 def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSamples]:
@@ -318,15 +322,22 @@ def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
     return ReferenceSamples(kernel, plain, slowed)
 
 
-def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:
-    """Return the change of the reference kernel that both sides measured.
+def _reference_changes(base: Sides, head: Sides, keys: Iterable[SeriesKey], rules: Rules) -> dict[str, Change]:
+    """Return by identity the change of the reference kernel that both sides measured.
 
     Another release may make another kernel of it.
     """
-    same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
-    was, now = (_thin([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
-    change = engine.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
-    return change if min(change.sessions) >= FEWEST_SESSIONS else change.without_proof("one session is no proof")
+    rigs, samples = _by_identity(keys), list[Sequence[Samples]]()
+    for here in rigs.values():
+        probes = [_probes_in(here, side) for side in (base, head)]
+        was, now = ({probe.kernel for probe in of} for of in probes)
+        samples += (_thin([probe.reference_ms for probe in of if probe.kernel in was & now]) for of in probes)
+    summaries, exact = iter(summarise_each(samples, PROBE_LIMITS)), replace(rules, floor_ms=0.0)
+    changes = {rig: engine.compare_summaries(next(summaries), next(summaries), exact) for rig in rigs}
+    return {
+        rig: change if min(change.sessions) >= FEWEST_SESSIONS else change.without_proof("one session is no proof")
+        for rig, change in changes.items()
+    }
 
 
 def _thin(sessions: Sequence[Samples]) -> Sequence[Samples]:

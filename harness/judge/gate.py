@@ -17,7 +17,7 @@ from harness.build.artifact import Artifact, Built
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.judge.baseline import Baseline, load, sides
+from harness.judge.baseline import Baseline, files_in, sides
 from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
 from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
 from harness.judge.in_turns import Measure
@@ -44,7 +44,7 @@ HISTORY = Path(".asv/results")
 class Gate:
     """Baselines, and how closely records are held to them."""
 
-    baselines: Sequence[Baseline]
+    blessed: Sides
     known: NoiseModel
     """What is known of the noise."""
     rules: Rules
@@ -54,6 +54,8 @@ class Gate:
     """Whether records that ran as shipped are held to them, instead of the others."""
     of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
     """What calibration found of the same cases on every handset of their models."""
+    baselines: Sequence[Baseline] = ()
+    """Those of `blessed`, where cases are to be measured again: 100,000 take 300 MB."""
 
     @classmethod
     def read(
@@ -72,14 +74,17 @@ class Gate:
         Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
         Raises UsageError for a file that is not good.
         """
-        baselines = [one for one in load(folder) if wanted(one.case)]
-        timed = [one.side.key for one in baselines if one.sessions]
+        loaded = (one for one in map(Baseline.read, files_in(folder)) if wanted(one.case))
+        baselines = list(loaded) if records else []
+        blessed = sides(baselines or loaded)
+        calibrated = {kept.name for kept in (folder / PROFILES).glob("*")}
+        timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]
         found = {key: find_profile(folder, key.identity, key.case) for key in timed}
         profiles = {key: one for key, one in found.items() if one}
-        cases = {one.case for one in baselines}
+        cases = {key.case for key in blessed}
         kept = [*history_records(history, cases), *stored_records(records, cases)] if records else []
-        known = learn(kept, baselines if records else [], profiles)
-        return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
+        known = learn(kept, baselines, profiles)
+        return cls(blessed, known, rules, most_sessions, as_shipped, profiles_of_models(blessed, folder), baselines)
 
     def compare(
         self,
@@ -94,12 +99,12 @@ class Gate:
         `sustained` are the series of the records that ran without a pause: they are only named. `explain` watches the
         kernels of what is slower or faster.
         """
-        meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
-        heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
+        heads = {key: side for key, side in found.items() if key.as_shipped is self.as_shipped}
+        if self.as_shipped:
+            heads = {key: replace(side, key=key) for side in heads.values() for key in [SeriesKey(*side.key[:2])]}
         here = {key.identity for key in heads}
-        blessed = sides(self.baselines)
-        bases = {key: side for key, side in blessed.items() if key.identity in here}
-        bases |= pool_handsets(heads, blessed, self.of_models, self.rules)
+        bases = {key: side for key, side in self.blessed.items() if key.identity in here}
+        bases |= pool_handsets(heads, self.blessed, self.of_models, self.rules)
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
@@ -119,12 +124,12 @@ class Gate:
         yield from records
         named = {side.key for side in bases} | {one.key._replace(as_shipped=False) for one in records}
         here = {key.identity for key in (*found, *sustained)}
-        for key in (one.side.key for one in self.baselines):
+        for key in self.blessed:
             if key not in named:
                 yield SkippedSeries(key, NO_RECORD if key.identity in here else OTHER_IDENTITY)
 
 
-def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:
+def profiles_of_models(blessed: Sides, folder: Path) -> dict[SeriesKey, NoiseProfile]:
     """Return the noise profiles of the baselines' cases on every handset of their models.
 
     Raises UsageError for a bad file.
@@ -132,7 +137,7 @@ def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[Seri
     calibrated: dict[str, list[str]] = defaultdict(list)
     for kept in (kept for kept in (folder / PROFILES).glob("*") if kept.is_dir()):
         calibrated[model_of(kept.name)].append(kept.name)
-    timed = {(one.case, model_of(one.identity_key)) for one in baselines if one.sessions}
+    timed = {(key.case, model_of(key.identity)) for key, side in blessed.items() if side.sessions} if calibrated else ()
     wanted = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
     found = {key: find_profile(folder, key.identity, key.case) for key in wanted}
     return {key: one for key, one in found.items() if one}
@@ -143,14 +148,14 @@ def pool_handsets(
 ) -> dict[SeriesKey, Side]:
     """By head's key: the base of another handset, if head's own handset has none and calibration found both equal."""
     timed: dict[tuple[str, str], list[SeriesKey]] = defaultdict(list)
-    for key in (key for key, side in blessed.items() if side.sessions):
+    for key in (key for key, side in blessed.items() if side.sessions and key in profiles):
         timed[key.case, model_of(key.identity)].append(key)
 
     def stand_in(head: SeriesKey) -> SeriesKey | None:
         candidates = timed.get((head.case, model_of(head.identity)), ())
         return next((base for base in candidates if not why_two_series(head, base, profiles, rules)), None)
 
-    found = {key: stand_in(key) for key in heads if key not in blessed}
+    found = {key: stand_in(key) for key in heads if key in profiles and key not in blessed}
     return {key: blessed[base] for key, base in found.items() if base}
 
 

@@ -213,8 +213,13 @@ def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile
     spreads = {key: found[key][key in low] for key in unique}
     for key, profile in profiles.items():
         spreads[key] = pooled_variance([spreads.get(key, Spread()), Spread(profile.sd**2, profile.df)])
-    identities = {key.identity for key in spreads}
-    return NoiseModel(spreads, {identity: _pool(identity, series, spreads) for identity in identities}, low)
+    rigs: dict[str, dict[SeriesKey, Spread]] = defaultdict(dict)
+    for key, spread in spreads.items():
+        rigs[key.identity][key] = spread
+    pools = {
+        identity: pool_of({key: series[key] for key in rig if key in series}, rig) for identity, rig in rigs.items()
+    }
+    return NoiseModel(spreads, pools, low)
 
 
 def stored_records(file: Path, cases: Collection[str]) -> list[Record]:
@@ -237,10 +242,3 @@ def _summaries(taken: SessionsBySeries, location: Location) -> dict[SeriesKey, l
         ]
         for key, sessions in taken.items()
     }
-
-
-def _pool(
-    identity: str, series: Mapping[SeriesKey, Sequence[StoredSession]], spreads: Mapping[SeriesKey, Spread]
-) -> Pool:
-    here = {key: one for key, one in spreads.items() if key.identity == identity}
-    return pool_of({key: series[key] for key in here if key in series}, here)

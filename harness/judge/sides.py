@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.cases.case import require_case_id
 from harness.judge.remarks import as_opencl
@@ -22,7 +22,11 @@ from harness.judge.stats.session import Location, ReferenceSamples, Samples, Sum
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 from harness.run.record import Record
+from harness.run.record_view import SessionView
 
+Session = Record | SessionView
+"""What tells of one session: a record, or as much of it as a side is made of."""
+AnySession = TypeVar("AnySession", bound=Session)
 QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
 """Fewest sessions on each side before a latency counts as changed: the samples of one session share its bias."""
@@ -49,7 +53,7 @@ class SeriesKey(NamedTuple):
     as_shipped: bool = False
 
     @classmethod
-    def of(cls, record: Record) -> SeriesKey:
+    def of(cls, record: Session) -> SeriesKey:
         """Return the series that a record belongs to."""
         return cls(record.identity_key, record.case, record.as_shipped)
 
@@ -159,21 +163,21 @@ def by_series(records: Iterable[Record]) -> dict[SeriesKey, list[Record]]:
     return grouped
 
 
-def side_of(group: Sequence[Record]) -> Side:
+def side_of(group: Sequence[Session]) -> Side:
     """Return what the records of one series say of it. Raises UsageError if its case is none."""
     one, latest = group[0], latest_build(group)
     require_case_id(one.case)
-    others = [record for record in group if record.build != latest[-1].build and not record.compiled_with]
     right = [record for record in latest if record.outcome is Outcome.OK]
-    found = [record for record in latest if finding(record.outcome)]
+    timed = [record for record in right if record.comparable_ms]
+    found = [record for record in latest if finding(record.outcome)] if len(right) < len(latest) else []
     decides = (found or right or latest)[-1]
     return Side(
         key=SeriesKey.of(one),
         outcome=decides.outcome,
         message=decides.message,
-        sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),
-        device_sessions=tuple(tuple(r.device_ms) for r in right if r.comparable_ms and r.device_ms),
-        started=tuple(record.started_at for record in right if record.comparable_ms),
+        sessions=tuple([tuple(record.wall_ms) for record in timed]),
+        device_sessions=tuple([tuple(record.device_ms) for record in timed if record.device_ms]),
+        started=tuple([record.started_at for record in timed]),
         artifact=decides.artifact,
         quirks=decides.quirks,
         tvm=decides.compilers.tvm,
@@ -182,17 +186,18 @@ def side_of(group: Sequence[Record]) -> Side:
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
-        probes=tuple(ReferenceSamples(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
-        clocks=tuple(filter(None, (histogram_of(record.steadiness) for record in right))),
-        doubt=_order_doubt(latest, others),
+        probes=tuple([ReferenceSamples(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference]),
+        clocks=tuple(filter(None, [histogram_of(record.steadiness) for record in right])),
+        doubt=_order_doubt(group, latest) if len(latest) < len(group) else "",
     )
 
 
-def _order_doubt(latest: Sequence[Record], others: Sequence[Record]) -> str:
+def _order_doubt(group: Sequence[Session], latest: Sequence[Session]) -> str:
     """Return a warning that the last record's build is not the one that ran last by the clock; empty if it is.
 
     Files may have been joined in another order, and a clock may have jumped: nothing in them tells which.
     """
+    others = [record for record in group if record.build != latest[-1].build and not record.compiled_with]
     last, newest = (max((record.started_at for record in some), default="") for some in (latest, others))
     if newest <= last:
         return ""
@@ -206,12 +211,14 @@ def finding(outcome: Outcome) -> Verdict | None:
     return Verdict.WRONG if outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
 
 
-def latest_build(group: Sequence[Record]) -> list[Record]:
+def latest_build(group: Sequence[AnySession]) -> list[AnySession]:
     """Return the records of the build that was run last, not counting a baseline's that was run again to compare with.
 
     The same artifact on a runtime that was rebuilt is another build. A session that is there twice, because files were
     joined, counts once.
     """
+    if len(group) == 1:
+        return [*group]
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
     same = [record for record in group if record.build == latest.build]
     return list({(one.run, one.started_at, one.outcome, *one.wall_ms): one for one in same}.values())
@@ -220,8 +227,8 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
 def measured_in_sequence(base: Side, head: Side) -> bool:
     """Return whether one side was measured after the other, so that the device's drift joins the build's change."""
     pairs = len(base.started) * len(head.started)
-    if not pairs:
-        return False
+    if pairs <= 1:
+        return bool(pairs) and base.started != head.started
     ordered = sorted(base.started)
     earlier = sum(bisect_left(ordered, one) + bisect_right(ordered, one) for one in head.started) / 2
     return not INTERLEAVED <= earlier / pairs <= 1 - INTERLEAVED
@@ -250,6 +257,8 @@ def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
 
 def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
     """Return how the clocks of two sides differ; empty if they do not, or if a side does not know them."""
+    if not base or not head:
+        return ""
     was, now = _mean(base), _mean(head)
     if not was or not now:
         return ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import Failure, RigFailure
 from device_runner.store import Store, cache_root, key_of
 from harness.failures import UsageError
-from harness.remote import DEADLINE_S, RemoteFolder, reason_of
+from harness.remote import DEADLINE_S, BadObject, RemoteFolder, reason_of
 from harness.run.record_index import RecordIndex
 from harness.run.record_parquet import SUFFIX
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LINES = ".jsonl"
 COPIES = "record_copies"
+LARGEST_COPY_BYTES = 16 << 30
+"""Four million records as lines."""
 HINT = f"name a file, a folder or a glob of {LINES} and {SUFFIX} files"
 _URL = re.compile(r"[a-z0-9+]+://")
 
@@ -99,7 +101,7 @@ def _copies(url: str, say: Callable[[str], None]) -> list[Path]:
         raise RigFailure(f"cannot read {url}: {reason_of(error)}", hint="check the URL and the credentials") from error
     if not names:
         raise UsageError(f"there are no records in {url}", hint=HINT)
-    return [Path(_copy(store.folder / key, name)) for key, name in names.items()]
+    return [_copy(store.folder / key, name) for key, name in names.items()]
 
 
 def _is_of_records(name: str) -> bool:
@@ -113,8 +115,11 @@ def _key(name: str, facts: Mapping[str, Any]) -> str:
 
 
 def _fetch(remote: RemoteFolder, name: str, folder: Path) -> None:
-    remote.call("get_file", name, _copy(folder, name))
+    try:
+        remote.copy(name, _copy(folder, name), LARGEST_COPY_BYTES)
+    except BadObject as error:
+        raise RigFailure(f"refused {name}: {error}", hint="split it: `adreno-bench records compact` does") from None
 
 
-def _copy(folder: Path, name: str) -> str:
-    return str(folder / f"records{PurePosixPath(name).suffix}")
+def _copy(folder: Path, name: str) -> Path:
+    return folder / f"records{PurePosixPath(name).suffix}"

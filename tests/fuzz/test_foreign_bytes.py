@@ -38,7 +38,7 @@ from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 from device_runner.transport.adb import Adb
 from device_runner.virtual.packet import ProtocolError, decode_header
-from harness.build.shared_store import BadObject, entry_text, read_entry
+from harness.build.shared_store import entry_text, read_entry
 from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import manifest_of
 from harness.bundle.results import BrokenLine, lines_of
@@ -47,6 +47,7 @@ from harness.history.results import load
 from harness.models.limited_fork import run_limited
 from harness.models.sources import model_source, read_and_prepare
 from harness.models.torch_program import plain_archive
+from harness.remote import BadObject
 from harness.report.comparison import read_comparison
 from harness.run.compaction import compact_file
 from harness.run.record import RecordFile

@@ -138,7 +138,7 @@ def compare_summaries(
         used = len(base.good), len(head.good)
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(missing, *refused))
     change = compare_sessions(base.good, head.good, rules, noise, days)
-    return replace(change, reasons=(*change.reasons, *refused))
+    return replace(change, reasons=(*change.reasons, *refused)) if refused else change
 
 
 def compare_sessions(
@@ -164,6 +164,8 @@ def estimate_sides(
     days: tuple[int, int] | None = None,
 ) -> Estimate | None:
     """Return the change between two sides whose sessions have no common order; None if nothing tells the noise."""
+    if len(base) + len(head) <= 2 and not (noise and noise.is_known):
+        return None
     sides = [[one.log_ms for one in side] for side in (base, head)]
     means = [sum(side) / len(side) for side in sides]
     df = len(base) + len(head) - 2

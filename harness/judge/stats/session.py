@@ -121,7 +121,7 @@ def invalid(values: list[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
-    odd = [value for value in values if not is_time(value)]
+    odd = [value for value in values if not SHORTEST_MS <= value <= LONGEST_MS]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"
     if min(values) == max(values) and not limits.steady:
@@ -140,9 +140,16 @@ def _valid(rows: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
 def _qualities(rows: Rows, limits: SampleLimits) -> Iterator[Quality]:
     """Qualities of valid rows."""
     count = rows.shape[1]
+    sizes, leading, changes = effective_sizes(rows), warm_ups(rows), drifts(rows)
     explained, distances = modes(np.log(rows), limits.fewest_in_mode)
-    measured = (found.tolist() for found in (effective_sizes(rows), warm_ups(rows), drifts(rows), explained, distances))
-    for row, (effective, slow, change, share, log_apart) in zip(rows, zip(*measured, strict=True), strict=True):
+    alike = (explained < limits.modes_explain) | (distances < math.log1p(limits.modes_apart))
+    sound = (sizes >= limits.independent * count) & (leading <= limits.warm_up * count) & alike
+    sound &= np.abs(changes) < limits.drift
+    measured = (found.tolist() for found in (sound, sizes, leading, changes, explained, distances))
+    for row, (ok, effective, slow, change, share, log_apart) in zip(rows, zip(*measured, strict=True), strict=True):
+        if ok:
+            yield Quality(True, (), effective)
+            continue
         found = (
             _too_alike(effective, count, limits),
             _warming_up(slow, count, limits),

@@ -18,10 +18,11 @@ from harness import remote
 from harness.build import shared_store
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
-from harness.build.shared_store import BadObject, SharedStore, entry_text, read_entry
+from harness.build.shared_store import SharedStore, entry_text, read_entry
 from harness.cases.plan import Job
 from harness.cases.suite import Limits, load_suite
 from harness.failures import CompileFailure, UsageError
+from harness.remote import BadObject
 
 NEVER = "raise SystemExit('must not be called')"
 SLOW_S = 30.0

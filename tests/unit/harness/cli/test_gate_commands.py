@@ -244,3 +244,30 @@ def blessed_and_edited() -> str:
     blessing = bless_build(sessions(10))
     assert blessing.baseline
     return blessing.baseline.text().replace('"tvm": "0.27', '"tvm": "0.28')
+
+
+def test_records_of_several_hosts_calibrate_each_of_their_devices(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="`make scale` installs it")
+    (tmp_path / "nights").mkdir()
+    taken, moment = sessions(10, 8), "2026-01-{:02}T00:00:00"
+    dated = [one.model_copy(update={"started_at": moment.format(day)}) for day, one in enumerate(taken, 1)]
+    other = {"identity": NEW_DRIVER, "identity_key": NEW_DRIVER.key}
+    write(tmp_path / "nights/a.jsonl", [*sessions(20, 4, artifact="b" * 24), *dated[:4]])
+    write(tmp_path / "nights/b.jsonl", [*dated[4:], *(one.model_copy(update=other) for one in dated)])
+    code, out = bench("calibrate", "--from", "nights", "--json")
+    assert code == ExitCode.GOOD
+    found = json.loads(out)
+    assert [(one["case"], one["noise_profile"]["sessions"]) for one in found] == [(CASE, 8), (CASE, 8)]
+    assert {one["identity"] for one in found} == {IDENTITY.key, NEW_DRIVER.key}
+    for key in (IDENTITY.key, NEW_DRIVER.key):
+        assert NoiseProfile.find(tmp_path / "baselines" / PROFILES, key, CASE)
+    code, out = bench("calibrate", "--from", "nights")
+    assert out.count(f"{CASE} on {IDENTITY.key}") == 2
+
+
+def test_what_calibrates_records_runs_nothing_and_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "records.jsonl", [*sessions(10, 8), *sessions(10, 8, as_shipped=True)])
+    code, out = bench("calibrate", "--from", "records.jsonl", "--json")
+    assert (code, len(json.loads(out))) == (ExitCode.GOOD, 1)
+    assert "--sessions has no effect with --from" in bench("calibrate", "--from", "records.jsonl", "--sessions", "8")[1]
+    assert "nothing on these cases" in bench("calibrate", "--from", "records.jsonl", "--case", "other-*")[1]

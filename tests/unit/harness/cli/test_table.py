@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from fake_records import a_record
+from fake_records import a_record, sessions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
@@ -14,8 +14,10 @@ from harness.cli.show import format_peak_memory
 from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
 from harness.cli.verdicts import verdict_table
 from harness.judge.compare import compare_sides
+from harness.judge.confirm import settle
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
+from harness.judge.stats.pair import RULES
 from harness.judge.stats.session import locations_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -143,6 +145,17 @@ def test_of_very_many_comparisons_the_uneventful_ones_are_counted(monkeypatch: p
     monkeypatch.setattr(verdicts, "MOST_ROWS", 2)
     base = [a_record(f"m{number}-opencl-float32-untuned", outcome=Outcome.OK) for number in range(3)]
     head = [*base[:2], a_record("m2-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT), a_record()]
-    shown = verdict_table(compare_sides(sides_of(base), sides_of(head)).cases).splitlines()
-    assert [line.split()[:2] for line in shown[2:3]] == [["m2-opencl-float32-untuned", "wrong"]]
-    assert {"1 others: new", "2 others: same"} <= {*shown}
+    lost = a_record("m4-opencl-float32-untuned", outcome=Outcome.DEVICE_LOST)
+    suspicious, noisy = ("m5-opencl-float32-untuned", 13), ("m6-opencl-float32-untuned", 10)
+    for case, ms in (suspicious, noisy):
+        base += sessions(10, 1, case=case)
+        head += sessions(ms, 1, seed=1, case=case, artifact="b" * 24)
+    compared = compare_sides(sides_of(base), sides_of([*head, lost]))
+    shown = verdict_table(settle(compared, RULES, lambda _: "nothing is measured").cases).splitlines()
+    assert sorted(line.split()[0] for line in shown[2:5]) == [
+        "m2-opencl-float32-untuned",
+        lost.case,
+        suspicious[0],
+    ]
+    counts = {"1 others: new", "2 others: same", "1 others: inconclusive"}
+    assert {f"{count} (--json names them)" for count in counts} <= {*shown}

@@ -16,12 +16,12 @@ from places import ROOT
 from harness.cases.case import Case
 from harness.history import asv_plugin
 from harness.history.events import change, events, vanished_series
-from harness.history.record_view import RecordView, load_views
 from harness.history.results import CODES, History, Point, Series, load, outcome_of
 from harness.history.runs import reopen_commits
 from harness.judge.verdict import Verdict
 from harness.run.outcome import CaseState, Outcome
 from harness.run.record import RecordFile
+from harness.run.record_view import RecordView, load_views
 
 CASE = "tiny-texture-float32-untuned"
 

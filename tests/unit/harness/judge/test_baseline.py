@@ -93,6 +93,14 @@ def test_a_file_reads_back_as_it_was_and_is_the_same_for_the_same_records(tmp_pa
     assert "serial" not in "".join(lines)
 
 
+@pytest.mark.parametrize("text", ["µs", "e-5]", '"e-5,', "e-5}"])
+@pytest.mark.parametrize("error", [2.5e-6, 1e-5, 1e-20, 0.0, 1.0])
+def test_whatever_a_text_or_a_number_looks_like_a_file_reads_back(tmp_path: Path, text: str, error: float) -> None:
+    kept = blessed(sessions(10, unchecked=text, max_abs_err=error, tolerance=1))
+    kept.save(tmp_path)
+    assert baseline.load(tmp_path) == [kept]
+
+
 def edited(text: str) -> str:
     facts = json.loads(text)
     facts["sessions"][0]["wall_ms"][0] = 1.0

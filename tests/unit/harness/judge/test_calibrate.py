@@ -83,7 +83,7 @@ def test_cases_take_turns_each_session_is_fresh_and_kept(calibrate: Any, tmp_pat
     assert [len(records) for records in taken.values()] == [5, 5]
     assert kept(tmp_path) == ["tiny", "other"] * 5
     assert device.steps.count("session") == 10
-    done = list(profile_all(taken, RULES))
+    done = list(profile_all(taken.values(), RULES))
     assert all(one.profile for one in done)
     assert exit_code_of(done) is ExitCode.GOOD
 
@@ -115,41 +115,41 @@ def test_another_build_starts_anew(calibrate: Any) -> None:
 def test_what_is_wrong_is_told_once_and_not_run_again(calibrate: Any, tmp_path: Path) -> None:
     taken = calibrate(FakeDevice(error=1.0), 8)
     assert kept(tmp_path) == ["tiny", "other"]
-    done = list(profile_all(taken, RULES))
+    done = list(profile_all(taken.values(), RULES))
     assert done[0].reasons[0].startswith("wrong-result: ")
     assert exit_code_of(done) is ExitCode.WRONG_OR_BROKEN
 
 
 def test_sessions_that_the_rig_spoils_are_tried_as_often_as_asked_and_no_more(calibrate: Any) -> None:
-    done = list(profile_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4), RULES))
+    done = list(profile_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4).values(), RULES))
     assert "infra-error: no adb" in done[0].reasons[0]
     assert exit_code_of(done) is ExitCode.RIG_FAILURE
 
 
 def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
     records = [*sessions(10, 3), a_record(wall_ms=[5.0] * 10)]
-    (done,) = profile_all({CASE: records}, RULES)
+    (done,) = profile_all([records], RULES)
     assert done.profile is None
     assert "3 usable sessions; at least 4 are needed" in done.reasons[0]
     assert "session 4" in done.reasons[1]
     assert exit_code_of([done]) is ExitCode.NOTHING_MEASURED
-    assert exit_code_of([done, CalibrationResult("other", a_profile())]) is ExitCode.GOOD
+    assert exit_code_of([done, CalibrationResult(done.key, a_profile())]) is ExitCode.GOOD
 
 
 def test_a_case_that_was_once_wrong_has_no_noise_profile_and_a_lost_session_is_named() -> None:
     wrong = a_record(outcome=Outcome.WRONG_RESULT, message="off by 3")
-    (done,) = profile_all({CASE: [*sessions(10, 8), wrong]}, RULES)
+    (done,) = profile_all([[*sessions(10, 8), wrong]], RULES)
     assert (done.profile, done.reasons) == (None, ("wrong-result: off by 3",))
     assert exit_code_of([done]) is ExitCode.WRONG_OR_BROKEN
     lost = a_record(outcome=Outcome.DEVICE_LOST, message="gone")
-    (done,) = profile_all({CASE: [lost, *sessions(10, 8), lost]}, RULES)
+    (done,) = profile_all([[lost, *sessions(10, 8), lost]], RULES)
     assert done.profile
     assert done.reasons[0] == "device-lost: gone (2 sessions did not end well)"
     assert exit_code_of([done]) is ExitCode.GOOD
 
 
 def test_an_emulated_path_has_no_noise_profile() -> None:
-    (done,) = profile_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
+    (done,) = profile_all([[a_record(emulated=("gpu", "opencl"))]], RULES)
     assert "the path opencl is emulated" in done.reasons[0]
     assert exit_code_of([done]) is ExitCode.NOTHING_MEASURED
 

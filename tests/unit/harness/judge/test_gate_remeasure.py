@@ -14,7 +14,7 @@ from fake_records import a_record, sessions
 from harness.build.artifact import Artifact
 from harness.build.pool import Builder
 from harness.failures import UsageError
-from harness.judge.baseline import Baseline, bless_build
+from harness.judge.baseline import Baseline, bless_build, sides
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate, Remeasure
 from harness.judge.noise import learn
@@ -110,7 +110,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
     assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
     before = bless_build(sessions(10, 4))
     assert before.baseline
-    held_to = Gate([before.baseline], learn(), Rules(), 16)
+    held_to = Gate(sides([before.baseline]), learn(), Rules(), 16)
     (comparison,) = held_to.compare(sides_of(records), lambda _: "nothing").cases
     assert comparison.verdict is Verdict.SLOWER
 

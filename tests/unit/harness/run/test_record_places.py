@@ -11,6 +11,7 @@ from s3_server import BUCKET, bucket
 from device_runner.failures import RigFailure
 from harness import remote
 from harness.failures import UsageError
+from harness.run import record_places
 from harness.run.record import Record, RecordFile
 from harness.run.record_places import open_records, record_files
 
@@ -70,6 +71,18 @@ def test_a_url_is_copied_once_and_again_when_it_has_changed(tmp_path: Path, monk
     assert len(said) == 3
     with pytest.raises(UsageError, match="there are no records in"):
         open_records(f"{url}/nothing")
+
+
+def test_an_object_that_is_too_large_is_refused_by_name_and_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="`make scale` installs it")
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    fsspec.filesystem("memory").pipe_file("/nights/1.jsonl", a_record().line().encode())
+    monkeypatch.setattr(record_places, "LARGEST_COPY_BYTES", 100)
+    with pytest.raises(RigFailure, match=r"refused /nights/1.jsonl: it has more than 100 bytes"):
+        open_records("memory://nights")
+    assert list(tmp_path.rglob("*.jsonl")) == []
 
 
 def test_records_of_a_bucket_are_read_and_one_that_fails_costs_one_line(
