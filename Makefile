@@ -13,8 +13,8 @@ SCALE := $(VENV)/.scale
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
 
-test: $(INSTALLED) phones scale system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+test: $(INSTALLED) phones scale system browser userland ## run all tests but the long ones, four files at a time: half of their time is waiting
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time
 	ADRENO_BENCH_TEST_FUZZ=1000 $(BIN)/python -m pytest tests/fuzz -n 2 --hypothesis-profile=explore
