@@ -73,7 +73,6 @@ class DaskBuilders:
         `place` is the job's among those that were asked for: Dask itself takes those of one moment in any order.
         """
         order = {
-            "place": place,
             "kind": job.kind,
             "key": job.key,
             "title": job.title,
@@ -82,7 +81,7 @@ class DaskBuilders:
             "store": self._store.url,
             "toolchain": toolchain(_triple(job)),
         }
-        while (answer := self._ask(order)) is None:
+        while (answer := self._ask(order, -place)) is None:
             pass
         worker = answer["worker"]
         for line in answer["said"]:
@@ -95,12 +94,12 @@ class DaskBuilders:
                 hint="builders must be able to write to it",
             )
 
-    def _ask(self, order: dict[str, Any]) -> dict[str, Any] | None:
+    def _ask(self, order: dict[str, Any], priority: int) -> dict[str, Any] | None:
         """Return what a worker says; None if another has to be asked. Raises RigFailure."""
         client, chosen = self._client, self._usable()
         try:
             executor = client.get_executor(pure=False, workers=chosen)
-            answer = self._wait(executor.submit(make_on_worker, order, priority=-order["place"]), chosen)
+            answer = self._wait(executor.submit(make_on_worker, order, priority=priority), chosen)
         except futures.CancelledError:
             self._reconnect(client)
             return None

@@ -76,10 +76,10 @@ def calibrate(
         unused = ("suite", *MODEL_OPTIONS, "sessions", "budget", "records")
         refuse_options(context, unused, "with --from, which runs nothing")
         done = list(profile_all(_latest_builds(given, what.case, device), rules))
+        if not done:
+            raise UsageError(f"{given} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     else:
         done = list(profile_all(_sessions(what, device, sessions, budget, records).values(), rules))
-    if not done:
-        raise UsageError(f"{given} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     written = [_save(one, baselines) for one in done]
     if as_json:
         out_json([_plain(one, rules, saved) for one, saved in zip(done, written, strict=True)])

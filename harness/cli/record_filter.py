@@ -42,11 +42,10 @@ def read_builds(place: Path | str, globs: Sequence[str] | None, device: str | No
 def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
     """Return what records say of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
-    from harness.run.record_index import RecordIndex
 
     with _open_index_of(place, device) as index:
-        read = index.newest_builds if isinstance(index, RecordIndex) else index.newest_sessions
-        return {side.key: side for side in map(side_of, read(lambda case: matches_globs(case, globs), device))}
+        builds = index.newest_sessions(lambda case: matches_globs(case, globs), device)
+        return {side.key: side for side in map(side_of, builds)}
 
 
 @contextmanager

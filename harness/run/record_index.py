@@ -121,6 +121,10 @@ class RecordIndex:
         """
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
 
+    def newest_sessions(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
+        """Return the same: one file has few enough to read them whole."""
+        return self.newest_builds(wanted, device)
+
     def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:
         """Yield the last records of each series, at most so many, the newest first."""
         for series in self._series(wanted, None):

@@ -121,7 +121,7 @@ def invalid(values: list[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
-    odd = [value for value in values if not SHORTEST_MS <= value <= LONGEST_MS]
+    odd = [value for value in values if not is_time(value)]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"
     if min(values) == max(values) and not limits.steady:
