@@ -21,6 +21,8 @@ from device_runner.virtual.transport import Phone
 
 BANNER_KEYS = ("ro.product.name", "ro.product.model", "ro.product.device")
 _BANNER_UNFIT = re.compile(r"[;=:]")
+_IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGQUIT)
+"""What `nohup` and a shell's `&` have their commands ignore, and all that these start; what a phone starts does not."""
 
 
 def main() -> None:
@@ -30,6 +32,8 @@ def main() -> None:
     root = parser.parse_args().root
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     die_with_parent(signal.SIGTERM)
+    for signum in _IGNORED_IN_THE_BACKGROUND:
+        signal.signal(signum, signal.SIG_DFL)
     properties = read_properties(root)
     phone = Phone(
         root=str(root),

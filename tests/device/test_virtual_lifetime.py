@@ -131,6 +131,18 @@ def test_the_environment_reaches_every_process(tmp_path: Path) -> None:
         assert adb.shell("echo ${PYTHONPATH-none} ${POCL_CACHE_DIR-none}") == "none none\n"
 
 
+@pytest.mark.parametrize("signum", [signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_the_host_ignores_ends_processes_of_the_phone(tmp_path: Path, signum: signal.Signals) -> None:
+    """As under `nohup`, whose commands ignore SIGHUP, and so does all that they start."""
+    before = signal.signal(signum, signal.SIG_IGN)
+    try:
+        with virtual_phone(tmp_path) as running:
+            ended = backend_of(running).shell(f"sh -c 'kill -{signum.value} $$'; echo $?")
+    finally:
+        signal.signal(signum, before)
+    assert ended == f"{128 + signum}\n"
+
+
 def test_the_memory_of_the_host_is_not_the_phones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It changes while a virtual machine runs, and with it the images of PoCL, for which artifacts are built."""
     monkeypatch.delenv("POCL_MEMORY_LIMIT", raising=False)
