@@ -2,7 +2,8 @@
 
     python -m benchmarks.host_memory [SUITE] [GLOB]
 
-Runs `adreno-bench run` in an empty cache and samples the resident memory of everything below it ten times a second.
+Runs `adreno-bench run` in an empty cache and samples the memory of everything below it ten times a second. What several
+processes share is counted once.
 Goal: the peak is at most 1.5 GB above the largest compile worker.
 """
 
@@ -17,18 +18,18 @@ import time
 import psutil
 
 PERIOD_S = 0.1
-WORKER = "harness.build.worker"
+WORKER = "harness.build.fork_server"
 
 
-def resident_bytes(root: psutil.Process) -> tuple[int, int]:
-    """Of all processes from `root` down, and of the largest compile worker among them."""
+def memory_bytes(root: psutil.Process) -> tuple[int, int]:
+    """Of all processes from `root` down, and of the largest compile worker among them with what it shares."""
     total = largest = 0
     for process in (root, *root.children(recursive=True)):
         try:
-            size = process.memory_info().rss
-            total += size
+            memory = process.memory_full_info()
+            total += memory.pss
             if WORKER in process.cmdline():
-                largest = max(largest, size)
+                largest = max(largest, memory.rss)
         except psutil.NoSuchProcess:  # it ended while we looked
             continue
     return total, largest
@@ -44,7 +45,7 @@ def main(suite: str = "adreno-bench.toml", glob: str = "*") -> None:
             peak = worker = 0
             while run.poll() is None:
                 try:
-                    total, largest = resident_bytes(psutil.Process(run.pid))
+                    total, largest = memory_bytes(psutil.Process(run.pid))
                 except psutil.NoSuchProcess:
                     break
                 peak, worker = max(peak, total), max(worker, largest)

@@ -64,10 +64,7 @@ def end_family(pid: int) -> None:
     """End a process and its descendants, which may be in groups of their own: asked first, made to after a while."""
     import psutil
 
-    try:
-        family = [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
-    except psutil.NoSuchProcess:
-        return
+    family = _family(pid)
     for process in family:
         with contextlib.suppress(psutil.Error):
             process.terminate()
@@ -75,6 +72,25 @@ def end_family(pid: int) -> None:
     for process in alive:
         with contextlib.suppress(psutil.Error):
             process.kill()
+
+
+def kill_family(pid: int) -> None:
+    """Kill a process and its descendants, which may be in groups of their own, and wait for none of them."""
+    import psutil
+
+    for process in _family(pid):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def _family(pid: int) -> list[Any]:
+    """Return the descendants of a process, the youngest first, and itself; none if it is gone."""
+    import psutil
+
+    try:
+        return [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def end(process: subprocess.Popen[Any]) -> None:

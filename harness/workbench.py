@@ -57,8 +57,6 @@ class Request:
     """If not 0, each case is kept running for so long instead of being sampled."""
     models: str = ""
     """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
-    forked: bool = False
-    """Whether many small networks will be built, for which workers are forked (`harness.build.starters`)."""
     builders: str | None = None
     """Address of a Dask scheduler whose workers build."""
 
@@ -132,9 +130,7 @@ class Request:
             from harness.build.dask_builders import DaskBuilders
 
             elsewhere = DaskBuilders(self.builders, shared, progress.say)
-        return Builder(
-            self.cache, self.suite.limits, watch=watch, forked=self.forked, shared=shared, elsewhere=elsewhere
-        )
+        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=elsewhere)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import os
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -26,7 +24,7 @@ from device_runner.files import is_name
 from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, CompileResult, author_of
-from harness.build.starters import GRACE_S, WORKER, ForkStarter, Starter, WorkerProcess
+from harness.build.forks import GRACE_S, Fork, Forks
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
@@ -88,15 +86,14 @@ class Builder:
         *,
         processes: int | None = None,
         watch: Watcher = lambda *_: None,
-        worker: Sequence[str] = WORKER,
-        forked: bool = False,
+        forks: Forks | None = None,
         shared: SharedStore | None = None,
         elsewhere: RemoteBuilders | None = None,
     ) -> None:
         """Open the pool.
 
-        `forked` is for many small jobs: workers are forked from processes that have the compiler loaded. `shared` is
-        asked before anything is made, and given what was. Hosts `elsewhere` do what they can in place of this one.
+        `forks` stands in for those of the compiler's process. `shared` is asked before anything is made, and given what
+        was. Hosts `elsewhere` do what they can in place of this one.
         """
         self._root = root
         artifacts = Store(root, "artifacts")
@@ -108,28 +105,22 @@ class Builder:
         self._limits = limits
         self._shared, self._elsewhere = shared, elsewhere
         self._watch = watch
-        self._starter = ForkStarter() if forked else Starter(worker)
+        self._forks = forks or Forks()
         threads = elsewhere.jobs if elsewhere else processes or cores()
         self._pool: Executor = ThreadPoolExecutor(threads, thread_name_prefix="build")
         self._cores = threading.Semaphore(processes or cores())
-        self._running: set[WorkerProcess] = set()
         self._places = itertools.count()
-        self._lock = threading.Lock()
         self._closed = False
 
     def __enter__(self) -> Builder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._closed = True
-            running = list(self._running)
-        for worker in running:
-            worker.end()
+        self._closed = True
+        self._forks.close()
         if self._elsewhere:
             self._elsewhere.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._starter.close()
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
         """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
@@ -197,7 +188,7 @@ class Builder:
         """Run the worker; leaves an entry in `scratch`, or raises a Failure that must not be kept."""
         job_file = scratch / "job.json"
         memory_bytes = int(self._limits.build_memory_gb * 1e9)
-        details = {"kind": job.kind, "out": str(scratch), "memory_bytes": memory_bytes, "parent_pid": os.getpid()}
+        details = {"kind": job.kind, "out": str(scratch), "memory_bytes": memory_bytes}
         job_file.write_text(json.dumps({**job.payload, **details}), encoding="utf-8")
         log = scratch / "stderr.log"
         began = time.monotonic()
@@ -226,23 +217,17 @@ class Builder:
 
     def _run(self, job: Job, job_file: Path, log: Path) -> int | None:
         """Exit code of the worker, None if it had to be ended at its deadline."""
-        with self._lock:
-            if self._closed:
-                raise RigFailure("the build was stopped")
-            worker = self._starter.start(job_file, log)
-            self._running.add(worker)
+        worker = self._forks.start(job_file, log)
         try:
             return self._wait(job, worker, job_file.with_name(STEP))
         finally:
             worker.end()
-            with self._lock:
-                self._running.discard(worker)
 
-    def _wait(self, job: Job, worker: WorkerProcess, step_file: Path) -> int | None:
+    def _wait(self, job: Job, worker: Fork, step_file: Path) -> int | None:
         """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
         began, told = time.monotonic(), ""
         while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(TimeoutError):
                 return worker.wait(min(LOOK_EVERY_S, left_s))
             with contextlib.suppress(OSError):
                 step = step_file.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ def probe_answers(
     quirks: Sequence[Quirk], cache: Path, watch: Watcher, limits: Limits = LIMITS
 ) -> Iterator[Iterator[ProbeAnswer]]:
     """Yield the answers in the order of the quirks, each as soon as it is there. Nothing that TVM does raises."""
-    with Builder(cache, limits, watch=watch, forked=True) as builder:
+    with Builder(cache, limits, watch=watch) as builder:
         futures = [builder.begin(probe_job(quirk.id)) for quirk in quirks]
         yield (_answer(future.result()) for future in futures)
 

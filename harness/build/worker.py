@@ -1,7 +1,7 @@
 """The worker process: compiles one case, or answers for the oracle, and says in a file how it went.
 
-Run as `python -m harness.build.worker JOB.json`. The compiler may crash, hang or eat all memory: that is why it runs
-here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), and it dies with the harness.
+A fork of `harness.build.fork_server`. The compiler may crash, hang or eat all memory: that is why it runs here and not
+in the harness. Its memory is limited by the kernel (RLIMIT_AS), and it dies with the harness.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import logging
 import resource
 import signal
-import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,13 @@ from harness.cases.request import CompileRequest
 from harness.compiler.pass_runner import LOG
 
 
-def main(job_file: Path, parent: int | None = None) -> int:
+def main(job_file: Path, parent: int) -> int:
     """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`.
 
-    `parent` is the process that forked this one, where it is not the harness itself.
+    `parent` is the process that forked this one.
     """
     job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
-    die_with_parent(signal.SIGKILL, parent or job["parent_pid"])  # where there is no such thing, our deadline ends us
+    die_with_parent(signal.SIGKILL, parent)  # where there is no such thing, our deadline ends us
     _limit_memory(job["memory_bytes"])
     out = Path(job["out"])
     _tell_steps(out / STEP)
@@ -188,7 +187,3 @@ def _limit_memory(limit_bytes: int) -> None:
     bound = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,7 +38,7 @@ def reduce(
     from harness.reduce.folder import write_folder
 
     began = time.monotonic()
-    request = dataclasses.replace(what.request(), forked=True)
+    request = what.request()
     found = _reduced(request, device, minutes)
     folder = out or Path(f"reduced-{found.whole.case}")
     write_folder(found, folder, request.cache)

@@ -261,7 +261,7 @@ def operators(
     chosen = choose([case for one in found for case in one.cases], globs)
     say(opening(device))
     with (
-        Builder(cache, LIMITS, forked=True) as builder,
+        Builder(cache, LIMITS) as builder,
         open_device(device, cache, say=say) as opened,
         Operators(opened, builder, Results(cache), say) as runner,
     ):

@@ -51,7 +51,7 @@ class Workshop:
 
     def __enter__(self) -> Workshop:
         folder = self._stack.enter_context(scratch_folder())
-        self._candidates = self._stack.enter_context(Builder(folder, self._limits, forked=True))
+        self._candidates = self._stack.enter_context(Builder(folder, self._limits))
         return self
 
     def __exit__(self, *_: object) -> None:

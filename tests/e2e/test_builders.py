@@ -16,6 +16,7 @@ from device_runner.failures import Failure, RigFailure
 from harness.build import dask_builders
 from harness.build.artifact import Answers, Artifact
 from harness.build.dask_builders import DaskBuilders
+from harness.build.forks import Forks
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.build.shared_store import SharedStore
@@ -50,9 +51,8 @@ class Host:
     def build(self, job: Job, limits: Limits | None = None) -> Artifact | Answers | Failure:
         store = SharedStore(self._url, self.said.append)
         elsewhere = DaskBuilders(self._farm.address, store, self.said.append)
-        options = {"shared": store, "elsewhere": elsewhere}
-        never = ("false",)
-        with Builder(self.cache, limits or Limits(), worker=never, **options) as builder:  # type: ignore[arg-type]
+        never = Forks(("false",))
+        with Builder(self.cache, limits or Limits(), forks=never, shared=store, elsewhere=elsewhere) as builder:
             return builder.build([job])[job.key]
 
 

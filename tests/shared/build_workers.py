@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from harness.build.forks import Forks
 from harness.cases.plan import Job
 
 MAKE_LIBRARY = """
@@ -29,7 +30,22 @@ failure = dict(outcome="compile-error", message="Divide by zero", hint="", evide
 JOB = Job("compile", "0123456789abcdef", "tiny-opencl-float32-untuned", {"request": {}})
 
 
-def worker(folder: Path, script: str) -> tuple[str, ...]:
+SERVER = """
+import runpy, sys
+from harness.build import fork_server, worker
+fork_server.LOADED = ()
+program = sys.argv.pop(1)
+def main(job_file, parent):
+    sys.argv[1:] = [str(job_file)]
+    runpy.run_path(program)
+    return 0
+worker.main = main
+sys.exit(fork_server.main(*map(int, sys.argv[1:])))
+"""
+
+
+def forks(folder: Path, script: str) -> Forks:
+    """Return forks that run this program with the job's file as its argument."""
     file = folder / "worker.py"
     file.write_text(script)
-    return sys.executable, str(file)
+    return Forks((sys.executable, "-c", SERVER, str(file)))

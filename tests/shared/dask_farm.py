@@ -13,7 +13,7 @@ import psutil
 import pytest
 from waiting import LONG_S, eventually
 
-COMPILER = "harness.build.worker"
+COMPILER = "harness.build.fork_server"
 
 
 class Farm:
@@ -44,13 +44,14 @@ class Farm:
         return cache
 
     def compiling(self) -> dict[str, psutil.Process]:
-        """The compiler's processes by the worker that they belong to."""
-        found = {}
-        for name, worker in self.workers.items():
-            for child in _children(worker):
-                if COMPILER in _words(child):
-                    found[name] = child
-        return found
+        """A fork of the compiler's process by the worker that it belongs to."""
+        return {
+            name: fork
+            for name, worker in self.workers.items()
+            for server in _children(worker.pid)
+            for fork in _children(server.pid)
+            if COMPILER in _words(fork)
+        }
 
     def kill_one_that_compiles(self) -> str:
         """Kill a worker in the middle of a job; its name."""
@@ -72,9 +73,9 @@ class Farm:
             return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
 
 
-def _children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+def _children(pid: int) -> list[psutil.Process]:
     try:
-        return psutil.Process(process.pid).children(recursive=True)
+        return psutil.Process(pid).children()
     except psutil.NoSuchProcess:
         return []
 

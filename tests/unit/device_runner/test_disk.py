@@ -6,13 +6,13 @@ import errno
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from build_workers import forks
 from fake_records import IDENTITY, a_record
 
 from device_runner.device import Identity, ShellResult
@@ -152,9 +152,8 @@ def test_the_store_says_so(small: Path) -> None:
     ],
 )
 def test_a_worker_that_finds_no_room_is_not_a_crash_of_the_compiler(small: Path, tmp_path: Path, script: str) -> None:
-    file = tmp_path / "worker.py"
-    file.write_text(f"import json, os, sys\nout = json.load(open(sys.argv[1]))['out']\n{script}\n")
-    with Builder(small, Limits(), worker=(sys.executable, str(file))) as builder:
+    program = f"import json, os, sys\nout = json.load(open(sys.argv[1]))['out']\n{script}\n"
+    with Builder(small, Limits(), forks=forks(tmp_path, program)) as builder:
         failure = builder.build([JOB])[JOB.key]
     assert isinstance(failure, Failure)
     told(failure, small / "artifacts")

@@ -10,7 +10,6 @@ from places import ROOT
 WRITERS = {
     "harness/cli/screen.py": "draws what is going on with rich, each text made plain",
     "harness/cli/devices.py": "draws a table with rich, each text made plain",
-    "harness/build/fork_server.py": "answers the pool",
     "harness/models/zoo/digits/train.py": "trains a network, by hand",
 }
 NAMES = {"print", "echo", "secho", "Console", "rprint", "print_exception"}

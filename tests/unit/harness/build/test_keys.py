@@ -120,7 +120,6 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
     job = {
         "memory_bytes": 1 << 62,
         "out": str(tmp_path),
-        "parent_pid": os.getpid(),
         "seed": 1,
         "inputs": {},
         "labelled": "",
@@ -134,7 +133,7 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
         from pathlib import Path
         from harness.build.worker import main
         for kind in {list(kinds)}:
-            main(Path({str(tmp_path)!r}) / f"{{kind}}.json")
+            main(Path({str(tmp_path)!r}) / f"{{kind}}.json", {os.getpid()})
             result = json.loads((Path({str(tmp_path)!r}) / {RESULT!r}).read_text())
             assert "done" in result, result
         ours = [m for n, m in sys.modules.items() if n.split(".")[0] in ("harness", "device_runner")]

@@ -1,19 +1,16 @@
 """Building with hostile workers: whatever the compiler does is an outcome, and nothing is left behind."""
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import psutil
 import pytest
-from build_workers import GOOD, JOB, MAKE_LIBRARY, REFUSES, worker
+from build_workers import GOOD, JOB, MAKE_LIBRARY, REFUSES, forks
 from waiting import eventually
 
 from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact
+from harness.build.forks import Forks
 from harness.build.pool import Builder
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
@@ -21,7 +18,7 @@ from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, Inpu
 
 
 def build(folder: Path, script: str, limits: Limits | None = None) -> Artifact | Failure:
-    with Builder(folder / "store", limits or Limits(), worker=worker(folder, script)) as builder:
+    with Builder(folder / "store", limits or Limits(), forks=forks(folder, script)) as builder:
         result = builder.build([JOB])[JOB.key]
     assert isinstance(result, Artifact | Failure)
     return result
@@ -57,7 +54,7 @@ def test_whoever_watches_hears_what_waits_and_the_step_of_the_compiler(
 
     step = f"import time; seen = pathlib.Path({str(tmp_path / 'seen')!r}); (out / 'step').write_text('lower')"
     script = GOOD + f"\n{step}\nwhile not seen.exists(): time.sleep(0.01)\n"
-    with Builder(tmp_path / "store", Limits(), watch=watch, worker=worker(tmp_path, script)) as builder:
+    with Builder(tmp_path / "store", Limits(), watch=watch, forks=forks(tmp_path, script)) as builder:
         made = builder.build([JOB])[JOB.key]
     assert heard == ["queued", "building", "building: lower", "built"]
     assert isinstance(made, Artifact)
@@ -127,12 +124,12 @@ LACKS = """
 )
 def test_where_the_truth_cannot_be_had_llvm_answers_and_it_is_said_why(tmp_path: Path, oracle: str, why: str) -> None:
     states: list[tuple[str, str]] = []
-    script = worker(tmp_path, LLVM_ALONE.format(oracle=oracle))
+    script = forks(tmp_path, LLVM_ALONE.format(oracle=oracle))
 
     def watch(job: Job, state: str, _: float) -> None:
         states.append((job.kind, state))
 
-    with Builder(tmp_path / "store", Limits(), worker=script, watch=watch) as builder:
+    with Builder(tmp_path / "store", Limits(), forks=script, watch=watch) as builder:
         found = builder.build([TRUTH])[TRUTH.key]
         assert TRUTH.otherwise
         assert builder.find(TRUTH.otherwise) == Answers(tmp_path / "store" / "oracles" / ("b" * 16), reused=True)
@@ -143,8 +140,8 @@ def test_where_the_truth_cannot_be_had_llvm_answers_and_it_is_said_why(tmp_path:
 
 
 def test_a_division_of_integers_by_0_is_the_inputs_fault(tmp_path: Path) -> None:
-    script = worker(tmp_path, LLVM_ALONE.format(oracle="import os, signal; os.kill(os.getpid(), signal.SIGFPE)"))
-    with Builder(tmp_path / "store", Limits(), worker=script) as builder:
+    script = forks(tmp_path, LLVM_ALONE.format(oracle="import os, signal; os.kill(os.getpid(), signal.SIGFPE)"))
+    with Builder(tmp_path / "store", Limits(), forks=script) as builder:
         found = builder.build([TRUTH])[TRUTH.key]
     assert isinstance(found, InputRefused)
     assert "divides an integer by 0" in found.message
@@ -152,7 +149,7 @@ def test_a_division_of_integers_by_0_is_the_inputs_fault(tmp_path: Path) -> None
 
 
 def test_what_was_never_made_is_not_found(tmp_path: Path) -> None:
-    with Builder(tmp_path / "store", Limits(), worker=worker(tmp_path, GOOD)) as builder:
+    with Builder(tmp_path / "store", Limits(), forks=forks(tmp_path, GOOD)) as builder:
         assert builder.find(TRUTH) is None
 
 
@@ -167,7 +164,7 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
 
 def test_leaving_ends_the_workers_that_still_run(tmp_path: Path) -> None:
     script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    with Builder(tmp_path / "store", Limits(), worker=worker(tmp_path, script)) as builder:
+    with Builder(tmp_path / "store", Limits(), forks=forks(tmp_path, script)) as builder:
         thread = threading.Thread(target=builder.build, args=([JOB],))
         thread.start()
         assert eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
@@ -178,14 +175,14 @@ def test_leaving_ends_the_workers_that_still_run(tmp_path: Path) -> None:
 
 def test_two_builders_build_one_thing_once(tmp_path: Path) -> None:
     count = GOOD + f"\nopen({str(tmp_path / 'count')!r}, 'a').write('x'); import time; time.sleep(0.3)"
-    command = worker(tmp_path, count)
     results: list[object] = []
 
-    def run() -> None:
-        with Builder(tmp_path / "store", Limits(), worker=command) as builder:
+    def run(workers: Forks) -> None:
+        with Builder(tmp_path / "store", Limits(), forks=workers) as builder:
             results.append(builder.build([JOB])[JOB.key])
 
-    threads = [threading.Thread(target=run) for _ in range(2)]
+    both = [forks(tmp_path, count) for _ in range(2)]
+    threads = [threading.Thread(target=run, args=(workers,)) for workers in both]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -196,19 +193,3 @@ def test_two_builders_build_one_thing_once(tmp_path: Path) -> None:
 
 def gone(pid: int) -> bool:
     return eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-
-
-def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:
-    """The real worker binds itself to its parent; killed outright, the parent cannot end it."""
-    script = (
-        "import os, subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', "
-        '\'import os, time; from device_runner.lifetime import die_with_parent as die; die(9, int(os.environ["P"])); '
-        "print(os.getpid(), flush=True); time.sleep(60)'], env={**os.environ, 'P': str(os.getpid())})\n"
-        "child.wait()\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        parent.send_signal(signal.SIGKILL)
-    assert gone(pid)

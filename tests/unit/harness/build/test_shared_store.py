@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from build_workers import GOOD, JOB, REFUSES, worker
+from build_workers import GOOD, JOB, REFUSES, forks
 from s3_server import BUCKET, Bucket, bucket
 
 from device_runner.failures import Failure, SetupMissing
@@ -53,8 +53,8 @@ class Host:
         self.said: list[str] = []
 
     def build(self, script: str) -> Artifact | Answers | Failure:
-        shared, command = SharedStore(self.url, self.said.append), worker(self.folder, script)
-        with Builder(self.folder / "cache", Limits(), worker=command, shared=shared) as builder:
+        shared, workers = SharedStore(self.url, self.said.append), forks(self.folder, script)
+        with Builder(self.folder / "cache", Limits(), forks=workers, shared=shared) as builder:
             return builder.build([JOB])[JOB.key]
 
 
@@ -218,7 +218,7 @@ def test_a_host_that_may_only_read_reads(tmp_path: Path, empty: Bucket) -> None:
     reader = Host(tmp_path / "b", empty.url)
     shared = SharedStore(empty.url, reader.said.append)
     other = Job("compile", "fedcba98", "other", {})
-    with Builder(tmp_path / "c", Limits(), worker=worker(reader.folder, GOOD), shared=shared) as builder:
+    with Builder(tmp_path / "c", Limits(), forks=forks(reader.folder, GOOD), shared=shared) as builder:
         made = [builder.build([job])[job.key] for job in (other, JOB)]
     assert [one.reused for one in made if isinstance(one, Artifact)] == [False, True]
     assert reader.said == [f"the store {empty.url} is read, and not written to: Access Denied"]
