@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,18 +27,29 @@ QUESTIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nights of two cases: in one file, in a file each, and in a dataset; and baselines of them."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    for night in (1, 2):
-        moment = f"2026-03-0{night}T00:00:00"
-        found = [one for case in CASES for one in sessions(10, seed=night, case=case, started_at=moment)]
-        RecordFile(Path("records.jsonl")).append(*found)
-        RecordFile(Path(f"nights/{night}/records.jsonl")).append(*found)
-    assert said("records", "compact", "nights", "--out", "dataset").endswith(" now\n")
-    assert said("bless")
+    folder = tmp_path_factory.mktemp("records")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("ADRENO_BENCH_CACHE", str(folder / "cache"))
+        for night in (1, 2):
+            moment = f"2026-03-0{night}T00:00:00"
+            found = [one for case in CASES for one in sessions(10, seed=night, case=case, started_at=moment)]
+            RecordFile(Path("records.jsonl")).append(*found)
+            RecordFile(Path(f"nights/{night}/records.jsonl")).append(*found)
+        assert said("records", "compact", "nights", "--out", "dataset").endswith(" now\n")
+        assert said("bless")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _nights(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of them, for each test to work in."""
+    folder = shutil.copytree(made, tmp_path / "records")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(folder / "cache"))
 
 
 def said(*words: str) -> str:
