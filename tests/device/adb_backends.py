@@ -83,8 +83,9 @@ def debian(home: Path, adbd_root: Path) -> Iterator[Backend]:
     phone.prepare(home)
     adbd = adbd_root / "usr/lib/android-sdk/platform-tools/adbd"
     libraries = [adbd_root / "usr/lib/x86_64-linux-gnu/android", adbd_root / "usr/lib/x86_64-linux-gnu"]
+    # Under `nohup` it would ignore the signal.
     variables = f"ADBD_PORT={ADBD_PORT} LD_LIBRARY_PATH={':'.join(map(str, libraries))}"
-    start = f"/usr/bin/env --default-signal=HUP {variables} {adbd}"  # tests under `nohup` would have it ignore the signal
+    start = f"/usr/bin/env --default-signal=HUP {variables} {adbd}"
     inside = f"{start} & exec {sys.executable} -I {bridge.__file__} /data/local/tmp/bridge {ADBD_PORT}"
     readable = [adbd_root, Path(sys.prefix), Path(sys.base_prefix), Path(bridge.__file__)]
     argv = sandbox.command(home, readable, ["/bin/sh", "-c", inside])
