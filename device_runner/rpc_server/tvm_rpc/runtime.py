@@ -14,6 +14,9 @@ from device_runner import installed_tvm
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
 
+_OPTIONAL = ("ml_dtypes", "numpy", "torch")
+"""What tvm_ffi imports where it is installed. A server has no use for it, and it is more than half of its start."""
+
 log = logging.getLogger("tvm_rpc")
 
 
@@ -57,8 +60,8 @@ def load() -> None:
 
     Nothing here calls OpenCL, which does not survive the fork that begins a session.
     """
-    # tvm_ffi imports torch where it is installed, which takes seconds and is of no use here.
-    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    for package in _OPTIONAL:
+        sys.modules.setdefault(package, None)  # type: ignore[arg-type]
     import tvm_ffi  # noqa: F401
 
     for library in _libraries():
