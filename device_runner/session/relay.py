@@ -3,15 +3,18 @@
 TVM's RPC client connects to a port, blocks in C++ for as long as the server does, and frees remote objects while it
 holds Python's interpreter lock (tvm-ffi 0.1.14, object.pxi): neither the pump nor the clock can live in this process.
 The relay is a small process of its own. It cuts the stream when a deadline passes, and the blocked call returns with
-an error. It passes on nothing that no server of TVM's would send (`rpc_replies`). It leaves no forwarding rule in the
-adb server, and ends with us.
+an error. So it does at a signal that asks us to end: TVM looks for one only when a system call of its own is
+interrupted, and one that comes before that call, or to another thread, would wait for the device. It passes on nothing
+that no server of TVM's would send (`rpc_replies`). It leaves no forwarding rule in the adb server, and ends with us.
 """
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,9 +35,11 @@ class Relay:
     def __init__(self, stream: socket.socket) -> None:
         self._ended_because: bytes | None = None
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with stream, theirs, socket.create_server(("127.0.0.1", 0)) as listener:
+        self._signals, their_signals = socket.socketpair()
+        self._signals.setblocking(False)
+        with stream, theirs, their_signals, socket.create_server(("127.0.0.1", 0)) as listener:
             self.port: int = listener.getsockname()[1]
-            fds = (listener.fileno(), stream.fileno(), theirs.fileno())
+            fds = [one.fileno() for one in (listener, stream, theirs, their_signals)]
             command = [sys.executable, "-I", "-S", "-c", MAIN, *map(str, fds)]
             # Its own process group: Ctrl-C at the terminal must not break the stream before we have let go of it.
             self._process = subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -69,10 +74,11 @@ class Relay:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Cut the stream if the body takes longer."""
+        """Cut the stream if the body takes longer, or is asked to end."""
         self._send(str(seconds))
         try:
-            yield
+            with _signals_told_to(self._signals):
+                yield
         finally:
             self._send("inf")
 
@@ -83,6 +89,7 @@ class Relay:
     def close(self) -> None:
         """Cut the stream and end the process."""
         self._control.close()
+        self._signals.close()
         try:
             self._process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -103,3 +110,19 @@ class Relay:
             except OSError:  # killed with messages of ours unread, or closed here
                 self._ended_because = b""
         return self._ended_because
+
+
+@contextmanager
+def _signals_told_to(channel: socket.socket) -> Iterator[None]:
+    """Have the number of each signal that Python has a handler for sent at once, whatever the main thread is at.
+
+    A call of another thread goes on: Python runs handlers in the main thread, and only that may ask for this.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.set_wakeup_fd(channel.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)

@@ -1,8 +1,9 @@
 """The process behind `relay.Relay`: it imports nothing but the standard library.
 
-Arguments: the file descriptors of a listening socket, of the stream it leads to, and of a control socket. Control
-messages are a number of seconds from now after which to cut (`inf` for never); the end of control cuts at once, so the
-relay never outlives its owner. The first message sent back says why the stream ended.
+Arguments: the file descriptors of a listening socket, of the stream it leads to, of a control socket, and of a socket
+that brings the numbers of signals that come during a call. Control messages are a number of seconds from now after
+which to cut (`inf` for never); the end of control cuts at once, so the relay never outlives its owner. The first
+message sent back says why the stream ended.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ NONSENSE = b"nonsense: "
 """Precedes what the device sent that no RPC server of TVM's sends. It was not passed on."""
 REMOTE_CLOSED = b"remote closed"
 CLIENT_CLOSED = b"client closed"
+INTERRUPTED = b"interrupted"
+ENDING = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+"""Signals that ask the owner to end."""
+SIGNALS = 64
+"""How many are read at once."""
 
 CHUNK_BYTES = 262_144
 REASON_BYTES = 256
@@ -32,17 +38,20 @@ REASON_BYTES = 256
 def main() -> None:
     """Accept one client, pump until something ends it, then wait for control to close."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner handles Ctrl-C, and then cuts
-    listener, stream, control = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:])
+    listener, stream, control, signals = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:])
     client = None
     end = math.inf
     while True:
-        waiting = [control] if client else [control, listener]
+        waiting = [control, signals] if client else [control, signals, listener]
         timeout = None if end == math.inf else max(0.0, end - time.monotonic())
         ready, _, _ = select.select(waiting, [], [], timeout)
         if not ready:
             _tell(control, EXPIRED)
             _cut(client, stream)
             end = math.inf
+        if signals in ready and ENDING.intersection(signals.recv(SIGNALS)):
+            _tell(control, INTERRUPTED)
+            _cut(client, stream)
         if listener in ready and (client := _own_client(listener)):
             listener.close()
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

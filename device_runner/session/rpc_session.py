@@ -224,6 +224,7 @@ class RpcSession:
         """Give a group of remote calls a deadline, and turn what they raise into a `Failure` with an owner."""
         if self._failure:
             raise self._failure
+        raise_if_interrupted()
         try:
             try:
                 with self._relay.deadline(max(timeout_s, 0.001)):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 import psutil
 import pytest
@@ -23,27 +24,39 @@ pytestmark = pytest.mark.device
 END_S = 60.0
 
 RUN = """
-    import signal, sys
+    import signal, sys, threading
     from pathlib import Path
     import numpy as np
     from device_runner.device import Loadable
+    from device_runner.interrupt import end_at
     from device_runner.registry import open_device
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    def hear():
+        number = int(sys.stdin.readline())
+        signal.pthread_kill(threading.get_ident(), number)
+
+    threading.Thread(target=hear, daemon=True).start()
     library, sha256, cache = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    with open_device("virtual", cache) as device, device.session({}, timeout_s=60) as session:
+    with (
+        end_at(signal.SIGINT, signal.SIGTERM),
+        open_device("virtual", cache) as device,
+        device.session({}, timeout_s=60) as session,
+    ):
         program = session.load(Loadable(library, sha256, 1, "cpu"), timeout_s=60)
         print("running", flush=True)
-        program.run([np.array([60_000_000, 0, 0], "int32")], timeout_s=60)
+        program.run([np.array([300_000_000, 0, 0], "int32")], timeout_s=300)
 """
 
 
 @contextmanager
 def another_run(loadable: Loadable, cache: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the virtual phone, in the middle of a call of a minute."""
+    """A process that holds the virtual phone, in a call of five minutes.
+
+    The signal whose number it reads goes to another thread.
+    """
     arguments = [str(loadable.library), loadable.sha256, str(cache)]
     command = [sys.executable, "-c", textwrap.dedent(RUN), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as run:
         assert run.stdout
         try:
             assert run.stdout.readline() == "running\n"
@@ -67,13 +80,32 @@ def test_a_second_run_is_refused_by_name_and_the_list_says_busy(misbehaving: Loa
 def test_a_run_that_is_ended_in_a_call_leaves_nothing(
     misbehaving: Loadable, sidecar_cache: Path, sign: signal.Signals
 ) -> None:
+    leaves_nothing(misbehaving, sidecar_cache, lambda run: run.send_signal(sign), {128 + sign, -sign})
+
+
+def test_a_signal_that_interrupts_nothing_ends_a_run_in_a_call(misbehaving: Loadable, sidecar_cache: Path) -> None:
+    """As one that comes while TVM is on its way into `recv`; here another thread gets it."""
+
+    def tell(run: subprocess.Popen[str]) -> None:
+        time.sleep(1)  # until it waits in `recv`; a signal that comes before, Python's own handler sees
+        assert run.stdin
+        run.stdin.write(f"{signal.SIGTERM.value}\n")
+        run.stdin.flush()
+
+    leaves_nothing(misbehaving, sidecar_cache, tell, {128 + signal.SIGTERM})
+
+
+def leaves_nothing(
+    misbehaving: Loadable, sidecar_cache: Path, end: Callable[[subprocess.Popen[str]], None], codes: set[int]
+) -> None:
+    """End a run that is in a call."""
     with another_run(misbehaving, sidecar_cache) as run:
         started = psutil.Process(run.pid).children(recursive=True)
         commands = " ".join(" ".join(process.cmdline()) for process in started)
         assert "relay_process" in commands
         assert "tvm_rpc" in commands
-        os.kill(run.pid, sign)
-        assert run.wait(END_S) in (143, -sign, 1)
+        end(run)
+        assert run.wait(END_S) in codes
         _, alive = psutil.wait_procs(started, END_S)
     assert not alive
     with open_device("virtual", sidecar_cache, timeout_s=0) as device:

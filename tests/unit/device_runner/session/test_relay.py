@@ -7,11 +7,13 @@ import struct
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 
 import psutil
 import pytest
 from fake_adb import read
+from interruptible import ended_by
 from waiting import LONG_S
 
 from device_runner.session.relay import Relay
@@ -90,6 +92,47 @@ def test_cutting_ends_a_blocked_call(ends: tuple[socket.socket, socket.socket]) 
     with Relay(stream) as relay, client_of(relay) as client:
         relay.cut()
         assert client.recv(1) == b""
+
+
+def test_a_signal_that_another_thread_hears_ends_a_blocked_call(ends: tuple[socket.socket, socket.socket]) -> None:
+    """As one that arrives while TVM is on its way into `recv`: no system call is interrupted."""
+    device, stream = ends
+
+    def hear() -> None:
+        read(device, 1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    other = threading.Thread(target=hear)
+    with Relay(stream) as relay, client_of(relay) as client:
+        other.start()
+        with ended_by(signal.SIGTERM), relay.deadline(2 * LONG_S):
+            client.sendall(b"x")
+            client.recv(1)
+            pytest.fail("the handler did not raise")
+        assert not relay.open
+        assert not relay.expired
+    other.join()
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_another_threads_call_goes_on_at_a_signal(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    answers: list[bytes] = []
+    with Relay(stream) as relay, client_of(relay) as client:
+
+        def call() -> None:
+            with relay.deadline(LONG_S):
+                client.sendall(b"x")
+                answers.append(client.recv(1))
+
+        caller = threading.Thread(target=call)
+        with ended_by(signal.SIGTERM):
+            caller.start()
+            read(device, 1)
+            signal.raise_signal(signal.SIGTERM)
+        device.sendall(b"y")
+        caller.join()
+    assert answers == [b"y"]
 
 
 def test_only_one_client_is_led_through(ends: tuple[socket.socket, socket.socket]) -> None:
