@@ -111,8 +111,9 @@ class ForkServer:
         except BaseException:
             traceback.print_exc()
         finally:
-            with contextlib.suppress(OSError):
-                sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError):
+                    stream.flush()
             os._exit(code)
 
 

@@ -22,7 +22,7 @@ fork_server.LOADED = ("no.such.module",)
 seen = []
 JOBS = {
     "crash": lambda: os.kill(os.getpid(), signal.SIGSEGV),
-    "hang": lambda: time.sleep(300),
+    "hang": lambda: print(os.getpid(), flush=True) or time.sleep(300),
     "link": lambda: print(subprocess.Popen(["sleep", "300"]).pid, flush=True) or time.sleep(300),
     "litter": lambda: tempfile.mkdtemp() and os.kill(os.getpid(), signal.SIGKILL),
     "orphan": lambda: os.kill(os.getppid(), signal.SIGKILL) or time.sleep(300),
@@ -30,8 +30,7 @@ JOBS = {
 def main(job_file, parent):
     seen.append(job_file.name)
     worker.die_with_parent(signal.SIGKILL, parent)
-    print(seen if job_file.name != "hang" else os.getpid(), flush=True)
-    JOBS.get(job_file.name, int)()
+    JOBS.get(job_file.name, lambda: print(seen))()
     return 7
 worker.main = main
 sys.exit(fork_server.main(*map(int, sys.argv[1:])))
@@ -58,10 +57,11 @@ def outcome(workers: Forks, folder: Path, job: str, deadline_s: float = LONG_S) 
         worker.end()
 
 
-def said(folder: Path, job: str) -> list[str]:
+def said(folder: Path, job: str) -> int:
+    """The one number that a job prints."""
     log = folder / f"{job}.log"
     assert eventually(lambda: log.exists() and log.read_text().endswith("\n"))
-    return log.read_text().splitlines()
+    return int(log.read_text())
 
 
 def gone(pid: int) -> bool:
@@ -77,7 +77,7 @@ def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(worker
 
 def test_a_fork_that_hangs_is_ended_alone_and_with_what_it_started(workers: Forks, tmp_path: Path) -> None:
     other, hanging = begun(workers, tmp_path, "hang"), begun(workers, tmp_path, "link")
-    linker = int(said(tmp_path, "link")[-1])
+    linker = said(tmp_path, "link")
     with pytest.raises(TimeoutError):
         hanging.wait(0)
     hanging.end()
@@ -96,7 +96,7 @@ def test_forks_of_a_server_that_dies_say_so_and_the_next_job_gets_another(worker
 
 def test_closing_ends_forks_and_what_they_started_at_once(workers: Forks, tmp_path: Path) -> None:
     fork = begun(workers, tmp_path, "link")
-    linker = int(said(tmp_path, "link")[-1])
+    linker = said(tmp_path, "link")
     workers.close()
     with pytest.raises(RigFailure):
         fork.wait(LONG_S)
@@ -115,7 +115,7 @@ fork = Forks({COMMAND!r}).start(Path("hang"), Path({str(tmp_path / "hang.log")!r
 time.sleep(300)
 """
     with subprocess.Popen([sys.executable, "-c", harness], env=os.environ) as parent:
-        pid = int(said(tmp_path, "hang")[-1])
+        pid = said(tmp_path, "hang")
         parent.kill()
     assert gone(pid)
 
