@@ -75,10 +75,13 @@ def end_family(pid: int) -> None:
 
 
 def kill_family(pid: int) -> None:
-    """Kill a process and its descendants, which may be in groups of their own, and wait for none of them."""
+    """Kill a process and its descendants, which may be in groups of their own, and wait for none of them.
+
+    Parents go first: nobody is left to start others, or to tell of the end of a child as if it had died by itself.
+    """
     import psutil
 
-    for process in _family(pid):
+    for process in reversed(_family(pid)):
         with contextlib.suppress(psutil.Error):
             process.kill()
 

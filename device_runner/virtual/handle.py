@@ -267,12 +267,10 @@ class Events:
         threading.Thread(target=self._listen, name="virtual-phone-events", daemon=True).start()
 
     def _listen(self) -> None:
-        while line := self._told.readline(MAX_LINE_BYTES):
-            try:
-                told = json.loads(line)
-                self._carry_out(told)
-            except (ValueError, TypeError, AttributeError):
-                continue  # not the daemon's
+        with contextlib.suppress(ValueError):  # whoever ended the daemon may have closed its output by now
+            while line := self._told.readline(MAX_LINE_BYTES):
+                with contextlib.suppress(ValueError, TypeError, AttributeError):  # not the daemon's
+                    self._carry_out(json.loads(line))
 
     def _carry_out(self, told: dict[str, Any]) -> None:
         event = told.pop("event", None)
