@@ -68,8 +68,13 @@ class CompileTimeout(CompileFailure):
     outcome = "compile-timeout"
 
 
+class CompileOutOfMemory(CompileFailure):
+    """The compiler met the limit of its memory. With another limit the same input may compile: this is not kept."""
+
+
 _REVIVED: tuple[type[Failure], ...] = (
     CompileFailure,
+    CompileOutOfMemory,
     CompilerCrash,
     CompileTimeout,
     InputRefused,

@@ -277,7 +277,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
         raise _death(f"{author_of(job.kind)}'s process ended without a result", evidence, scratch) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
-        if failure["outcome"] not in REPEATABLE:
+        if failure["outcome"] not in REPEATABLE or failure.get("kind") == failures.CompileOutOfMemory.__name__:
             raise revived(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")

@@ -19,6 +19,7 @@ from device_runner.lifetime import die_with_parent
 from harness.build.artifact import RESULT, STEP, CompileResult, author_of
 from harness.cases.request import CompileRequest
 from harness.compiler.pass_runner import LOG
+from harness.failures import CompileOutOfMemory
 
 
 def main(job_file: Path, parent: int) -> int:
@@ -126,8 +127,8 @@ def _request(job: dict[str, Any]) -> CompileRequest:
     return CompileRequest(**job["request"])
 
 
-_NO_MEMORY = ("bad_alloc", "failed to map segment")
-"""What an error says that came of the limit on memory; the second is a library's that could not be loaded any more."""
+_NO_MEMORY = ("bad_alloc", "failed to map segment", "MemoryError")
+"""What an error says that came of the limit on memory: in TVM, in a library that was loaded, in Python below TVM."""
 _JOBS = {
     "compile": _compile,
     "oracle": _truth,
@@ -164,7 +165,8 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
 
 def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
     return {
-        "outcome": "compile-error",
+        "outcome": CompileOutOfMemory.outcome,
+        "kind": CompileOutOfMemory.__name__,
         "message": f"{author_of(job['kind'])} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",

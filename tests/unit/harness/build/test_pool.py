@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from build_workers import GOOD, JOB, MAKE_LIBRARY, REFUSES, forks
+from build_workers import GOOD, JOB, MAKE_LIBRARY, REAL_MAIN, REFUSES, forks
 from waiting import eventually
 
 from device_runner.failures import Failure
@@ -14,7 +14,14 @@ from harness.build.forks import Forks
 from harness.build.pool import Builder
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
-from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, InputRefused, OracleNotFinite
+from harness.failures import (
+    CompileFailure,
+    CompileOutOfMemory,
+    CompilerCrash,
+    CompileTimeout,
+    InputRefused,
+    OracleNotFinite,
+)
 
 
 def build(folder: Path, script: str, limits: Limits | None = None) -> Artifact | Failure:
@@ -90,6 +97,20 @@ def test_a_compile_error_is_kept_because_the_same_input_gives_it_again(tmp_path:
     assert isinstance(first, CompileFailure)
     assert isinstance(second, CompileFailure)
     assert second.message == "Divide by zero"
+
+
+def test_a_compiler_that_met_the_limit_of_its_memory_is_tried_again(tmp_path: Path) -> None:
+    meets_it = """
+from harness.build import worker
+def compile(job, out):
+    raise ValueError("TVM failed to import the model: MemoryError:")
+worker._JOBS["compile"] = compile
+"""
+    script = f"{meets_it}{REAL_MAIN}"
+    first, second = build(tmp_path, script), build(tmp_path, GOOD)
+    assert isinstance(first, CompileOutOfMemory)
+    assert first.message == "the compiler needs more than 8 GB of memory"
+    assert isinstance(second, Artifact)
 
 
 def test_an_oracle_that_is_not_finite_is_kept_too(tmp_path: Path) -> None:
