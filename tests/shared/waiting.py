@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+import psutil
+
 LONG_S = 1500.0
 """More than anything takes that tests wait for, on a busy machine, too. Only what is broken takes as long."""
 FENCE_S = 300.0
@@ -18,3 +20,15 @@ def eventually(condition: Callable[[], bool], deadline_s: float = 120.0) -> bool
             return False
         time.sleep(POLL_S)
     return True
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends before the deadline; one that only waits for its parent to take notice has ended."""
+
+    def has_ended() -> bool:
+        try:
+            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    return eventually(has_ended)

@@ -9,19 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psutil
 import pytest
-from waiting import eventually
+from waiting import gone
 
 from device_runner.lifetime import dying_with_parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 
 SLEEPER = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
-
-
-def gone(pid: int) -> bool:
-    return eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 @contextmanager

@@ -8,9 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
-from waiting import LONG_S, eventually
+from waiting import LONG_S, eventually, gone
 
 from device_runner.failures import RigFailure
 from harness.build.forks import Fork, Forks
@@ -62,10 +61,6 @@ def said(folder: Path, job: str) -> int:
     log = folder / f"{job}.log"
     assert eventually(lambda: log.exists() and log.read_text().endswith("\n"))
     return int(log.read_text())
-
-
-def gone(pid: int) -> bool:
-    return eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(workers: Forks, tmp_path: Path) -> None:

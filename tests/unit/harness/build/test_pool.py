@@ -3,10 +3,9 @@
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 from build_workers import GOOD, JOB, MAKE_LIBRARY, REAL_MAIN, REFUSES, forks
-from waiting import eventually
+from waiting import eventually, gone
 
 from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact
@@ -210,7 +209,3 @@ def test_two_builders_build_one_thing_once(tmp_path: Path) -> None:
         thread.join()
     assert (tmp_path / "count").read_text() == "x"
     assert sorted(result.reused for result in results if isinstance(result, Artifact)) == [False, True]
-
-
-def gone(pid: int) -> bool:
-    return eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
