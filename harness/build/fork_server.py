@@ -79,8 +79,9 @@ class ForkServer:
 
     def _obey(self, order: dict[str, Any]) -> None:
         if "end" in order:
-            for pid in (pid for pid, job in self._jobs.items() if job == order["end"]):
-                _kill(pid)
+            for pid, job in self._jobs.items():
+                if job == order["end"]:
+                    _kill(pid)
             return
         server = os.getpid()
         if pid := os.fork():

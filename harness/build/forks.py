@@ -30,7 +30,6 @@ ONE_THREAD = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 STARTS = 3
 PACKET_BYTES = 65_536
 """Most that the two processes say at once."""
-_DIED = "the process that starts the compilers died"
 
 
 class Forks:
@@ -56,7 +55,7 @@ class Forks:
                 return server.fork(job_file, log)
             except OSError:  # it was killed between two jobs
                 self._forget(server)
-        raise RigFailure(_DIED, hint="run it again")
+        raise _died()
 
     def close(self) -> None:
         """End all workers and whatever they have started."""
@@ -153,10 +152,15 @@ class _Server:
         self._socket.sendall(json.dumps(order).encode())
 
     def _listen(self) -> None:
-        """Hear how each fork ended, until the process is gone; whoever waits then hears that."""
+        """Pass on how each fork ended. Once the process is gone, tell that to all who still wait."""
         with self._socket, contextlib.suppress(OSError):
             while answer := self._socket.recv(PACKET_BYTES):
                 told = json.loads(answer)
                 self._codes.pop(told["job"]).set_result(told["code"])
         for code in list(self._codes.values()):  # one that comes now finds the socket closed
-            code.set_exception(RigFailure(_DIED, hint="run it again"))
+            code.set_exception(_died())
+
+
+def _died() -> RigFailure:
+    hint = "run it again; `adreno-bench doctor` says whether TVM can be imported"
+    return RigFailure("the process that starts the compilers died", hint=hint)

@@ -44,7 +44,7 @@ REPEATABLE = (
     failures.NoOutsideAnswer.outcome,
     failures.OracleNotFinite.outcome,
 )
-"""Failures that the same input gives again."""
+"""Outcomes that the same input gives again, unless it was a limit of ours that was met."""
 
 WITHOUT_LIBRARY = ("oracle", "witness", "values", "llvm-values", "range", "tasks", "task-answer", "probe")
 """Jobs that leave answers, and no library."""
@@ -275,12 +275,13 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise _death(f"{author_of(job.kind)}'s process ended without a result", evidence, scratch) from None
-    if failure := result.get("failure"):
-        failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
-        if failure["outcome"] not in REPEATABLE or failure.get("kind") == failures.CompileOutOfMemory.__name__:
-            raise revived(failure)
+    if told := result.get("failure"):
+        told["evidence"] = f"{evidence}\n{told['evidence']}".strip()
+        failure = revived(told)
+        if failure.outcome not in REPEATABLE or isinstance(failure, failures.CompileOutOfMemory):
+            raise failure
         (scratch / LIBRARY).unlink(missing_ok=True)
-        (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
+        (scratch / FAILURE).write_text(json.dumps(told), encoding="utf-8")
     elif job.kind not in WITHOUT_LIBRARY:
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
