@@ -267,7 +267,7 @@ class Events:
         threading.Thread(target=self._listen, name="virtual-phone-events", daemon=True).start()
 
     def _listen(self) -> None:
-        with contextlib.suppress(ValueError):  # whoever ended the daemon may have closed its output by now
+        with contextlib.suppress(ValueError):  # the output is closed when the daemon is ended
             while line := self._told.readline(MAX_LINE_BYTES):
                 with contextlib.suppress(ValueError, TypeError, AttributeError):  # not the daemon's
                     self._carry_out(json.loads(line))
