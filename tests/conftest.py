@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import kept_kernels
 import pytest
 from hypothesis import HealthCheck, settings
 from shared_runtimes import link_runtimes
@@ -143,6 +144,17 @@ def warm_driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FAULTS_VARIABLE, str(file))
         yield faults
+
+
+@pytest.fixture(autouse=True)
+def _hand_on_compiled_kernels(request: pytest.FixtureRequest, cache: Path, common: Path) -> Iterator[None]:
+    """Let a phone with a warm driver take what the phones of other tests, also in other processes, have compiled."""
+    if "warm_driver" not in request.fixturenames:
+        yield
+        return
+    kept_kernels.lend(common / "kernels", cache)
+    yield
+    kept_kernels.keep(cache, common / "kernels")
 
 
 @pytest.fixture

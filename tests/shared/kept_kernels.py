@@ -1,0 +1,42 @@
+"""Kernels that PoCL has compiled, handed from one virtual phone of a test run to the next.
+
+Phones do not share one folder: PoCL 3.1 removes a file before it replaces it, so that of two processes that compile
+the same program one fails (pocl/pocl #1480). Each has links to what is kept, and gives what it compiled when it is off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+CACHE = "data/local/tmp/.cache/pocl/kcache"
+"""Where PoCL keeps programs, below a phone's folder."""
+PHONES = ("virtual", "virtual-1", "virtual-2", "virtual-3", "virtual-4")
+
+
+def lend(kept: Path, cache: Path) -> None:
+    """Let each phone of a cache have the kept kernels."""
+    for phone in PHONES:
+        link(kept, cache / phone / CACHE)
+
+
+def keep(cache: Path, kept: Path) -> None:
+    """Keep what the phones of a cache, none of which is on, have compiled."""
+    for phone in PHONES:
+        link(cache / phone / CACHE, kept)
+
+
+def link(source: Path, target: Path) -> None:
+    """Link each file of the programs in `source` that `target` has not."""
+    for file in programs(source):
+        linked = target / file.relative_to(source)
+        linked.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.link(file, linked)
+
+
+def programs(folder: Path) -> Iterator[Path]:
+    """Files of whole programs: PoCL's temporary ones lie beside their folders, and a log of a build grows."""
+    return (file for file in folder.glob("*/*/**/*") if file.is_file() and file.name != "build.log")
