@@ -21,22 +21,28 @@ LONGEST_FIRST = (
     "test_revisions.py",
     "test_history.py",
     "test_run.py",
+    "test_fault_matrix.py",
+    "test_hostile_device.py",
+    "test_denied_phone.py",
+    "test_other_users.py",
     "test_gate.py",
     "test_fleet.py",
     "test_builders.py",
     "test_fleet_two_hosts.py",
-    "test_fault_matrix.py",
     "test_tuned.py",
     "test_bundle_runner.py",
+    "test_soak.py",
     "test_slowed_kernel.py",
     "test_judged.py",
     "test_pages.py",
     "test_resume.py",
-    "test_soak.py",
     "test_paths.py",
     "test_opencl_runtime_builds.py",
 )
-"""Files of half a minute and more, with which a run of all begins: none comes last and leaves a worker alone."""
+"""Files of half a minute and more, with which a run of all begins: none comes last and leaves a worker alone.
+
+Those that mostly wait for deadlines come beside those that compute most: side by side they would leave cores idle.
+"""
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
