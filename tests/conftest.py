@@ -95,10 +95,12 @@ STOCK = "ADRENO_BENCH_TEST_STOCK"
 def sidecar_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where our OpenCL and CLML runtimes are kept from run to run; with `STOCK` beside TVM's own.
 
+    No device can be opened in it: all workers share it, and one test would find the device of another busy.
     Without pytest's cache (`-p no:cacheprovider`) they are kept for this run.
     """
     has_cache = pytestconfig.pluginmanager.hasplugin("cacheprovider")
     kept = Path(pytestconfig.cache.mkdir("sidecar")) if has_cache else tmp_path_factory.mktemp("sidecar")
+    (kept / "leases").touch()  # a file where `open_device` needs a folder
     if not (folder := os.environ.get(STOCK)):
         return kept
     os.environ[layer.VARIABLE] = str(layer.layer(kept))  # as virtual phones have it: images lie over buffers

@@ -222,11 +222,13 @@ def test_labelled_inputs_are_classified(place: Place, sidecar_cache: Path, openc
     assert record.top_one.right == int((classes == labels).sum())
 
 
-def test_its_device_is_this_host_as_local_is(place: Place, sidecar_cache: Path, opencl_program: Loadable) -> None:
+def test_its_device_is_this_host_as_local_is(
+    place: Place, cache: Path, sidecar_cache: Path, opencl_program: Loadable
+) -> None:
     place.pack(sidecar_cache, Made("one", opencl_program, X, RIGHT))
     assert place.run()[0] == 0
     (record,) = read(place, sidecar_cache).records
-    with open_device("local", sidecar_cache) as local:
+    with open_device("local", cache) as local:
         assert record.identity == local.identity
         assert record.identity_key == local.identity.key
 

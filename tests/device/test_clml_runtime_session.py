@@ -22,8 +22,8 @@ pytestmark = pytest.mark.device
 
 
 @pytest.fixture(params=["local", "virtual"])
-def device(request: pytest.FixtureRequest, sidecar_cache: Path) -> Iterator[Device]:
-    with open_device(request.param, sidecar_cache) as opened:
+def device(request: pytest.FixtureRequest, cache: Path) -> Iterator[Device]:
+    with open_device(request.param, cache) as opened:
         yield opened
 
 

@@ -49,19 +49,19 @@ def tracker() -> Iterator[Address]:
 
 
 @pytest.fixture(scope="module")
-def offered(sidecar_cache: Path, tracker: Address) -> Iterator[Path]:
+def offered(cache: Path, tracker: Address) -> Iterator[Path]:
     """The virtual phone, offered by another process as a person starts it; the cache of its host.
 
     A process, because TVM holds the interpreter's lock while it waits for what our threads would have to pass on.
     """
     command = [sys.executable, "-c", "from harness.cli import main; main()", "fleet", "serve", "--device", "virtual"]
-    environment = {**os.environ, "ADRENO_BENCH_CACHE": str(sidecar_cache)}
-    with open_device("virtual", sidecar_cache):
+    environment = {**os.environ, "ADRENO_BENCH_CACHE": str(cache)}
+    with open_device("virtual", cache):
         pass  # which compiles its runtimes, if that was not done: a busy machine needs minutes
     with subprocess.Popen([*command, "--tracker", f"{tracker[0]}:{tracker[1]}"], env=environment) as host:
         try:
             the_offer(tracker)
-            yield sidecar_cache
+            yield cache
         finally:
             host.send_signal(signal.SIGINT)
             assert host.wait(FENCE_S) == 128 + signal.SIGINT

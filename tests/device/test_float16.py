@@ -31,7 +31,7 @@ def small() -> bytes:
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_a_network_in_half_precision_is_right_to_half_precision(
-    path: str, sidecar_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tmp_path / "small.onnx"
     model.write_bytes(small())
@@ -40,7 +40,7 @@ def test_a_network_in_half_precision_is_right_to_half_precision(
     program = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     x = np.random.default_rng(0).standard_normal((1, 8, 8, 8)).astype("float32")
     monkeypatch.setenv(DEVICE_VARIABLE, "Intel")
-    with open_device("local", sidecar_cache) as device:
+    with open_device("local", cache) as device:
         assert device.identity.fp16
         with device.session({}, timeout_s=FENCE_S) as session:
             (got,), _ = session.load(program, timeout_s=FENCE_S).run([x], timeout_s=FENCE_S)

@@ -65,25 +65,23 @@ def another_run(loadable: Loadable, cache: Path) -> Iterator[subprocess.Popen[st
             run.kill()
 
 
-def test_a_second_run_is_refused_by_name_and_the_list_says_busy(misbehaving: Loadable, sidecar_cache: Path) -> None:
+def test_a_second_run_is_refused_by_name_and_the_list_says_busy(misbehaving: Loadable, cache: Path) -> None:
     told: list[str] = []
-    with another_run(misbehaving, sidecar_cache) as run:
-        states = {entry.name: entry.state for entry in list_devices(sidecar_cache)}
+    with another_run(misbehaving, cache) as run:
+        states = {entry.name: entry.state for entry in list_devices(cache)}
         with pytest.raises(DeviceBusy, match=f"process {run.pid} "):  # noqa: SIM117
-            with open_device("virtual", sidecar_cache, say=told.append, timeout_s=0.1):
+            with open_device("virtual", cache, say=told.append, timeout_s=0.1):
                 pytest.fail("two runs hold one phone")
     assert states["virtual"] == "busy"
     assert str(run.pid) in told[0]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_in_a_call_leaves_nothing(
-    misbehaving: Loadable, sidecar_cache: Path, sign: signal.Signals
-) -> None:
-    leaves_nothing(misbehaving, sidecar_cache, lambda run: run.send_signal(sign), {128 + sign, -sign})
+def test_a_run_that_is_ended_in_a_call_leaves_nothing(misbehaving: Loadable, cache: Path, sign: signal.Signals) -> None:
+    leaves_nothing(misbehaving, cache, lambda run: run.send_signal(sign), {128 + sign, -sign})
 
 
-def test_a_signal_that_interrupts_nothing_ends_a_run_in_a_call(misbehaving: Loadable, sidecar_cache: Path) -> None:
+def test_a_signal_that_interrupts_nothing_ends_a_run_in_a_call(misbehaving: Loadable, cache: Path) -> None:
     """As one that comes while TVM is on its way into `recv`; here another thread gets it."""
 
     def tell(run: subprocess.Popen[str]) -> None:
@@ -92,14 +90,14 @@ def test_a_signal_that_interrupts_nothing_ends_a_run_in_a_call(misbehaving: Load
         run.stdin.write(f"{signal.SIGTERM.value}\n")
         run.stdin.flush()
 
-    leaves_nothing(misbehaving, sidecar_cache, tell, {128 + signal.SIGTERM})
+    leaves_nothing(misbehaving, cache, tell, {128 + signal.SIGTERM})
 
 
 def leaves_nothing(
-    misbehaving: Loadable, sidecar_cache: Path, end: Callable[[subprocess.Popen[str]], None], codes: set[int]
+    misbehaving: Loadable, cache: Path, end: Callable[[subprocess.Popen[str]], None], codes: set[int]
 ) -> None:
     """End a run that is in a call."""
-    with another_run(misbehaving, sidecar_cache) as run:
+    with another_run(misbehaving, cache) as run:
         started = psutil.Process(run.pid).children(recursive=True)
         commands = " ".join(" ".join(process.cmdline()) for process in started)
         assert "relay_process" in commands
@@ -108,11 +106,11 @@ def leaves_nothing(
         assert run.wait(END_S) in codes
         _, alive = psutil.wait_procs(started, END_S)
     assert not alive
-    with open_device("virtual", sidecar_cache, timeout_s=0) as device:
+    with open_device("virtual", cache, timeout_s=0) as device:
         assert device.name == "virtual"
 
 
-def test_a_wrong_name_is_met_with_the_nearest(sidecar_cache: Path) -> None:
-    with pytest.raises(UnknownDevice) as caught, open_device("virtul", sidecar_cache):
+def test_a_wrong_name_is_met_with_the_nearest(cache: Path) -> None:
+    with pytest.raises(UnknownDevice) as caught, open_device("virtul", cache):
         pytest.fail("a device of this name")
     assert caught.value.hint == "did you mean 'virtual'?"

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.device
 
 
 def test_a_program_answers_right_on_this_hosts_opencl(
-    sidecar_cache: Path, opencl_program: Loadable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, opencl_program: Loadable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     precious = tmp_path / "rpc" / "mine"
     precious.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))  # where an RPC server keeps, and removes, its uploads unless told
     x = np.random.default_rng(0).standard_normal((4, 8)).astype("float32")
-    with open_device("local", sidecar_cache) as device:
+    with open_device("local", cache) as device:
         assert device.identity.kind == "local"
         assert device.identity.gpu
         with device.session({}, timeout_s=FENCE_S) as session:
@@ -38,15 +38,15 @@ def test_a_program_answers_right_on_this_hosts_opencl(
 
 
 def test_a_machine_without_opencl_is_missing_a_setup(
-    sidecar_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
-    with open_device("local", sidecar_cache) as device, pytest.raises(SetupMissing, match="OpenCL does not work"):
+    with open_device("local", cache) as device, pytest.raises(SetupMissing, match="OpenCL does not work"):
         _ = device.identity
 
 
-def test_a_program_that_dies_here_is_a_crash_too(sidecar_cache: Path, misbehaving: Loadable) -> None:
-    with open_device("local", sidecar_cache) as device, device.session({}, timeout_s=FENCE_S) as session:
+def test_a_program_that_dies_here_is_a_crash_too(cache: Path, misbehaving: Loadable) -> None:
+    with open_device("local", cache) as device, device.session({}, timeout_s=FENCE_S) as session:
         program = session.load(misbehaving, timeout_s=FENCE_S)
         with pytest.raises(DeviceCrash, match="SIGSEGV"):
             program.run([np.array([0, 11, 0], "int32")], timeout_s=FENCE_S)
@@ -67,14 +67,14 @@ def test_a_server_that_does_not_speak_rpc_is_the_rigs_fault(tmp_path: Path, mann
 
 
 def test_without_profiling_queues_there_is_an_answer_and_wall_time_but_no_time_of_kernels(
-    sidecar_cache: Path, opencl_program: Loadable, tmp_path: Path
+    cache: Path, opencl_program: Loadable, tmp_path: Path
 ) -> None:
     shim = tmp_path / "no_profiling.so"
     source = Path(__file__).with_name("no_profiling.c")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(shim), str(source), "-ldl"], check=True)
     x = np.ones((4, 8), np.float32)
     with (
-        open_device("local", sidecar_cache) as device,
+        open_device("local", cache) as device,
         device.session({"LD_PRELOAD": str(shim)}, timeout_s=60) as session,
     ):
         program = session.load(opencl_program, timeout_s=60)

@@ -76,8 +76,8 @@ def session(name: str, cache: Path) -> Iterator[tuple[Device, list[int]]]:
         yield device, [port for port in listening() if port not in before]
 
 
-def test_no_server_of_the_virtual_device_answers_another_user(sidecar_cache: Path) -> None:
-    with session("virtual", sidecar_cache) as (device, ports):
+def test_no_server_of_the_virtual_device_answers_another_user(cache: Path) -> None:
+    with session("virtual", cache) as (device, ports):
         assert isinstance(device, AdbDevice)
         assert isinstance(device.transport, AdbTransport)
         server = device.transport.server
@@ -90,7 +90,7 @@ def test_no_server_of_the_virtual_device_answers_another_user(sidecar_cache: Pat
     assert {where: answer for where, answer in answers.items() if answer} == {}
 
 
-def test_no_server_of_the_local_device_answers_another_user(sidecar_cache: Path) -> None:
-    with session("local", sidecar_cache) as (_, ports):
+def test_no_server_of_the_local_device_answers_another_user(cache: Path) -> None:
+    with session("local", cache) as (_, ports):
         answers = as_stranger(ports, [])
     assert {where: answer for where, answer in answers.items() if answer} == {}
