@@ -85,7 +85,7 @@ def test_simulated_inferences_wait_and_the_answers_are_computed(
     with device.session({}, timeout_s=LONG_S) as session:
         first = session.load(cpu_program, timeout_s=LONG_S)
         first.run([MATRIX], timeout_s=LONG_S)
-        assert min(first.wall_ms(1, timeout_s=LONG_S)) == pytest.approx(200, rel=0.05)
+        assert min(first.wall_ms(3, timeout_s=LONG_S)) == pytest.approx(200, rel=0.05)
         second = session.load(opencl_program, timeout_s=LONG_S)  # as the rig's reference kernel is
         second.run([MATRIX], timeout_s=LONG_S)
         assert min(second.device_ms(5, timeout_s=LONG_S)) < 200
