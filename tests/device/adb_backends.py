@@ -54,6 +54,11 @@ def backend_of(running: VirtualPhone) -> Backend:
     return Backend("ours", running.serial, running.adb_server, running.root)
 
 
+def gpu_nodes(running: VirtualPhone) -> str:
+    """The folder of the GPU's files in `/sys`, as a shell on the phone finds it."""
+    return f"{'' if running.sandboxed else running.home}/sys/class/kgsl/kgsl-3d0"
+
+
 @contextlib.contextmanager
 def backend(name: str, home: Path, config: pytest.Config) -> Iterator[Backend]:
     """`ours`, or `debian`, without which the test is skipped."""

@@ -52,9 +52,10 @@ def command(transport: AdbTransport, tmp_path: Path) -> list[str]:
     return [sys.executable, "-I", "-S", pushed.path]
 
 
-def running(transport: AdbTransport) -> bool:
-    """Whether any process of a server is left on the device."""
-    find = "grep -l -e '--port[-]end=' /proc/[0-9]*/cmdline 2>/dev/null"  # does not find itself
+def running(transport: AdbTransport, command: list[str]) -> bool:
+    """Whether any process of a server is left on the device; without a sandbox its shell sees those of the host."""
+    program = command[-1]
+    find = f"grep -l -e '{program[:-1]}[{program[-1]}]' /proc/[0-9]*/cmdline 2>/dev/null"  # does not find itself
     return bool(transport.shell(["sh", "-c", find], timeout_s=60).stdout)
 
 
@@ -70,9 +71,9 @@ def test_a_server_and_its_stubborn_worker_end_when_it_is_stopped(transport: AdbT
     server, stream = start_server(transport, command, {}, Deadline(300))
     with stream:
         assert stream.recv(100).decode() == server.key
-    assert running(transport)
+    assert running(transport, command)
     server.stop()
-    assert not running(transport)
+    assert not running(transport, command)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
@@ -95,6 +96,6 @@ def test_a_server_ends_with_the_run_that_started_it(
     ) as run:
         assert run.stdout
         assert run.stdout.readline() == "started\n"
-        assert running(transport)
+        assert running(transport, command)
         run.send_signal(sign)
-    assert eventually(lambda: not running(transport))
+    assert eventually(lambda: not running(transport, command))

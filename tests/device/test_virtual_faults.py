@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from adb_backends import Backend, backend_of
+from adb_backends import Backend, backend_of, gpu_nodes
 from waiting import FENCE_S, eventually
 
 from device_runner.adb_device import AdbDevice
@@ -134,7 +134,7 @@ def test_a_phone_of_old_knows_only_version_1(running: VirtualPhone, adb: Backend
 
 
 def test_the_state_changes_under_a_running_command(running: VirtualPhone, adb: Backend) -> None:
-    node = f"{running.root.removesuffix('/data/local/tmp/adreno-bench')}/sys/class/kgsl/kgsl-3d0/temp"
+    node = f"{gpu_nodes(running)}/temp"
     watch = f"while read line; do cat {node}; done"
     with subprocess.Popen(
         adb.command("shell", watch), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from adb_backends import backend_of
+from phone_processes import alive, processes_of
 from waiting import eventually
 
 from device_runner.failures import RigFailure, SetupMissing
@@ -35,26 +36,6 @@ with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phon
     print("ready", flush=True)
     time.sleep(600)
 """
-
-
-def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Without those that only wait for their parent to take notice."""
-    living = []
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if process.status() != psutil.STATUS_ZOMBIE and process.is_running():
-                living.append(process)
-    return living
-
-
-def processes_of(home: Path, host: psutil.Process) -> list[psutil.Process]:
-    """Everything that the host started, and everything that has the phone's folder in its environment."""
-    found = host.children(recursive=True)
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process not in found and any(str(home) in value for value in process.environ().values()):
-                found.append(process)
-    return found
 
 
 def test_a_phone_starts_with_a_python_whose_path_leads_through_a_folder_of_the_host_alone(
@@ -100,8 +81,8 @@ def test_the_context_ends_everything(tmp_path: Path) -> None:
     with virtual_phone(tmp_path) as running:
         adb = backend_of(running)
         adb.adb("shell", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &")
-        assert eventually(lambda: any(sleeps(process) for process in us.children(recursive=True)))
-        started = [process for process in us.children(recursive=True) if process not in before]
+        assert eventually(lambda: any(sleeps(process) for process in processes_of(tmp_path, us)))
+        started = [process for process in processes_of(tmp_path, us) if process not in before]
     assert eventually(lambda: not alive(started))
 
 

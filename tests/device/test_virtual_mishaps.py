@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from adb_backends import Backend, backend_of
+from adb_backends import Backend, backend_of, gpu_nodes
 from waiting import LONG_S, eventually
 
 from device_runner.adb_device import AdbDevice
@@ -21,7 +21,6 @@ from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
 from device_runner.virtual.fault_file import Dice
 
 pytestmark = pytest.mark.device
-NODES = "/sys/class/kgsl/kgsl-3d0"
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ def test_a_reboot_that_is_asked_for(phone: VirtualPhone, device: AdbDevice, adb:
     said = ["getprop", "sys.boot_completed"]
     assert eventually(lambda: device.transport.shell(said, timeout_s=LONG_S).stdout == "1\n")
     assert adb.shell("getprop debug.mine; settings get global mine; pgrep sleep || true") == "\n1\n"
-    assert adb.shell(f"cat {phone.root}/kept {NODES}/reset_count") == "kept\n0\n"
+    assert adb.shell(f"cat {phone.root}/kept {gpu_nodes(phone)}/reset_count") == "kept\n0\n"
 
 
 def test_what_was_pushed_is_found_after_a_reboot_and_a_jump_of_the_clock(
@@ -136,7 +135,8 @@ def test_a_phone_that_boots_says_that_it_has_not_booted(phone: VirtualPhone, dev
 def test_a_reset_of_the_gpu_fails_its_kernels(
     phone: VirtualPhone, device: AdbDevice, adb: Backend, opencl_program: Loadable
 ) -> None:
-    resets = int(adb.shell(f"cat {NODES}/reset_count"))
+    count = f"cat {gpu_nodes(phone)}/reset_count"
+    resets = int(adb.shell(count))
     phone.fault(mishaps=(Mishap("reset_gpu", after_s=2.0),), slow_kernels=(SlowKernels(least_s=0.05),))
 
     def run(program: Program) -> None:
@@ -148,11 +148,12 @@ def test_a_reset_of_the_gpu_fails_its_kernels(
             again_and_again(lambda: run(program))
         with pytest.raises(PathFailure, match="CL_OUT_OF_RESOURCES"):  # a context never recovers
             run(program)
-    assert int(adb.shell(f"cat {NODES}/reset_count")) == resets + 1
+    assert int(adb.shell(count)) == resets + 1
 
 
 def test_a_hot_phone_throttles_and_cools(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
-    look = f"cat {NODES}/temp {NODES}/gpuclk {NODES}/thermal_pwrlevel; dumpsys thermalservice | grep Status:"
+    files = "temp gpuclk thermal_pwrlevel"
+    look = f"cd {gpu_nodes(phone)} && cat {files}; dumpsys thermalservice | grep Status:"
     cool = adb.shell(look)
     phone.fault(mishaps=(Mishap("overheat", for_s=1.5),))
     with device.session({}, timeout_s=LONG_S):
