@@ -254,7 +254,7 @@ FAULTS = [
         "frozen daemon, thawed",
         fault(frozen=True),
         fault(frozen=False),
-        heal_after_s=FROZEN_S + 2.0,
+        heal_after_s=FROZEN_S + BUSY_S,  # after the first look, also when that comes late
         rung="reconnect",
         within_s=FROZEN_S,
     ),
@@ -351,8 +351,8 @@ def scene(phone: VirtualPhone, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scen
 
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rungs, "RECONNECT_S", 6.0)
-    monkeypatch.setattr(rungs, "LOOK_S", 1.0)
+    monkeypatch.setattr(rungs, "RECONNECT_S", 20.0)
+    monkeypatch.setattr(rungs, "LOOK_S", 3.0)
 
 
 @pytest.mark.parametrize("row", FAULTS, ids=[row.name for row in FAULTS])
@@ -378,6 +378,7 @@ def test_a_fault_has_its_outcome_and_the_rest_goes_on(
     striker.heal()
     after = settled("after", misbehaving, naps)
 
+    assert striker.struck_at < math.inf, struck
     noticed_s = noticed_after(run, striker.struck_at)
     recovered = struck.recovery[-1].rung if struck.recovery and struck.recovery[-1].recovered else ""
     harmless = struck.outcome is Outcome.OK and not struck.recovery

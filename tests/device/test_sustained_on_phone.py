@@ -54,7 +54,7 @@ def test_inference_follows_the_clock_that_heat_lowers(
     if simulated_s:  # a busy host tells the phone late of its work, which then counts at a later clock
         took_ms = [one.wall_ms for one in measured.bins]
         slowest_ms = 3 * 800 / min(PhoneState().gpu.levels_mhz)
-        assert 3 * 0.95 < min(took_ms)
+        assert min(took_ms) > 3 * 0.95
         assert 3 * 1.2 < max(took_ms) < slowest_ms * 1.05
 
 
