@@ -82,7 +82,7 @@ def test_each_case_ends_as_it_would_on_any_device(
     for one in (good, again):
         assert len(one.wall_ms) >= 10
         assert len(one.device_ms) >= 3
-        assert one.batch == 32
+        assert 3 <= (one.batch or 0) <= 32  # fewer where a busy host makes an inference long
         assert len(one.batched_ms) == len(one.synced_ms) == 5
         assert one.launches == 1
         assert one.proofs["programs_from_source"] >= 1
