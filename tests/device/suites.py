@@ -17,7 +17,7 @@ from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
 
 TIMEOUT_S = 15.0
-"""Deadline of one call to the device. It has to reach for opening a session on a busy host, where 6 s once did not."""
+"""Deadline of one call to the device. It has to reach for opening a session on a busy host."""
 
 
 def plan(name: str, timeout_s: float = TIMEOUT_S) -> Plan:

@@ -39,6 +39,8 @@ pytestmark = pytest.mark.device
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 RIGHT = 2 * np.maximum(X, 0)
 HANGS_AFTER_S = 3.0
+AMPLE = Budget(seconds=20.0, samples=10)
+"""Time for the largest batches, however long a busy host makes an inference; ten samples end it soon."""
 
 
 @pytest.fixture
@@ -62,11 +64,11 @@ def test_each_case_ends_as_it_would_on_any_device(
     asleep, dead = np.array([60_000_000, 0, 0], np.int32), np.array([0, signal.SIGKILL, 0], np.int32)
     zero = np.zeros(1, np.int32)
     cases = [
-        Made("good", opencl_program, X, RIGHT),
+        Made("good", opencl_program, X, RIGHT, AMPLE),
         Made("dies", misbehaving, dead, zero),
         Made("hangs", misbehaving, asleep, zero, Budget(timeout_s=HANGS_AFTER_S)),
         Made("wrong", opencl_program, X, RIGHT + 1),
-        Made("again", opencl_program, X, RIGHT),
+        Made("again", opencl_program, X, RIGHT, AMPLE),
     ]
     place.pack(sidecar_cache, *cases)
     assert place.run()[0] == 0
@@ -82,7 +84,7 @@ def test_each_case_ends_as_it_would_on_any_device(
     for one in (good, again):
         assert len(one.wall_ms) >= 10
         assert len(one.device_ms) >= 3
-        assert 3 <= (one.batch or 0) <= 32  # fewer where a busy host makes an inference long
+        assert one.batch == 32
         assert len(one.batched_ms) == len(one.synced_ms) == 5
         assert one.launches == 1
         assert one.proofs["programs_from_source"] >= 1

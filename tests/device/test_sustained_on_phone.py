@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from waiting import LONG_S
+from waiting import LONG_S, eventually
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, ThermalLimits
@@ -20,6 +20,8 @@ from harness.probes.sustained import Sustained, SustainedRun, sustain
 pytestmark = pytest.mark.device
 HOTHEAD = Heat(speed=150, full_load_c=200.0)
 """Slowed down within a second or two, however little of its time a busy host leaves it to work."""
+COLD = Heat(speed=1e-6)
+"""Follows its clock, and never gets warm."""
 
 
 def sustained(
@@ -56,6 +58,22 @@ def test_inference_follows_the_clock_that_heat_lowers(
         slowest_ms = 3 * 800 / min(PhoneState().gpu.levels_mhz)
         assert min(took_ms) > 3 * 0.95
         assert 3 * 1.2 < max(took_ms) < slowest_ms * 1.05
+
+
+def test_an_inference_lasts_as_long_as_the_clock_of_the_level_says(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
+) -> None:
+    phone.fault(heat=COLD, simulate_inference_s=0.003)
+    try:
+        with device.session({}, timeout_s=LONG_S) as session:
+            loaded = session.load(opencl_program, timeout_s=LONG_S)
+            loaded.run([np.ones((4, 8), np.float32)], timeout_s=LONG_S)
+            for level, clock_mhz in enumerate(PhoneState().gpu.levels_mhz):
+                phone.update(gpu={"thermal_level": level})
+                expected = pytest.approx([3 * 800 / clock_mhz] * 3, rel=0.05)
+                assert eventually(lambda: loaded.wall_ms(3, timeout_s=LONG_S) == expected)  # noqa: B023
+    finally:
+        phone.update(gpu={"thermal_level": 0})
 
 
 def test_a_reboot_in_the_middle_keeps_what_was_measured(
