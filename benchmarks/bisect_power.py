@@ -1,8 +1,8 @@
 """How often a bisection names the right commit, and what it takes. Run: python -m benchmarks.bisect_power [TRIALS].
 
 Each trial is a line of 64 commits of which one makes the case slower. The bisection is the product's own
-(`harness.revisions.bisect`), down to its search, judge and engine. Only the device is simulated: its sessions differ by
-noise of a known size, and have ten samples each.
+(`harness.tools.upstream.bisect`), down to its search, judge and engine. Only the device is simulated: its sessions
+differ by noise of a known size, and have ten samples each.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
+from harness.base.tables import table
 from harness.judge.confirm import MOST_SESSIONS
+from harness.judge.revisions.search import RevisionSearch
+from harness.judge.revisions.toolchain import CaseBuild
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
-from harness.revisions.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
-from harness.revisions.bisect.judging import Inspection, Reason, RevisionJudge, RevisionRunner
-from harness.revisions.bisect.question import BisectionStore
-from harness.revisions.bisect.search import RevisionSearch
-from harness.revisions.toolchain import CaseBuild
-from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile
-from harness.tables import table
+from harness.measure.records.record import Record, RecordFile
+from harness.tools.upstream.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
+from harness.tools.upstream.bisect.judging import Inspection, Reason, RevisionJudge, RevisionRunner
+from harness.tools.upstream.bisect.question import BisectionStore
 
 COMMITS = 64
 WITHIN = 0.01

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from harness.build.compile import import_model
-from harness.cases.case import Precision
-from harness.compiler import pass_runner
-from harness.models.sources import model_source
-from harness.paths import PATHS
-from harness.paths.base import ImageLimits, edit_model
-from harness.paths.lowered_module import add_host_entry
-from harness.quirks import quirks_for
+from harness.base.case import Precision
+from harness.compile.artifacts.compile import import_model
+from harness.compile.compiler import pass_runner
+from harness.compile.models.sources import model_source
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import ImageLimits, edit_model
+from harness.compile.paths.lowered_module import add_host_entry
+from harness.compile.quirks import quirks_for
 
 MOST_PASSES = 5
 

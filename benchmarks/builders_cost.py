@@ -26,12 +26,12 @@ from device_runner.device import Identity
 from device_runner.failures import Failure
 from device_runner.runtimes import clml
 from device_runner.store import cache_root
-from harness.build.dask_builders import DaskBuilders
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.build.shared_store import SharedStore
-from harness.cases.plan import Job
-from harness.cases.suite import Limits, suite_of
+from harness.base.plan import Job
+from harness.base.suite import Limits, suite_of
+from harness.compile.artifacts.dask_builders import DaskBuilders
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
+from harness.compile.artifacts.shared_store import SharedStore
 
 WORKERS = 2
 KEPT = cache_root()

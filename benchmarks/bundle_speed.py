@@ -15,8 +15,8 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
-from harness.bundle.manifest import MANIFEST, id_of
-from harness.bundle.results import DIGEST_DIGITS, LINES, link_of
+from harness.tools.bundle.manifest import MANIFEST, id_of
+from harness.tools.bundle.results import DIGEST_DIGITS, LINES, link_of
 
 TURNS = ("turn", "seen")
 """Kinds of lines: of the first bundles' runner, and of today's."""

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.store import cache_root
-from harness.bundle.manifest import PackedCase
-from harness.bundle.results import Results, read_results
-from harness.compiler.tir import OperatorWork
-from harness.probes.batches import launch_us
-from harness.run.record import Record
-from harness.tables import markdown_table
+from harness.base.tables import markdown_table
+from harness.compile.compiler.tir import OperatorWork
+from harness.measure.probes.batches import launch_us
+from harness.measure.records.record import Record
+from harness.tools.bundle.manifest import PackedCase
+from harness.tools.bundle.results import Results, read_results
 
 HEADERS = (
     *("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches"),

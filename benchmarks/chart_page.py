@@ -14,9 +14,9 @@ from pathlib import Path
 
 from benchmarks.browser import browser
 from benchmarks.synthetic_history import history
-from harness.report.page import PLOTLY
-from harness.report.points import POINTS
-from harness.report.site import write_site
+from harness.judge.report.page import PLOTLY
+from harness.judge.report.points import POINTS
+from harness.judge.report.site import write_site
 
 CHARTS = "document.querySelectorAll('.figure')"
 WIDTHS_PX = (1280, 390)

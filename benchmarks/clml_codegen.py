@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.build.compile import import_model
-from harness.cases.case import Precision
-from harness.compiler.passes import clml_offload_passes, passes_before
-from harness.models.graph_layers import ImageGraph
-from harness.models.zoo.resnet import basic_block
-from harness.paths.base import ImageLimits
-from harness.paths.clml import ClmlPath, register, relax_passes
-from harness.quirks import quirks_for
+from harness.base.case import Precision
+from harness.compile.artifacts.compile import import_model
+from harness.compile.compiler.passes import clml_offload_passes, passes_before
+from harness.compile.models.graph_layers import ImageGraph
+from harness.compile.models.zoo.resnet import basic_block
+from harness.compile.paths.base import ImageLimits
+from harness.compile.paths.clml import ClmlPath, register, relax_passes
+from harness.compile.quirks import quirks_for
 
 
 def network(layers: int) -> bytes:

@@ -11,12 +11,12 @@ from typing import Any
 from device_runner.device import Device, Session
 from device_runner.registry import open_device
 from device_runner.store import cache_root
-from harness.build.artifact import INPUTS, Answers, Artifact, load_arrays
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.cases.case import Case
-from harness.cases.plan import Plan
-from harness.cases.suite import Suite
+from harness.base.case import Case
+from harness.base.plan import Plan
+from harness.base.suite import Suite
+from harness.compile.artifacts.artifact import INPUTS, Answers, Artifact, load_arrays
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
 
 LONG_S = 600.0
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.record_scale import COMMAND, EXAMPLE, HERE, NOISES, PHONE, artifact_of, case_of, cost, shape_of
-from harness.run.record import RecordFile
+from harness.measure.records.record import RecordFile
 
 DAY_S = 86_400
 FIRST_NIGHT_S = 20_000 * DAY_S

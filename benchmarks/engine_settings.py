@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.base.tables import table
 from harness.judge.stats import engine
 from harness.judge.stats.engine import TurnPlan, judge_turns
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, SessionSummary
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
 from harness.judge.verdict import Verdict
-from harness.tables import table
 
 ALLOWANCES = (1.0, engine.T_ALLOWANCE)
 NOISES = (0.012, 0.016, 0.022, 0.031)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.report.comparison import schema
+from harness.judge.report.comparison import schema
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "export.schema.json"
 

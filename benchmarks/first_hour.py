@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from device_runner.store import cache_root
-from harness.run.outcome import ExitCode
+from harness.base.outcome import ExitCode
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial" / "first-hour.md"
 LEFT_ALONE = "## 7. The history"

@@ -20,8 +20,8 @@ from datetime import datetime
 from pathlib import Path
 
 from device_runner.store import cache_root
-from harness.models.sources import model_source
-from harness.run.record import RecordFile
+from harness.compile.models.sources import model_source
+from harness.measure.records.record import RecordFile
 
 FAULTS = {"simulate_inference_s": 0.5}
 

@@ -21,13 +21,13 @@ from onnx import numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from device_runner.store import cache_root
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
-from harness.cases.case import Precision
-from harness.cases.suite import Limits, Suite, choose
-from harness.run.loop import run_case
-from harness.run.progress import SilentProgress
-from harness.run.record import Record
-from harness.workbench import Request, Workbench, open_workbench
+from harness.base.case import Precision
+from harness.base.suite import Limits, Suite, choose
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, Answers, load_arrays
+from harness.measure.loop import run_case
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.workbench import Request, Workbench, open_workbench
 
 if TYPE_CHECKING:
     from device_runner.device import Array

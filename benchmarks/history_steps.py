@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.base.tables import table
 from harness.judge.stats.history import resemblance, segment
 from harness.judge.stats.step import common_resemblance
-from harness.tables import table
 
 BEFORE, AFTER = 45, 12
 STEP = 0.05

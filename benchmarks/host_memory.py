@@ -18,7 +18,7 @@ import time
 import psutil
 
 PERIOD_S = 0.1
-WORKER = "harness.build.fork_server"
+WORKER = "harness.compile.artifacts.fork_server"
 
 
 def memory_bytes(root: psutil.Process) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import subprocess
 
 from tabulate import tabulate
 
-from harness.build.keys import ROOT, imported_files
+from harness.compile.artifacts.keys import ROOT, imported_files
 
 PACKAGES = ("harness", "device_runner")
 START = "harness.cli.run"

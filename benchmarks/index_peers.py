@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.record_scale import HERE, PHONE, artifact_of, case_of, cost
-from harness.tables import table
+from harness.base.tables import table
 
 SERIES, SESSIONS = 1_000, 8
 CASE = case_of(1).id
@@ -36,9 +36,9 @@ Answer = Iterable[object]
 
 
 def ours(question: str, file: Path, _: Path) -> Answer:
-    """By `harness.run.record_index`."""
-    from harness.run.record import ResumeKey
-    from harness.run.record_index import RecordIndex
+    """By `harness.measure.records.index`."""
+    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.record import ResumeKey
 
     with RecordIndex(file) as index:
         if question == "start":
@@ -110,7 +110,7 @@ def _ask(question: str, file: Path, records: str) -> Answer:
         db.execute('CREATE TABLE wanted ("case" TEXT, artifact TEXT)')
         db.executemany("INSERT INTO wanted VALUES (?, ?)", _keys(file))
         where = f"JOIN wanted USING (\"case\", artifact) WHERE {CONCLUSIVE} AND identity = '{PHONE.key}'"
-    from harness.run.record import parse
+    from harness.measure.records.record import parse
 
     return [parse(line.encode()).line() for (line,) in db.execute(NEWEST.format(where)).fetchall()]
 

@@ -22,11 +22,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.known_networks import KnownNetwork, known_networks
-from harness.cases.case import Precision
-from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.oracle.onnx_runtime import OnnxRuntime
-from harness.oracle.rounding import measure_rounding
-from harness.run.correctness import Accuracy, compare_answers
+from harness.base.case import Precision
+from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.rounding import measure_rounding
+from harness.measure.correctness import Accuracy, compare_answers
 
 if TYPE_CHECKING:
     from device_runner.device import Array

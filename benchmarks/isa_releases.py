@@ -15,12 +15,12 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.compiler.releases import RELEASES
-from harness.isa.code import MachineCode
-from harness.judge.code_gate import CodeVerdict, judge_code
+from harness.base.tables import markdown_table
+from harness.compile.compiler.releases import RELEASES
 from harness.judge.verdict import Verdict
-from harness.run.record import Record, RecordFile
-from harness.tables import markdown_table
+from harness.measure.records.record import Record, RecordFile
+from harness.tools.isa.code import MachineCode
+from harness.tools.isa.gate import CodeVerdict, judge_code
 
 By = Mapping[tuple[str, str], Record]
 """Records by case and release: the newest of each."""

@@ -21,13 +21,13 @@ from pathlib import Path
 import psutil
 
 from device_runner.store import Store, cache_root
-from harness.build.artifact import KERNELS
-from harness.isa.kernels import compile_kernels
-from harness.isa.runner import sources
-from harness.isa.toolchain import need, set_up
-from harness.run.progress import SilentProgress
-from harness.tables import markdown_table
-from harness.workbench import Request, build_only
+from harness.base.tables import markdown_table
+from harness.compile.artifacts.artifact import KERNELS
+from harness.measure.progress import SilentProgress
+from harness.measure.workbench import Request, build_only
+from harness.tools.isa.kernels import compile_kernels
+from harness.tools.isa.runner import sources
+from harness.tools.isa.toolchain import need, set_up
 
 CASE = "resnet18-texture-float32-untuned"
 GPUS = ("a630", "a740", "a750")

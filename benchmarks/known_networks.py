@@ -21,10 +21,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.light_models import LIGHT, with_weights
 from benchmarks.light_models import NAMES as LIGHT_NAMES
-from harness.build.planner import SEED
-from harness.models.onnx_inputs import input_specs
-from harness.models.spec import Inputs, seeded_inputs
-from harness.models.zoo import ZOO, ZooModel
+from harness.compile.artifacts.planner import SEED
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.spec import Inputs, seeded_inputs
+from harness.compile.models.zoo import ZOO, ZooModel
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -20,14 +20,14 @@ from unittest import mock
 from device_runner.registry import open_device
 from device_runner.session.rpc_session import RpcProgram
 from device_runner.store import cache_root
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.cases.case import Case
-from harness.cases.suite import Suite
-from harness.run.context import Run
-from harness.run.progress import SilentProgress
-from harness.run.runner import run_with_recovery
-from harness.run.tuning import TuningStore
+from harness.base.case import Case
+from harness.base.suite import Suite
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.runner import run_with_recovery
+from harness.measure.tuning import TuningStore
 
 FREE, FIRST = "device free", "first sample"
 

@@ -16,16 +16,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
-from harness.build.planner import plan_oracle
-from harness.build.pool import Builder
-from harness.cases.model import model_name
-from harness.cases.plan import Job
-from harness.cases.suite import Suite, load_suite
-from harness.models.onnx_inputs import input_specs
-from harness.models.onnx_read import load
-from harness.oracle.rounding import measure_rounding
-from harness.tables import markdown_table
+from harness.base.model import model_name
+from harness.base.plan import Job
+from harness.base.suite import Suite, load_suite
+from harness.base.tables import markdown_table
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, Answers, load_arrays
+from harness.compile.artifacts.planner import plan_oracle
+from harness.compile.artifacts.pool import Builder
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.onnx_read import load
+from harness.compile.oracle.rounding import measure_rounding
 
 HEADERS = ("network", "oracle", "of it, rounding", "LLVM", "oracle / LLVM")
 

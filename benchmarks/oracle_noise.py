@@ -6,7 +6,7 @@ Networks are those of `benchmarks.known_networks`, by name or by group (zoo, lig
 LLVM path in each precision. Prints a table in Markdown, each row as soon as it is known, and the smallest margins.
 
 * `rounding`: how far onnxruntime's own answer moves if each number on the way moves by up to four units in the last
-  place of float32 (`harness.oracle.rounding`), relative to the output's scale, at the output that moves most.
+  place of float32 (`harness.compile.oracle.rounding`), relative to the output's scale, at the output that moves most.
 * `peak`, `rms`: the largest error over the peak, and the errors' root mean square over the output's, of TVM's answer.
 * `tolerance`: what the judge allows of both.
 * `margin`: by how much the tolerance is larger than the error, at the output where that is least.
@@ -24,15 +24,15 @@ import numpy as np
 import onnx
 
 from benchmarks.known_networks import KnownNetwork, known_networks
-from harness.build.compile import compile_model
-from harness.cases.case import Precision
-from harness.cases.request import CompileRequest
-from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.failures import CompileFailure
-from harness.oracle.onnx_runtime import OnnxRuntime
-from harness.oracle.rounding import measure_rounding
-from harness.paths.cpu import run_on_cpu
-from harness.run.correctness import compare_answers, relative_tolerances
+from harness.base.case import Precision
+from harness.base.failures import CompileFailure
+from harness.base.request import CompileRequest
+from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.rounding import measure_rounding
+from harness.compile.paths.cpu import run_on_cpu
+from harness.measure.correctness import compare_answers, relative_tolerances
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.run.outcome import Outcome
-from harness.tables import markdown_table
+from harness.base.outcome import Outcome
+from harness.base.tables import markdown_table
 
 PATHS = ("opencl", "texture", "clml")
 HEADERS = ("cause", "cases", "such as", *PATHS)

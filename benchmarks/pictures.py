@@ -21,18 +21,18 @@ from benchmarks.browser import Page, browser
 from benchmarks.synthetic_history import DAY_MS
 from benchmarks.synthetic_suite import WRONG as WRONG_CASE
 from benchmarks.synthetic_suite import suite
-from harness.cases.case import Case, Precision
-from harness.cases.request import WITH_WORKAROUNDS
-from harness.divergence.first_wrong import BuildKey, FirstWrong
-from harness.history.results import History, Point, Series, load
+from harness.base.case import Case, Precision
+from harness.base.outcome import Outcome
+from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.compare import KernelChange, compare_sides
+from harness.judge.history.results import History, Point, Series, load
+from harness.judge.report.comparison import ComparisonExport, export_comparison
+from harness.judge.report.site import write_site
+from harness.judge.report.suite_page import write_report
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
-from harness.report.comparison import ComparisonExport, export_comparison
-from harness.report.site import write_site
-from harness.report.suite_page import write_report
-from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
+from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -99,7 +99,7 @@ def draw(page: Page, file: Path, to: str, width_px: int, height_px: int | None =
 
 def digest() -> str:
     """Hash of the templates and drawings."""
-    report = ROOT / "harness" / "report"
+    report = ROOT / "harness" / "judge" / "report"
     files = sorted([*(report / "templates").iterdir(), report / "figures.py", report / "strips.py"])
     hashed = hashlib.sha256()
     for file in files:

@@ -17,11 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.cases.case import Case
-from harness.cases.request import AS_SHIPPED, QUIRK_STATES
-from harness.history.results import LATENCY, OUTCOME
-from harness.history.runs import asv, load_project
-from harness.run.record import Record, RecordFile
+from harness.base.case import Case
+from harness.base.request import AS_SHIPPED, QUIRK_STATES
+from harness.judge.history.results import LATENCY, OUTCOME
+from harness.judge.history.runs import asv, load_project
+from harness.measure.records.record import Record, RecordFile
 
 DAY_S = 86_400
 SIZES = ((500, 500), (500, 1000), (1000, 500), (1000, 1000))
@@ -65,8 +65,8 @@ def _measure(root: Path, commits: int, series: int, *, with_asv: bool) -> None:
 OWN = """
 import json, sys
 from pathlib import Path
-from harness.history.results import load
-from harness.report.site import write_site
+from harness.judge.history.results import load
+from harness.judge.report.site import write_site
 results, order, html = map(Path, sys.argv[1:])
 history = load(results, json.loads(order.read_text()))
 assert not history.skipped, history.skipped

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from device_runner.stand_ins.virtual import VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, virtual_phone
 
 TIMEOUT_S = 60.0
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.quirks import QUIRKS
-from harness.tables import unpadded_markdown
+from harness.base.tables import unpadded_markdown
+from harness.compile.quirks import QUIRKS
 
 PATHS = ("opencl", "texture", "clml")
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from device_runner.device import Identity
-from harness.cases.case import Case, Precision, Tuning
-from harness.run.record import Record, RecordFile
+from harness.base.case import Case, Precision, Tuning
+from harness.measure.records.record import Record, RecordFile
 
 HERE = Path(__file__).parent.parent
 EXAMPLE = "docs/example/results/*/*.jsonl"
@@ -37,15 +37,15 @@ RESUME = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace as Facts
-from harness.run.record import RecordFile
-from harness.run.runner import missing, settled_by
+from harness.measure.records.record import RecordFile
+from harness.measure.runner import missing, settled_by
 file, identity, plans = Path(sys.argv[1]), sys.argv[2], []
 for line in sys.stdin:
     case, artifact = line.split()
     plans.append(Facts(case=Facts(id=case), compile=Facts(key=artifact), budget=Facts(quick=False)))
 origin = Facts(identity=Facts(key=identity, runtime=""), as_shipped=False)
 try:
-    from harness.run.record_index import RecordIndex
+    from harness.measure.records.index import RecordIndex
 except ImportError:
     left = missing(plans, origin, RecordFile(file).load().records)
 else:

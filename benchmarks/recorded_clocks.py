@@ -18,7 +18,7 @@ from tabulate import tabulate
 
 from benchmarks.simulated_gate import run_gate
 from harness.judge.verdict import Verdict
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
 
 TRIALS = 20
 STEPS = (0.0, 0.015, 0.03)

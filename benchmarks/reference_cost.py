@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from harness.run.preparation import prepare_reference
-from harness.run.progress import SilentProgress
-from harness.workbench import Request, open_workbench
+from harness.measure.preparation import prepare_reference
+from harness.measure.progress import SilentProgress
+from harness.measure.workbench import Request, open_workbench
 
 TIMEOUT_S = 60.0
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.browser import Page, browser
 from benchmarks.synthetic_history import history
 from benchmarks.synthetic_suite import suite
-from harness.report.site import write_site
-from harness.report.suite_page import write_report
-from harness.tables import size
+from harness.base.tables import size
+from harness.judge.report.site import write_site
+from harness.judge.report.suite_page import write_report
 
 MODELS = 17
 """Six cases each."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
 
 WARM_UP_BATCH = 2
 

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.schedules.database import Schedule, read
-from harness.tables import markdown_table
+from harness.base.tables import markdown_table
+from harness.compile.schedules.database import Schedule, read
 
 HEADERS = (
     *("input", "weight", "output", "buffers ms", "texture ms", "texture/buffers, tuned"),

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.detection_rigs import Rig, RigMaker, phone
 from device_runner.device import Identity
+from harness.base.outcome import Outcome
 from harness.judge.baseline import Baseline, BlessedSession, sides
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate
@@ -25,8 +26,7 @@ from harness.judge.noise import NoiseModel, learn
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 CASE = "tiny-opencl-float32-untuned"
 IDENTITY = Identity("phone", "simulated")
@@ -107,7 +107,7 @@ def _kernels(rig: Rig) -> list[float]:
 
 def main() -> None:
     """Print the gate's own table: head 5 % slower, then unchanged, at three noises."""
-    from harness.cli.verdicts import verdict_table
+    from harness.judge.report.verdicts import verdict_table
 
     shown = []
     for step, seed in ((0.05, 1), (0.0, 2)):

@@ -31,23 +31,23 @@ from device_runner.deadline import Deadline
 from device_runner.failures import Failure
 from device_runner.recovery.rungs import reconnect
 from device_runner.registry import VIRTUAL, open_device
+from device_runner.stand_ins.virtual import Faults, faults
+from device_runner.stand_ins.virtual.faults import Chance
+from device_runner.stand_ins.virtual.phone import FAULTS_JSON, INJECTED_JSONL
 from device_runner.store import cache_root
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, faults
-from device_runner.virtual.faults import Chance
-from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL
-from harness.build.artifact import Built
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.cases.case import Tuning
-from harness.cases.plan import Plan
-from harness.cases.suite import Limits, Suite
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record, RecordFile
-from harness.run.runner import run_with_recovery
-from harness.run.tuning import TuningStore
+from harness.base.case import Tuning
+from harness.base.outcome import Outcome
+from harness.base.plan import Plan
+from harness.base.suite import Limits, Suite
+from harness.compile.artifacts.artifact import Built
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record, RecordFile
+from harness.measure.runner import run_with_recovery
+from harness.measure.tuning import TuningStore
 
 FREEZE_S = 1.0
 CALL_S = 30.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from harness.cases.case import Case, Precision
-from harness.history.asv_process import QUIRKS
-from harness.history.results import History, Point, Series
-from harness.run.outcome import Outcome
+from harness.base.case import Case, Precision
+from harness.base.outcome import Outcome
+from harness.judge.history.asv_process import QUIRKS
+from harness.judge.history.results import History, Point, Series
 
 MACHINE = "SM8650-Adreno-750-example"
 DAY_MS, FIRST_MS = 86_400_000, 1_500_000_000_000

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from device_runner.device import Identity
-from harness.cases.case import Case
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.base.case import Case
+from harness.base.outcome import Outcome
+from harness.measure.records.record import Record
 
 MODELS_MS = {"mobilenet_v1": 18.4, "resnet18": 41.0, "squeezenet1_1": 12.7, "densenet121": 96.0, "mnasnet1_0": 15.1}
 """Made-up latencies on path opencl; more models are called `net_5` and so on."""

@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 from device_runner.device import Identity
+from device_runner.stand_ins.virtual import virtual_phone
 from device_runner.store import Store
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import virtual_phone
-from harness.build.artifact import MANIFEST
+from harness.base.outcome import Outcome
+from harness.compile.artifacts.artifact import MANIFEST
 from harness.judge.compare import compare_sides
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.engine import compare
-from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
 
 TIMEOUT_S = 60.0
 Benchmark = Callable[..., Any]
@@ -100,10 +100,10 @@ def test_artifact_lookup_among_1000(benchmark: Benchmark, tmp_path: Path) -> Non
 
 def test_code_generation_of_tiny(benchmark: Benchmark, tmp_path: Path) -> None:
     """From ONNX to OpenCL source and host code, without linking."""
-    from harness.build.compile import import_model
-    from harness.models.sources import model_source
-    from harness.paths import PATHS
-    from harness.paths.base import ImageLimits
+    from harness.compile.artifacts.compile import import_model
+    from harness.compile.models.sources import model_source
+    from harness.compile.paths import PATHS
+    from harness.compile.paths.base import ImageLimits
 
     path, model = PATHS["opencl"], model_source("tiny").onnx_file(tmp_path)
 

@@ -12,7 +12,7 @@ import sys
 
 from benchmarks.common import LONG_S, Bench, bench
 from device_runner.store import cache_root
-from harness.run.tuning import TUNERS, TuningStore
+from harness.measure.tuning import TUNERS, TuningStore
 
 
 def start_ms(made: Bench, tuned: bool) -> float:

@@ -4,7 +4,7 @@
 
 A suite is compared as two files are (`harness.judge.compare`), half of the sessions on each side; one verdict in turns
 is the engine's at every look (`harness.judge.stats.engine`). A history's steps are found as a site does
-(`harness.history.events`): every series looked at, with what all of them tell of each other. Prints Markdown.
+(`harness.judge.history.events`): every series looked at, with what all of them tell of each other. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from functools import partial
 
 import numpy as np
 
-from harness.cases.case import Case, Precision
-from harness.cases.request import WITH_WORKAROUNDS
-from harness.history.events import events
-from harness.history.results import History, Point, Series
+from harness.base.case import Case, Precision
+from harness.base.outcome import Outcome
+from harness.base.request import WITH_WORKAROUNDS
+from harness.base.tables import markdown_table
 from harness.judge.compare import compare_sides
+from harness.judge.history.events import events
+from harness.judge.history.results import History, Point, Series
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.engine import TurnPlan, judge_turns, turns_of
 from harness.judge.stats.turns import order
-from harness.run.outcome import Outcome
-from harness.tables import markdown_table
 
 MACHINE = "phone"
 WITHIN, BETWEEN = 0.02, 0.012

@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 
 from device_runner.lease import lease, tell
-from device_runner.virtual.private_adb import PrivateServer
-from device_runner.virtual.processes import Children
+from device_runner.stand_ins.virtual.private_adb import PrivateServer
+from device_runner.stand_ins.virtual.processes import Children
 
 DEVICES = 8
 STARTED_S = 5.0

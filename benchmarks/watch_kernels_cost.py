@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common import LONG_S
-from harness.build.artifact import INPUTS, Answers, Artifact, load_arrays
-from harness.profile.profile import ms_of
-from harness.run.progress import SilentProgress
-from harness.workbench import Request, open_workbench
+from harness.compile.artifacts.artifact import INPUTS, Answers, Artifact, load_arrays
+from harness.measure.kernels.profile import ms_of
+from harness.measure.progress import SilentProgress
+from harness.measure.workbench import Request, open_workbench
 
 INFERENCES = 20
 

@@ -1,7 +1,7 @@
 """The vocabulary of devices: who they are, what runs on them, and what a session offers.
 
-`harness.run.runner` sees only the protocols of this file, so a phone, the virtual device and an OpenCL device of this
-host are interchangeable, and a test can hand it a device made of plain Python.
+`harness.measure.runner` sees only the protocols of this file, so a phone, the virtual device and an OpenCL device of
+this host are interchangeable, and a test can hand it a device made of plain Python.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ CHUNK_BYTES = 65_536
 RPC_SERVER = (
     sys.executable,
     "-c",
-    "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())",
+    "import sys; from device_runner.stand_ins.tvm_rpc.server import main; sys.exit(main())",
 )
 
 

@@ -133,14 +133,14 @@ def remove_files(name: str, cache: Path) -> None:
 
 def why_no_sandbox() -> str:
     """Return why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
-    from device_runner.virtual.sandbox import why_not
+    from device_runner.stand_ins.virtual.sandbox import why_not
 
     return why_not()
 
 
 def why_no_userland() -> str:
     """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
-    from device_runner.virtual.userland import why_not
+    from device_runner.stand_ins.virtual.userland import why_not
 
     return why_not()
 
@@ -150,9 +150,9 @@ def _virtual(name: str, cache: Path, progress: Progress | None, step: Step) -> I
     from device_runner.adb_device import AdbDevice
     from device_runner.runtimes import host, opencl, probe
     from device_runner.runtimes.phone import RuntimeStore
+    from device_runner.stand_ins.virtual import faults, virtual_phone
+    from device_runner.stand_ins.virtual.opencl import layer
     from device_runner.transport.adb_transport import AdbTransport
-    from device_runner.virtual import faults, virtual_phone
-    from device_runner.virtual.opencl import layer
 
     injected = faults.from_environment()
     original = RuntimeStore(cache).find_for(platform.machine())
@@ -187,8 +187,8 @@ def _virtual(name: str, cache: Path, progress: Progress | None, step: Step) -> I
 @contextmanager
 def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
-    from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
     from device_runner.runtimes import host, opencl, probe
+    from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 
     step(COMPILING)
     libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}

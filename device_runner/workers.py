@@ -1,8 +1,8 @@
 """One process for each device: it holds the device and does what it is ordered over a pipe.
 
 A process for each, because TVM holds Python's interpreter lock in its calls, and because whatever takes such a process
-down is then the loss of one device and no more. `harness.fleet` runs cases in this way, `harness.tune` candidates; what
-they order and answer is theirs. Devices may belong to this host or, through a tracker, to others.
+down is then the loss of one device and no more. `harness.measure.fleet` runs cases in this way, `harness.tools.tune`
+candidates; what they order and answer is theirs. Devices may belong to this host or, through a tracker, to others.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from shared_runtimes import link_runtimes
 
 from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
-from device_runner.virtual import opencl as layer
-from device_runner.virtual.faults import FAULTS_VARIABLE
+from device_runner.stand_ins.virtual import opencl as layer
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
 
 LONGEST_FIRST = (
     "test_revisions.py",
@@ -177,7 +177,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what came of each injected fault, if any was."""
     rows = list(_faults(terminalreporter))
     if rows:
-        from harness.tables import table
+        from harness.base.tables import table
 
         terminalreporter.section("faults survived")
         terminalreporter.write_line(table(rows, FAULT_COLUMNS))

@@ -5,7 +5,7 @@ Known for a wrong answer too. Lower is better, as asv takes it.
 
 from __future__ import annotations
 
-from harness.run.correctness import Accuracy
+from harness.measure.correctness import Accuracy
 
 from .measured import Measured, known
 

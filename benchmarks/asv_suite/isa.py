@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.history.code_results import case_of, code_record_of, compiler, gpus
-from harness.isa.code import MachineCode
+from harness.tools.isa.code import MachineCode
+from harness.tools.isa.history import case_of, code_record_of, compiler, gpus
 
 from .measured import SUITE, fail, known
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from harness.history.asv_process import QUIRKS, end_with_asv, record_of, suite
-from harness.run.record import Record
+from harness.judge.history.asv_process import QUIRKS, end_with_asv, record_of, suite
+from harness.measure.records.record import Record
 
 end_with_asv()  # asv's fork server, which is what imports us, would outlive it
 SUITE = suite(Path(__file__).parents[2] / "adreno-bench.toml")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.history.results import CODES
+from harness.judge.history.results import CODES
 
 from .measured import Measured
 

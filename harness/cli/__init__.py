@@ -15,9 +15,9 @@ import typer
 from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
+from harness.base.outcome import ExitCode
+from harness.base.terminal import TerminalLog
 from harness.cli.commands import Command, Program, add_commands
-from harness.run.outcome import ExitCode
-from harness.terminal import TerminalLog
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -26,10 +26,22 @@ MEASURE, JUDGE, EXPLAIN, DEVICES, SET_UP = "Measure", "Judge", "Explain", "Devic
 COMMANDS = (
     Command("run", "Compile, judge and time every case of the suite, on one device or several.", MEASURE),
     Command("build", "Compile the cases and show what the compiler made of them.", MEASURE),
-    Command("tune", "Search for schedules that are faster than TVM's own.", MEASURE),
-    Command("ops", "Test single operators on each path: right, wrong, or not built.", MEASURE),
-    Command("pack", "Pack the suite for a machine that you cannot reach.", MEASURE),
-    Command("ingest", "Check the results of a bundle and add them to the records.", MEASURE),
+    Command("tune", "Search for schedules that are faster than TVM's own.", MEASURE, "harness.tools.tune.command:tune"),
+    Command(
+        "ops",
+        "Test single operators on each path: right, wrong, or not built.",
+        MEASURE,
+        "harness.tools.ops.command:ops",
+    ),
+    Command(
+        "pack", "Pack the suite for a machine that you cannot reach.", MEASURE, "harness.tools.bundle.pack_command:pack"
+    ),
+    Command(
+        "ingest",
+        "Check the results of a bundle and add them to the records.",
+        MEASURE,
+        "harness.tools.bundle.ingest_command:ingest",
+    ),
     Command(
         "gate",
         "Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.",
@@ -37,23 +49,60 @@ COMMANDS = (
     ),
     Command("bless", "Save the latest right results as baselines.", JUDGE),
     Command("compare", "Compare two releases, commits or records files.", JUDGE),
-    Command("bisect", "Find the first release or commit with which a case is wrong, broken or slower.", JUDGE),
+    Command(
+        "bisect",
+        "Find the first release or commit with which a case is wrong, broken or slower.",
+        JUDGE,
+        "harness.tools.upstream.bisect_command:bisect",
+    ),
     Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", JUDGE),
     Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
     Command("show", "Show the latest record of each case, or a summary of one case.", EXPLAIN),
-    Command("records", "Keep the records of many runs and hosts in Parquet.", EXPLAIN),
+    Command(
+        "records", "Keep the records of many runs and hosts in Parquet.", EXPLAIN, "harness.tools.lake.command:records"
+    ),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", EXPLAIN),
-    Command("profile", "Show which kernels take the time, and why two cases or builds differ.", EXPLAIN),
-    Command("reduce", "Shrink a wrong or broken network to the smallest that fails alike.", EXPLAIN),
-    Command("inspect", "Count the operators of a network, and show which path can take which.", EXPLAIN),
-    Command("isa", "Count the Adreno machine code of the kernels, without a phone.", EXPLAIN),
-    Command("quirks", "List the known defects of TVM, and probe the installed TVM for each.", EXPLAIN),
+    Command(
+        "profile",
+        "Show which kernels take the time, and why two cases or builds differ.",
+        EXPLAIN,
+        "harness.tools.profile.command:profile",
+    ),
+    Command(
+        "reduce",
+        "Shrink a wrong or broken network to the smallest that fails alike.",
+        EXPLAIN,
+        "harness.tools.explain.reduce_command:reduce",
+    ),
+    Command(
+        "inspect",
+        "Count the operators of a network, and show which path can take which.",
+        EXPLAIN,
+        "harness.tools.ops.inspect_command:inspect",
+    ),
+    Command(
+        "isa",
+        "Count the Adreno machine code of the kernels, without a phone.",
+        EXPLAIN,
+        "harness.tools.isa.command:isa",
+    ),
+    Command(
+        "quirks",
+        "List the known defects of TVM, and probe the installed TVM for each.",
+        EXPLAIN,
+        "harness.tools.upstream.quirks_command:quirks",
+    ),
     Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", DEVICES),
-    Command("doctor", "Check what a run needs, and say how to fix what is missing.", DEVICES),
+    Command(
+        "doctor",
+        "Check what a run needs, and say how to fix what is missing.",
+        DEVICES,
+        "harness.tools.doctor.command:doctor",
+    ),
     Command("runtime", "Keep TVM's runtime for phones and boards on this host.", DEVICES),
-    Command("fleet", "Offer the devices of this host to other hosts.", DEVICES),
+    Command("fleet", "Offer the devices of this host to other hosts.", DEVICES, "harness.tools.fleet.command:fleet"),
     Command("init", "Write a suite file with every key and a comment on each.", SET_UP),
-    Command("list", "List the cases of the suite.", SET_UP, module="list_cases"),
+    Command("list", "List the cases of the suite.", SET_UP, "harness.cli.list_cases:list_cases"),
     Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", SET_UP),
 )
 """Groups of commands, in the order of `--help`."""
@@ -77,8 +126,8 @@ _OURS = ("harness", "device_runner")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from harness.compiler.releases import harness_version, versions
-        from harness.terminal import write
+        from harness.base.terminal import write
+        from harness.compile.compiler.releases import harness_version, versions
 
         installed = versions()
         write(f"adreno-bench {harness_version()}")
@@ -136,8 +185,8 @@ def _in_cache(error: OSError, cache: Path) -> bool:
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:
-    from harness.tables import folded
-    from harness.terminal import plain, tell
+    from harness.base.tables import folded
+    from harness.base.terminal import plain, tell
 
     raise_if_interrupted()  # what failed on the way out is of no use to whoever pressed Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):

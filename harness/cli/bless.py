@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.base.failures import UsageError
+from harness.base.outcome import exit_code
+from harness.base.tables import table
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
@@ -18,10 +21,7 @@ from harness.cli.options import (
     matches_models,
 )
 from harness.cli.record_filter import read_builds
-from harness.cli.screen import out, out_json
-from harness.failures import UsageError
-from harness.run.outcome import exit_code
-from harness.tables import table
+from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
     from harness.judge.baseline import Blessing

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.failures import Failure
-from harness.build.artifact import Answers, Artifact
-from harness.cases.plan import Plan
+from harness.base.outcome import ExitCode, Outcome, exit_code
+from harness.base.plan import Plan
+from harness.base.tables import size, table
 from harness.cli.options import (
     DEFAULT_DEVICE,
     AsJson,
@@ -20,12 +21,11 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.cli.screen import Screen, out, out_json
-from harness.run.outcome import ExitCode, Outcome, exit_code
-from harness.tables import size, table
+from harness.compile.artifacts.artifact import Answers, Artifact
+from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
-    from harness.workbench import PlannedRequest
+    from harness.measure.workbench import PlannedRequest
 
 HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
@@ -49,8 +49,8 @@ def build(
 
     The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
-    from harness.bundle.target_limits import identity_like
-    from harness.workbench import open_to_build
+    from harness.measure.target_limits import identity_like
+    from harness.measure.workbench import open_to_build
 
     if like:
         refuse_options(context, ("device",), "with --like, which names the devices")

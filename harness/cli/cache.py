@@ -11,14 +11,14 @@ import typer
 
 from device_runner.registry import open_device
 from device_runner.store import cache_root
+from harness.base.failures import UsageError
+from harness.base.tables import size, table
 from harness.cli import completion
 from harness.cli.options import AsJson
-from harness.cli.screen import out, out_json
-from harness.failures import UsageError
-from harness.tables import size, table
+from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
-    from harness.cache import CacheEntry
+    from harness.base.cache import CacheEntry
 
 DEFAULT_UNUSED_DAYS = 14.0
 
@@ -55,7 +55,7 @@ def cache(
 
 
 def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: bool, as_json: bool) -> None:
-    from harness.cache import prune
+    from harness.base.cache import prune
 
     files = 0
     if device:  # first: opening a device may make what the cache is pruned of
@@ -74,7 +74,7 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
 
 
 def _list(root: Path, as_json: bool) -> None:
-    from harness.cache import entries
+    from harness.base.cache import entries
 
     found, now = entries(root), time.time()
     if as_json:

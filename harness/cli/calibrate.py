@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.base.failures import UsageError
+from harness.base.tables import table
 from harness.cli.options import (
     DEFAULT_BASELINES,
     MODEL_OPTIONS,
@@ -22,14 +24,12 @@ from harness.cli.options import (
     refuse_options,
 )
 from harness.cli.record_filter import device_of_records, read_builds
-from harness.cli.screen import Screen, out_json, out_parts
-from harness.failures import UsageError
+from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
-from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.judge.calibrate import CalibrationResult
-    from harness.run.record import Record
+    from harness.measure.records.record import Record
 
 DEFAULT_CALIBRATION = Path("calibration.jsonl")
 MUCH = 10.0
@@ -92,8 +92,8 @@ def _sessions(
     what: SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
 ) -> dict[str, list[Record]]:
     from harness.judge.calibrate import take_sessions
-    from harness.run.record import RecordFile
-    from harness.workbench import open_workbench
+    from harness.measure.records.record import RecordFile
+    from harness.measure.workbench import open_workbench
 
     file, request = RecordFile(records or DEFAULT_CALIBRATION), what.request()
     file.require_writable()

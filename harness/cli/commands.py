@@ -23,13 +23,17 @@ class Command:
     """The first sentence of its help."""
     group: str
     """Under which heading `--help` lists it."""
-    module: str = ""
-    """Module of `harness.cli` that defines, under its own name, a function or a group; empty if it is `name`."""
+    place: str = ""
+    """Module and name of a function or a group, `MODULE:NAME`; empty if `harness.cli` has it under the same name."""
+
+    @property
+    def module(self) -> str:
+        """Module that defines it."""
+        return self.place.partition(":")[0] or f"harness.cli.{self.name}"
 
     def load(self) -> TyperCommand | TyperGroup:
         """Import the command."""
-        module = self.module or self.name
-        found = getattr(import_module(f"harness.cli.{module}"), module)
+        found = getattr(import_module(self.module), self.place.partition(":")[2] or self.name)
         if isinstance(found, typer.Typer):
             group = get_group(found)
             for command in group.commands.values():

@@ -9,7 +9,7 @@ import typer
 
 from device_runner.fleet.select import select_one
 from device_runner.store import cache_root
-from harness.cli import verdicts
+from harness.base.failures import UsageError
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -27,15 +27,15 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.record_filter import load_sides
-from harness.cli.screen import Screen, out, out_json, out_whole
-from harness.cli.verdicts import keep_for_history
-from harness.failures import UsageError
-from harness.revisions.sources import revision
+from harness.judge.report import verdicts
+from harness.judge.report.screen import Screen, out, out_json, out_whole
+from harness.judge.report.verdicts import keep_for_history
+from harness.judge.revisions.sources import revision
 
 if TYPE_CHECKING:
     from harness.judge.compare import Result
     from harness.judge.sides import SeriesKey, Side
-    from harness.run.record import Record
+    from harness.measure.records.record import Record
 
 
 @grouped
@@ -81,9 +81,9 @@ def compare(
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
-    from harness.report.comparison import export_comparison, write_comparison
-    from harness.run.record_places import is_place
-    from harness.run.record_view import without_garbage_collection
+    from harness.judge.report.comparison import export_comparison, write_comparison
+    from harness.measure.records.places import is_place
+    from harness.measure.records.view import without_garbage_collection
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -145,12 +145,12 @@ def _of_revisions(
     minutes: float,
 ) -> tuple[Result, str]:
     from harness.judge.confirm import SessionBudget, decisions_of
+    from harness.judge.kernel_sides import RevisionKernels
+    from harness.judge.revisions.compare import RevisionPair
+    from harness.judge.revisions.toolchain import Toolchain
     from harness.judge.stats.turns import Arm
-    from harness.profile.profile import Profile, append_profile, kernels_file
-    from harness.profile.sides import RevisionKernels
-    from harness.revisions.compare import RevisionPair
-    from harness.revisions.toolchain import Toolchain
-    from harness.run.record import RecordFile
+    from harness.measure.kernels.profile import Profile, append_profile, kernels_file
+    from harness.measure.records.record import RecordFile
 
     cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)

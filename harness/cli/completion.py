@@ -40,7 +40,7 @@ def _offered(find: Callable[[dict[str, Any]], Iterable[str]]) -> Offer:
 @_offered
 def cases(given: dict[str, Any]) -> Iterable[str]:
     """Ids of the suite's cases, and globs for each of its models and paths."""
-    from harness.cases.suite import load_suite
+    from harness.base.suite import load_suite
 
     found = load_suite(Path(given.get("suite") or DEFAULT_SUITE)).cases
     yield from (case.id for case in found)
@@ -69,8 +69,8 @@ def devices(_given: dict[str, Any]) -> Iterable[str]:
 @_offered
 def models(_given: dict[str, Any]) -> Iterable[str]:
     """Networks of the zoo, and files of networks in this folder and its folders."""
-    from harness.cases.model import SUFFIXES
-    from harness.models.zoo import ZOO
+    from harness.base.model import SUFFIXES
+    from harness.compile.models.zoo import ZOO
 
     here = Path()
     files = [str(file) for suffix in SUFFIXES for folder in ("", "*/") for file in here.glob(f"{folder}*{suffix}")]
@@ -80,7 +80,7 @@ def models(_given: dict[str, Any]) -> Iterable[str]:
 @_offered
 def paths(_given: dict[str, Any]) -> Iterable[str]:
     """Return the paths that a suite may name."""
-    from harness.paths import PATHS
+    from harness.compile.paths import PATHS
 
     return sorted(set(PATHS) - {"cpu"})
 
@@ -88,6 +88,6 @@ def paths(_given: dict[str, Any]) -> Iterable[str]:
 @_offered
 def quirks(_given: dict[str, Any]) -> Iterable[str]:
     """Known defects of TVM."""
-    from harness.quirks import QUIRKS
+    from harness.compile.quirks import QUIRKS
 
     return [quirk.id for quirk in QUIRKS]

@@ -19,14 +19,14 @@ from device_runner.fleet.remote import offers
 from device_runner.registry import list_devices, put_back
 from device_runner.rpc_server.tracker import address_of
 from device_runner.store import cache_root
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode
+from harness.base.tables import table
+from harness.base.terminal import plain
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, TrackerAddress
 from harness.cli.record_filter import open_index
-from harness.cli.screen import out, out_json
-from harness.failures import UsageError
-from harness.run.outcome import ExitCode
-from harness.tables import table
-from harness.terminal import plain
+from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -196,7 +196,7 @@ HEALTH_COLUMNS = ("phone", "week of", "records", "lost", "rig failures", "crashe
 
 def show_health(records: str, device: str | None, as_json: bool) -> None:
     """Show what records say of the phones, or of one by its serial or name. Raises UsageError."""
-    from harness.run.health import health
+    from harness.measure.records.health import health
 
     with open_index(records) as index:
         found = health(index.outcomes(device))

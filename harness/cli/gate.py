@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
@@ -26,14 +25,15 @@ from harness.cli.options import (
     refuse_options,
 )
 from harness.cli.record_filter import device_of_records, read_sides, sustained_records
-from harness.cli.screen import Screen, out_json, out_parts
-from harness.cli.verdicts import keep_for_history
+from harness.judge.report import verdicts
+from harness.judge.report.screen import Screen, out_json, out_parts
+from harness.judge.report.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.judge.compare import Result
     from harness.judge.gate import Gate
-    from harness.workbench import Request
+    from harness.measure.workbench import Request
 
 MOST_NAMES = 100
 """Names that a remark has; --json has all."""
@@ -67,9 +67,9 @@ def gate(
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
+    from harness.judge.report.comparison import export_comparison, write_comparison
     from harness.judge.sides import SeriesKey
-    from harness.report.comparison import export_comparison, write_comparison
-    from harness.run.record_view import without_garbage_collection
+    from harness.measure.records.view import without_garbage_collection
 
     if given:
         context.with_resource(without_garbage_collection())
@@ -110,11 +110,11 @@ def gate(
 def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
     from harness.judge.confirm import SessionBudget
     from harness.judge.gate import Remeasure
+    from harness.judge.kernel_sides import GateKernels
     from harness.judge.sides import sides_of
-    from harness.profile.sides import GateKernels
-    from harness.run.record import RecordFile
-    from harness.run.runner import run_suite
-    from harness.workbench import open_workbench
+    from harness.measure.records.record import RecordFile
+    from harness.measure.runner import run_suite
+    from harness.measure.workbench import open_workbench
 
     file = RecordFile(records or DEFAULT_RECORDS)
     file.require_writable()

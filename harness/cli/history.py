@@ -13,14 +13,14 @@ import typer
 from device_runner.failures import Failure
 from device_runner.registry import identify, open_device
 from device_runner.store import cache_root
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine, output_option, seldom_option
-from harness.cli.screen import Screen, out, out_json, out_whole
-from harness.failures import UsageError
-from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.terminal import tell
+from harness.judge.report.screen import Screen, out, out_json, out_whole
 
 if TYPE_CHECKING:
-    from harness.history.runs import RunResult
+    from harness.judge.history.runs import RunResult
 
 DEFAULT_CONFIG = Path("asv.conf.json")
 DEFAULT_FOLDER = Path(".asv/releases")
@@ -58,12 +58,12 @@ def run(
     A new driver or ROM is another identity and starts a new series. The next run measures the cases that found no
     device.
     """
-    from harness.cases.suite import load_suite
-    from harness.history import runs
-    from harness.history.releases import checkout
-    from harness.profile.peaks import peaks_of
-    from harness.schedules.database import read
-    from harness.workbench import opening
+    from harness.base.suite import load_suite
+    from harness.compile.schedules.database import read
+    from harness.judge.history import runs
+    from harness.judge.history.releases import checkout
+    from harness.measure.kernels.peaks import peaks_of
+    from harness.measure.workbench import opening
 
     project = runs.load_project(config)
     chosen = load_suite(suite or checkout() / DEFAULT_SUITE) if suite or complete else None
@@ -96,7 +96,7 @@ def releases(
 
     It has one commit and one tag for each release.
     """
-    from harness.history.releases import maintain
+    from harness.judge.history.releases import maintain
 
     with Screen() as screen:
         added = maintain(folder, names, screen.say)
@@ -110,8 +110,8 @@ def publish(
     docs: Annotated[str, typer.Option(metavar="URL", help="Address of the docs, to which every page links.")] = "",
 ) -> None:
     """Write asv's site and our pages: newest state, what moved, charts, kernels, coverage."""
-    from harness.history.runs import load_project
-    from harness.report.site import publish as write
+    from harness.judge.history.runs import load_project
+    from harness.judge.report.site import publish as write
 
     project = load_project(config)
     with Screen() as screen:
@@ -130,13 +130,13 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Say how the newest commit did on each device, and what moved there."""
-    from harness.history.code_results import load_codes
-    from harness.history.events import events
-    from harness.history.kernel_times import load_kernels
-    from harness.history.results import load
-    from harness.history.runs import load_project
     from harness.judge.decisions import FILE as CONFIRMED
-    from harness.report.summary import facts, lines
+    from harness.judge.history.events import events
+    from harness.judge.history.kernel_times import load_kernels
+    from harness.judge.history.results import load
+    from harness.judge.history.runs import load_project
+    from harness.judge.report.summary import facts, lines
+    from harness.tools.isa.history import load_codes
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")

@@ -11,15 +11,15 @@ import typer
 
 from device_runner.failures import RigFailure
 from device_runner.store import cache_root
-from harness.cases.template import PRESETS, suite_text
+from harness.base.failures import UsageError
+from harness.base.template import PRESETS, suite_text
 from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
-from harness.cli.screen import out
-from harness.failures import UsageError
+from harness.judge.report.screen import out
 
 if TYPE_CHECKING:
-    from harness.cases.model import OnnxModel
-    from harness.models.search import ModelSearch
+    from harness.base.model import OnnxModel
+    from harness.compile.models.search import ModelSearch
 
 DEFAULT_MODELS = ["mobilenet_v1"]
 
@@ -50,7 +50,7 @@ def init(
     Without --model and --preset it takes the .onnx files in the folder of FILE and below, and mobilenet_v1 if there are
     none. A dynamic batch becomes 1, a dynamic image 224 x 224. Names the phones that are attached.
     """
-    from harness.cases.suite import DEFAULT_PATHS
+    from harness.base.suite import DEFAULT_PATHS
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
@@ -89,8 +89,8 @@ def _already_exists(file: Path) -> UsageError:
 
 def _require_models(names: Sequence[str], folder: Path) -> None:
     """Raise UsageError for a file that does not exist, and for a network that the zoo does not have."""
-    from harness.cases.model import SUFFIXES
-    from harness.models.sources import model_source
+    from harness.base.model import SUFFIXES
+    from harness.compile.models.sources import model_source
 
     for name in names:
         if not name.endswith(SUFFIXES):
@@ -102,7 +102,7 @@ def _require_models(names: Sequence[str], folder: Path) -> None:
 
 def _search(folder: Path) -> ModelSearch:
     """Return the networks below a folder. ONNX is loaded only if there are any."""
-    from harness.models.search import find_models
+    from harness.compile.models.search import find_models
 
     return find_models(folder, cache_root())
 

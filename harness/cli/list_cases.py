@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from device_runner.store import cache_root
+from harness.base.tables import table
 from harness.cli.options import AsJson, SuiteOptions, grouped
-from harness.cli.screen import out, out_json
-from harness.tables import table
+from harness.judge.report.screen import out, out_json
 
 
 @grouped
 def list_cases(what: SuiteOptions, as_json: AsJson = False) -> None:
     """List the cases of the suite. Opens no device and compiles nothing."""
-    from harness.build.planner import check
-    from harness.cases.suite import choose
+    from harness.base.suite import choose
+    from harness.compile.artifacts.planner import check
 
     read = what.read_suite()
     cases = choose(read, what.case)

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from harness import option_texts as texts
-from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
+from harness.base import option_texts as texts
+from harness.base.failures import UsageError
+from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.cli import completion
-from harness.failures import UsageError
+from harness.compile.quirks import policy_of, quirks_of
 from harness.judge.stats.pair import Rules
-from harness.quirks import policy_of, quirks_of
 
 if TYPE_CHECKING:
-    from harness.cases.model import OnnxModel
-    from harness.cases.suite import Suite
-    from harness.run.outcome import ExitCode
-    from harness.run.record import Record
-    from harness.workbench import Request
+    from harness.base.model import OnnxModel
+    from harness.base.outcome import ExitCode
+    from harness.base.suite import Suite
+    from harness.measure.records.record import Record
+    from harness.measure.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
@@ -134,7 +134,7 @@ class SuiteOptions:
     @property
     def models(self) -> list[str | OnnxModel]:
         """What stands in place of the suite's models; empty for its own. Raises UsageError."""
-        from harness.cases.model import models_given
+        from harness.base.model import models_given
 
         return models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
 
@@ -154,13 +154,13 @@ class SuiteOptions:
 
     def read_suite(self) -> Suite:
         """Return the suite, with the given models in place of its own. Raises UsageError."""
-        from harness.cases.suite import suite_of
+        from harness.base.suite import suite_of
 
         return suite_of(self.suite, self.models)
 
     def request(self, **how: Any) -> Request:
         """Return all of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
-        from harness.workbench import Request
+        from harness.measure.workbench import Request
 
         return Request.read(self.suite, self.case, self.quirks, models=self.models, **how)
 
@@ -187,8 +187,8 @@ class CaseOptions(SuiteOptions):
     @property
     def ids(self) -> list[str]:
         """The ids of the cases. Raises UsageError, also for schedules that nobody can read."""
-        from harness.cases.suite import choose
-        from harness.schedules.database import read
+        from harness.base.suite import choose
+        from harness.compile.schedules.database import read
 
         suite = self.read_suite()
         if schedules := self.schedules or suite.schedules:
@@ -270,7 +270,7 @@ class RecordExports(TableExports):
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
         if self.given:
-            from harness.report.exports import write_records
+            from harness.judge.report.exports import write_records
 
             write_records(records, code, **vars(self))
 
@@ -294,8 +294,8 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
     """Return whether a case id is of one of the models that `--model` names; without models every one is."""
     if not models:
         return True
-    from harness.cases.case import Case
-    from harness.cases.model import model_name
+    from harness.base.case import Case
+    from harness.base.model import model_name
 
     return Case.parse(case).model in map(model_name, models)
 

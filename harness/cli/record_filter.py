@@ -7,22 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.base.failures import UsageError
+from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_DEVICE, matches_globs
-from harness.cli.screen import Screen
-from harness.failures import UsageError
-from harness.terminal import tell
+from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
     from harness.judge.sides import SeriesKey, Side
-    from harness.run.record import Record
-    from harness.run.record_dataset import RecordDataset
-    from harness.run.record_index import RecordIndex
-    from harness.workbench import Request
+    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.record import Record
+    from harness.measure.workbench import Request
+    from harness.tools.lake.dataset import RecordDataset
 
 
 def open_index(place: Path | str) -> RecordIndex | RecordDataset:
     """Return the records of a place, by question. Lines that are not records are named on standard error."""
-    from harness.run.record_places import open_records
+    from harness.measure.records.places import open_records
 
     index = open_records(place, tell)
     for skipped in index.skipped:
@@ -51,7 +51,7 @@ def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | Non
 @contextmanager
 def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordIndex | RecordDataset]:
     """Yield the records of a place."""
-    from harness.run.record_places import require_records
+    from harness.measure.records.places import require_records
 
     require_records(place)
     with open_index(place) as index:
@@ -63,7 +63,7 @@ def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordInde
 def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
     """Return what records or a folder of baselines say. Raises UsageError if they say nothing."""
     from harness.judge import baseline
-    from harness.run.record_places import has_records
+    from harness.measure.records.places import has_records
 
     folder = Path(source)
     blessed = folder.is_dir() and (baseline.files_in(folder) != [] or not has_records(folder))
@@ -87,7 +87,7 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     Raises UsageError if the records are of several and none is named, or if they are of another than the one that is
     named, and the file was given too. Raises AmbiguousDevice, UnknownDevice.
     """
-    from harness.run.record_index import RecordIndex
+    from harness.measure.records.index import RecordIndex
 
     with RecordIndex(file, screen.say) as index:
         there = index.devices

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.files import write_whole
+from harness.base.failures import UsageError
+from harness.base.tables import size
+from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, RuleOptions, grouped, matches_models
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
-from harness.cli.screen import out
-from harness.failures import UsageError
-from harness.tables import size
-from harness.terminal import tell
+from harness.judge.report.screen import out
 
 if TYPE_CHECKING:
-    from harness.divergence.first_wrong import BuildKey, FirstWrong
-    from harness.profile.profile import Profile
-    from harness.report.comparison import ComparisonExport
-    from harness.run.record import Record
+    from harness.judge.report.comparison import ComparisonExport
+    from harness.measure.kernels.profile import Profile
+    from harness.measure.records.record import Record
+    from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 
 
 @grouped
@@ -56,8 +56,8 @@ def report(
     The page needs no network and no server. It shows a matrix of models and paths, the device, and for each case its
     samples, its kernels if they were profiled, and the command that repeats it.
     """
-    from harness.report.comparison import read_comparison
-    from harness.report.matrix import entries_of, markdown, matrices_of
+    from harness.judge.report.comparison import read_comparison
+    from harness.judge.report.matrix import entries_of, markdown, matrices_of
 
     if given and base:
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
@@ -75,7 +75,7 @@ def report(
         beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
         sustained = [one for file in files for one in sustained_records(file, case)]
         known = _profiles(beside, profiles or [], builds, comparison)
-        from harness.report.suite_page import write_report
+        from harness.judge.report.suite_page import write_report
 
         write_report(to, builds, known, comparison, sustained, _first_wrong(here))
     out(f"{to}: {len(builds)} case{'s' * (len(builds) > 1)}, {size(to.stat().st_size)}")
@@ -91,11 +91,11 @@ def _profiles(
 
     Raises SetupMissing; UsageError for a given file that is none.
     """
-    from harness.profile.profile import Profile
-    from harness.report.page import environment
+    from harness.judge.report.page import environment
+    from harness.measure.kernels.profile import Profile
 
     environment()  # which says what to install
-    from harness.report.suite_page import profiles_of
+    from harness.judge.report.suite_page import profiles_of
 
     artifacts = {record.artifact for build in builds for record in build}
     artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
@@ -113,7 +113,7 @@ def _profiles(
 
 def _first_wrong(records: Sequence[Path]) -> dict[BuildKey, FirstWrong]:
     """Return the first wrong operators that `show --diverge` found of these records."""
-    from harness.divergence.first_wrong import read_first_wrong
+    from harness.tools.explain.first_wrong import read_first_wrong
 
     try:
         return read_first_wrong(records)
@@ -137,8 +137,8 @@ def _compare(
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle
     from harness.judge.path_ranking import path_flips, path_means
+    from harness.judge.report.comparison import export_comparison
     from harness.judge.sides import side_of
-    from harness.report.comparison import export_comparison
 
     head = {side.key: side for side in map(side_of, builds)}
     known = {key: side for key, side in load_sides(base, globs).items() if key.case in {one.case for one in head}}

@@ -20,8 +20,12 @@ from device_runner.interrupt import interruption
 from device_runner.registry import LOCAL, tell
 from device_runner.rpc_server.tracker import Address, address_of
 from device_runner.workers import Access, Processes, WorkerPool
-from harness.cases.case import Tuning
-from harness.cases.plan import Plan
+from harness.base.case import Tuning
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.base.plan import Plan
+from harness.base.tables import size
+from harness.base.terminal import tell as say
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
@@ -38,20 +42,16 @@ from harness.cli.options import (
     grouped,
     seldom_option,
 )
-from harness.cli.screen import Screen, out, out_whole
-from harness.cli.table import json_array, results_table, sustained_table
-from harness.failures import UsageError
-from harness.run.context import Origin, new_id
-from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.run.progress import ProgressTee
-from harness.run.work import schedule_summary
-from harness.tables import size
-from harness.terminal import tell as say
+from harness.judge.report.screen import Screen, out, out_whole
+from harness.judge.report.table import json_array, results_table, sustained_table
+from harness.measure.context import Origin, new_id
+from harness.measure.progress import ProgressTee
+from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
-    from harness.run.record import Record, RecordFile
-    from harness.run.record_index import RecordIndex
-    from harness.workbench import Request
+    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.record import Record, RecordFile
+    from harness.measure.workbench import Request
 
 
 @grouped
@@ -96,8 +96,8 @@ def run(
     A worker process compiles each case. adreno-bench judges its answer first, and times only right answers. Every
     case ends as one line in the records file. Devices of one identity share its cases.
     """
-    from harness.run.record import RecordFile
-    from harness.run.record_index import RecordIndex
+    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.record import RecordFile
 
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"
@@ -159,7 +159,7 @@ class _Work:
 
     def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
         """Return the plans that are still to be run, and the kept records that settle the others."""
-        from harness.run.runner import missing_plans, settled_by
+        from harness.measure.runner import missing_plans, settled_by
 
         settled = settled_by(plans, origin, self.kept) if self.kept else []
         return missing_plans(plans, settled), settled
@@ -183,8 +183,8 @@ class _Results:
 
 
 def _on_one(name: str, work: _Work) -> _Results:
-    from harness.run.runner import run_suite
-    from harness.workbench import open_workbench
+    from harness.measure.runner import run_suite
+    from harness.measure.workbench import open_workbench
 
     progress = ProgressTee(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
     with open_workbench(work.request, name, progress, allowed=work.allowed) as bench:
@@ -194,9 +194,9 @@ def _on_one(name: str, work: _Work) -> _Results:
 
 
 def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
-    from harness.fleet.case_worker import Settings, run_cases
-    from harness.fleet.run import FleetRun
-    from harness.workbench import make_ready, opening
+    from harness.measure.fleet.case_worker import Settings, run_cases
+    from harness.measure.fleet.run import FleetRun
+    from harness.measure.workbench import make_ready, opening
 
     work.screen.say(opening(", ".join(names)))
     make_ready(work.request.paths, work.request.cache)

@@ -10,10 +10,10 @@ import typer
 
 from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, check, examine
 from device_runner.store import cache_root
+from harness.base.tables import size, table
+from harness.base.terminal import tell
 from harness.cli.options import AsJson
-from harness.cli.screen import out, out_json
-from harness.tables import size, table
-from harness.terminal import tell
+from harness.judge.report.screen import out, out_json
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.names import suggestion
+from harness.base.failures import UsageError
+from harness.base.outcome import exit_code
+from harness.base.tables import size, table
 from harness.cli import completion
 from harness.cli.hints import runnable
 from harness.cli.options import (
@@ -31,21 +34,18 @@ from harness.cli.options import (
     output_option,
 )
 from harness.cli.record_filter import open_index
-from harness.cli.screen import out, out_json, out_whole
-from harness.cli.table import json_array, milliseconds, results_table, sustained_table
-from harness.failures import UsageError
+from harness.compile.paths.clml.report import render
 from harness.judge.remarks import remarks
+from harness.judge.report.screen import out, out_json, out_whole
+from harness.judge.report.table import json_array, milliseconds, results_table, sustained_table
 from harness.judge.stats.pair import Change, finite
-from harness.paths.clml.report import render
-from harness.probes import batches
-from harness.run.outcome import exit_code
-from harness.tables import size, table
+from harness.measure.probes import batches
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
-    from harness.run.record import Record
-    from harness.run.record_dataset import RecordDataset
-    from harness.run.record_index import RecordIndex
+    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.record import Record
+    from harness.tools.lake.dataset import RecordDataset
 
 MOST_ROWS = 5_000
 """Series that are shown one by one."""
@@ -123,12 +123,12 @@ def show(
     elif crossover:
         _show_path_ranking(chosen, as_json)
     elif kernels:
-        from harness.cli.show_case import show_kernels
+        from harness.tools.explain.show_case import show_kernels
 
         show_kernels(chosen, as_json)
     elif diverge:
-        from harness.cases.model import models_given
-        from harness.cli.show_case import show_divergence
+        from harness.base.model import models_given
+        from harness.tools.explain.show_case import show_divergence
 
         models = models_given(model or (), shape or (), input or (), trust=trust)
         show_divergence(chosen, records, suite, models, device, as_json)
@@ -143,7 +143,7 @@ def _text(chosen: Sequence[Record], *, whole: bool) -> str:
     if len(chosen) > 1:
         return results_table(chosen)
     if not whole:
-        from harness.cli.summary import case_summary
+        from harness.judge.report.case_summary import case_summary
 
         return case_summary(chosen[0])
     told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
@@ -154,7 +154,7 @@ def _text(chosen: Sequence[Record], *, whole: bool) -> str:
 
 def _overview(index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool]) -> str:
     """Return the outcomes of each case, if there are more series than anybody reads; else an empty text."""
-    from harness.run.record_index import RecordIndex
+    from harness.measure.records.index import RecordIndex
 
     if isinstance(index, RecordIndex):
         return ""
@@ -277,7 +277,7 @@ def _value(value: object) -> str:
 def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
     """Show sustained runs, and draw them if `plot` names a file."""
     if plot:
-        from harness.report.plots import plot_sustained
+        from harness.judge.report.plots import plot_sustained
 
         plot_sustained(records, plot)
     if as_json:

@@ -16,11 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic import Field as field
 
+from harness.base.outcome import Outcome
 from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
 from harness.judge.stats.session import ReferenceSamples, check_each, is_time
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 
 class BlessedSession(BaseModel):
@@ -31,7 +31,7 @@ class BlessedSession(BaseModel):
     started_at: str
     wall_ms: list[float] = field(min_length=1)
     reference: str = ""
-    """Which reference kernel was timed in it (`harness.probes.reference`)."""
+    """Which reference kernel was timed in it (`harness.measure.probes.reference`)."""
     reference_ms: list[float] = []
     slowed_ms: list[float] = []
     clock_histogram: dict[str, float] = {}

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.build.pool import Builder
-from harness.cases.plan import Plan
+from harness.base.outcome import ExitCode, Outcome, exit_code
+from harness.base.plan import Plan
+from harness.compile.artifacts.pool import Builder
 from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.pair import Rules
-from harness.run.context import Run
-from harness.run.outcome import ExitCode, Outcome, exit_code
-from harness.run.progress import Progress
-from harness.run.record import Record, RecordFile, ResumeKey
-from harness.run.record_index import RecordIndex
-from harness.run.runner import run_suite
+from harness.measure.context import Run
+from harness.measure.progress import Progress
+from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import Record, RecordFile, ResumeKey
+from harness.measure.runner import run_suite
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from pydantic_core import from_json
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import require_name, write_whole
-from harness.cases.case import require_case_id
-from harness.failures import UsageError
+from harness.base.case import require_case_id
+from harness.base.failures import UsageError
 
 SCHEMA: Literal[1] = 1
 LARGEST_BYTES = 1 << 20

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from harness.base.outcome import ExitCode, Outcome, Owner
 from harness.judge.sides import (
     FEWEST_SESSIONS,
     SeriesKey,
@@ -29,8 +30,7 @@ from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, summarise_each
 from harness.judge.verdict import Verdict
-from harness.probes.reference import FACTOR
-from harness.run.outcome import ExitCode, Outcome, Owner
+from harness.measure.probes.reference import FACTOR
 
 UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400

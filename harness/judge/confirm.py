@@ -23,7 +23,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import BLOCK, Arm
 from harness.judge.verdict import Verdict
-from harness.run.progress import Clock
+from harness.measure.progress import Clock
 
 ALARM_RATE = 0.05
 """Chance of any unjustified `slower` in a whole suite that did not change; shared out among its cases."""

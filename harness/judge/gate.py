@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.build.artifact import Artifact, Built
-from harness.build.pool import Builder
-from harness.cases.plan import Plan
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import Artifact, Built
+from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, files_in, sides
 from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
 from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
@@ -25,10 +25,10 @@ from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
 from harness.judge.stats.pair import Estimate, Rules, relative
 from harness.judge.stats.turns import Arm
-from harness.run.context import Run
-from harness.run.progress import Progress
-from harness.run.record import Record, RecordFile, Releases
-from harness.run.runner import run_with_recovery
+from harness.measure.context import Run
+from harness.measure.progress import Progress
+from harness.measure.records.record import Record, RecordFile, Releases
+from harness.measure.runner import run_with_recovery
 
 AS_SHIPPED = "ran as shipped, and this gate compares what ran with workarounds: pass --as-shipped"
 WORKED_AROUND = "ran with workarounds, and this gate compares what ran as shipped: leave --as-shipped out"

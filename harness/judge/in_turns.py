@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from harness.base.outcome import Outcome
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
 from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise, Samples
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome
-from harness.run.progress import Clock
-from harness.run.record import Record
+from harness.measure.progress import Clock
+from harness.measure.records.record import Record
 
 SUSPICIOUS = 0.5
 """Share of the relevant change beyond which a series is a suspect: measured first, and never proof of anything."""

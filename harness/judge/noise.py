@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 from pydantic import Field as field
 
+from harness.base.outcome import Outcome
 from harness.judge.baseline import Baseline
 from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import SeriesKey
@@ -40,9 +41,8 @@ from harness.judge.stats.noise import (
 )
 from harness.judge.stats.pair import Rules, finite
 from harness.judge.stats.session import LONGEST_MS, SHORTEST_MS, Location, Noise, Samples, summarise, summarise_each
-from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile
-from harness.run.record_index import RecordIndex
+from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import Record, RecordFile
 
 PROFILES = "noise"
 """Folder of profiles, one level below the baselines, so that no profile is read as a baseline."""

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.cases.case import Case
+from harness.base.case import Case
+from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
 from harness.judge.noise import NoiseModel, learn
 from harness.judge.remarks import remarks
@@ -22,8 +23,7 @@ from harness.judge.stats.engine import compare_summaries
 from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Samples, location_ms
 from harness.judge.stats.suite import Flip, Overall
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 MORE = "take more sessions of each path: `adreno-bench calibrate`"
 

@@ -10,10 +10,10 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.run.outcome import Outcome
+from harness.base.outcome import Outcome
 
 if TYPE_CHECKING:
-    from harness.run.record import Record
+    from harness.measure.records.record import Record
 
 MOST_SPREAD = 0.05
 """Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of its two

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from harness.cases.case import require_case_id
+from harness.base.case import require_case_id
+from harness.base.outcome import Outcome, Owner
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, summarise, summarise_each
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome, Owner
-from harness.run.record import Record
-from harness.run.record_view import SessionView
+from harness.measure.records.record import Record
+from harness.measure.records.view import SessionView
 
 Session = Record | SessionView
 """What tells of one session: a record, or as much of it as a side is made of."""

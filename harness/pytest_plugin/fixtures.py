@@ -11,20 +11,20 @@ import pytest
 
 from device_runner.failures import Failure
 from device_runner.store import cache_root
-from harness.build.artifact import Built
-from harness.build.planner import check
-from harness.cases.case import Case
-from harness.cases.plan import Plan
-from harness.cases.suite import Suite, choose, load_suite
+from harness.base.case import Case
+from harness.base.outcome import Outcome, Owner
+from harness.base.plan import Plan
+from harness.base.suite import Suite, choose, load_suite
+from harness.compile.artifacts.artifact import Built
+from harness.compile.artifacts.planner import check
+from harness.compile.quirks import policy_of
 from harness.judge.baseline import Baseline
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.runner import run_with_recovery
+from harness.measure.workbench import Request, open_workbench
 from harness.pytest_plugin.results import PROPERTY, explain, headline
-from harness.quirks import policy_of
-from harness.run.context import Run
-from harness.run.outcome import Outcome, Owner
-from harness.run.progress import SilentProgress
-from harness.run.record import Record
-from harness.run.runner import run_with_recovery
-from harness.workbench import Request, open_workbench
 
 ARGUMENT = "adreno_case"
 

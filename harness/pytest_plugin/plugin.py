@@ -37,7 +37,7 @@ def _within(name: str, folder: Path) -> bool:
 
 def add_options(parser: pytest.Parser) -> None:
     """Add the options of correctness tests, in the words of `adreno-bench run`."""
-    from harness import option_texts as texts
+    from harness.base import option_texts as texts
 
     group = parser.getgroup("adreno-bench", "correctness tests of adreno-bench")
     group.addoption(

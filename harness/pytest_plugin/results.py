@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import Failure
-from harness.cases.suite import Tolerance
+from harness.base.suite import Tolerance
+from harness.base.terminal import plain
 from harness.judge.baseline import Baseline
-from harness.report.facts import reproduce
-from harness.run.record import Record, parse
-from harness.terminal import plain
+from harness.judge.report.facts import reproduce
+from harness.measure.records.record import Record, parse
 
 PROPERTY = "adreno_bench_record"
 LABEL = 11
@@ -86,10 +86,10 @@ class ReportWriter:
             terminalreporter.write_line(f"report: {self.file}")
 
     def _write(self, records: list[Record]) -> None:
-        from harness.report.page import environment
+        from harness.judge.report.page import environment
 
         environment()  # which says what to install
-        from harness.report.suite_page import write_report
+        from harness.judge.report.suite_page import write_report
 
         self.file.parent.mkdir(parents=True, exist_ok=True)
         write_report(self.file, [[record] for record in records], {})

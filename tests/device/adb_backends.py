@@ -13,8 +13,8 @@ import bridge
 import pytest
 from debian_adbd import NotToBeHad, adbd_root
 
-from device_runner.virtual import VirtualPhone, phone, private_adb, sandbox, virtual_phone
-from device_runner.virtual.processes import Children
+from device_runner.stand_ins.virtual import VirtualPhone, phone, private_adb, sandbox, virtual_phone
+from device_runner.stand_ins.virtual.processes import Children
 
 ADB_DEADLINE_S = 60
 ADBD_PORT = "5700"

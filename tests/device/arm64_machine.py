@@ -17,7 +17,7 @@ from pathlib import Path
 
 from device_runner.runtimes.opencl import OPENCL
 from device_runner.runtimes.recipe import CppToolchain
-from device_runner.virtual import userland
+from device_runner.stand_ins.virtual import userland
 
 DEBIAN, PYTHON = "bookworm", "3.11"
 PACKAGES = (
@@ -41,7 +41,7 @@ TOOLS = {
 }
 WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions", "numpy")
 GCC = Path("/usr/lib/gcc-cross/aarch64-linux-gnu")
-SERVER = "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())"
+SERVER = "import sys; from device_runner.stand_ins.tvm_rpc.server import main; sys.exit(main())"
 STARTED_BY_THE_KERNEL = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 """There if programs for arm64 simply run here; Ubuntu's qemu-user-static sees to that."""
 REGISTER = r"""

@@ -16,9 +16,9 @@ from device_runner.device import Loadable
 from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.runtimes import probe
 from device_runner.runtimes.phone import RuntimeStore
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, opencl, private_adb, sandbox, virtual_phone
+from device_runner.stand_ins.virtual.faults import NeedsStandIn
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, opencl, private_adb, sandbox, virtual_phone
-from device_runner.virtual.faults import NeedsStandIn
 
 COUNTS = "PHONE_GPU_COUNTS"
 """Environment: a file in which the layer of the virtual GPU counts buffers and the images that lie over them."""

@@ -71,11 +71,11 @@ def _compile(
 ) -> Loadable:
     from tvm import relax
 
-    from harness.cases.case import Precision
-    from harness.paths import PATHS
-    from harness.paths.base import ImageLimits
-    from harness.paths.lowered_module import add_host_entry, vdevices
-    from harness.quirks import quirks_for
+    from harness.base.case import Precision
+    from harness.compile.paths import PATHS
+    from harness.compile.paths.base import ImageLimits
+    from harness.compile.paths.lowered_module import add_host_entry, vdevices
+    from harness.compile.quirks import quirks_for
 
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(shape, dtype))

@@ -14,7 +14,10 @@ import numpy as np
 from waiting import LONG_S
 
 from device_runner.device import Identity, Loadable
-from harness.build.artifact import (
+from harness.base.case import Case, Precision, Tuning
+from harness.base.plan import Budget, Job, Plan
+from harness.base.request import WORKED_AROUND, QuirkPolicy
+from harness.compile.artifacts.artifact import (
     INPUTS,
     LABELLED,
     OTHER_OUTPUTS,
@@ -24,11 +27,8 @@ from harness.build.artifact import (
     CompileResult,
     save_arrays,
 )
-from harness.bundle.archive import unpack
-from harness.bundle.pack import KINDS, MachineKind, PackedBundle, pack
-from harness.cases.case import Case, Precision, Tuning
-from harness.cases.plan import Budget, Job, Plan
-from harness.cases.request import WORKED_AROUND, QuirkPolicy
+from harness.tools.bundle.archive import unpack
+from harness.tools.bundle.pack import KINDS, MachineKind, PackedBundle, pack
 
 FOR_THIS_HOST = KINDS[f"linux-{platform.machine()}"]
 SHORT = Budget(seconds=0.5, timeout_s=LONG_S)

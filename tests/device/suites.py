@@ -11,10 +11,19 @@ import numpy as np
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, CompileResult, save_arrays
-from harness.build.pool import Builder
-from harness.cases.case import Case, Precision
-from harness.cases.plan import Budget, Job, Plan
+from harness.base.case import Case, Precision
+from harness.base.plan import Budget, Job, Plan
+from harness.compile.artifacts.artifact import (
+    INPUTS,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    Answers,
+    Artifact,
+    Built,
+    CompileResult,
+    save_arrays,
+)
+from harness.compile.artifacts.pool import Builder
 
 TIMEOUT_S = 15.0
 """Deadline of one call to the device. It has to reach for opening a session on a busy host."""

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from device_runner.failures import DeviceLost, LinkFailure
+from device_runner.stand_ins.virtual import VirtualPhone, private_adb
 from device_runner.transport import adb_server
 from device_runner.transport.adb import Adb
-from device_runner.virtual import VirtualPhone, private_adb
 
 pytestmark = pytest.mark.device
 

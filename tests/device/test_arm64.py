@@ -24,17 +24,17 @@ from device_runner.runtimes import probe
 from device_runner.runtimes.cross_linker import check_library
 from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
+from device_runner.stand_ins.virtual import VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, virtual_phone
-from harness.build.artifact import INPUTS, OUTPUTS, load_arrays
-from harness.build.compile import compile_model
-from harness.build.oracle import Question, ask_llvm
-from harness.build.planner import host_triple
-from harness.bundle.pack import KINDS
-from harness.bundle.results import read_results
-from harness.cases.plan import Budget
-from harness.models.sources import model_source
-from harness.run.outcome import Outcome
+from harness.base.outcome import Outcome
+from harness.base.plan import Budget
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, load_arrays
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.artifacts.oracle import Question, ask_llvm
+from harness.compile.artifacts.planner import host_triple
+from harness.compile.models.sources import model_source
+from harness.tools.bundle.pack import KINDS
+from harness.tools.bundle.results import read_results
 
 pytestmark = [
     pytest.mark.device,

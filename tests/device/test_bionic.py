@@ -18,9 +18,9 @@ from device_runner.runtimes.c_code import CCode
 from device_runner.runtimes.cross_linker import FFI, linker
 from device_runner.runtimes.probe import PROBE
 from device_runner.runtimes.runner import RUNNER
-from harness.build.artifact import LIBRARY
-from harness.build.compile import compile_model
-from harness.models.sources import model_source
+from harness.compile.artifacts.artifact import LIBRARY
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.sources import model_source
 
 ROOT = "ADRENO_BENCH_TEST_BIONIC"
 pytestmark = [

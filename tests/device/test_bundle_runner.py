@@ -23,16 +23,16 @@ from waiting import LONG_S, eventually
 from device_runner.device import Loadable
 from device_runner.registry import open_device
 from device_runner.runtimes import clml
-from device_runner.virtual import userland
-from harness.build.artifact import CRC, Artifact
-from harness.build.reference_kernel import compile_reference
-from harness.bundle import pack as packing
-from harness.bundle import turn_files
-from harness.bundle.results import LINES, Results, read_results
-from harness.cases.case import Tuning
-from harness.cases.plan import Budget
-from harness.failures import UsageError
-from harness.run.outcome import Outcome
+from device_runner.stand_ins.virtual import userland
+from harness.base.case import Tuning
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
+from harness.base.plan import Budget
+from harness.compile.artifacts.artifact import CRC, Artifact
+from harness.compile.artifacts.reference_kernel import compile_reference
+from harness.tools.bundle import pack as packing
+from harness.tools.bundle import turn_files
+from harness.tools.bundle.results import LINES, Results, read_results
 
 pytestmark = pytest.mark.device
 

@@ -16,7 +16,7 @@ from waiting import FENCE_S
 from device_runner.device import Device, Loadable, Toggles
 from device_runner.failures import Unsupported
 from device_runner.registry import open_device
-from harness.models.spec import InputSpec, seeded_inputs
+from harness.compile.models.spec import InputSpec, seeded_inputs
 
 pytestmark = pytest.mark.device
 

@@ -17,11 +17,11 @@ from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import DeviceCrash
 from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.runtimes import probe
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, opencl, virtual_phone
+from device_runner.stand_ins.virtual import phone as folder
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, opencl, virtual_phone
-from device_runner.virtual import phone as folder
-from harness.doctor import Condition
-from harness.doctor.device import examine_phone
+from harness.tools.doctor import Condition
+from harness.tools.doctor.device import examine_phone
 
 pytestmark = pytest.mark.device
 

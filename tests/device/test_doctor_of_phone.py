@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor import Condition
-from harness.doctor.bundle import write_bundle
-from harness.doctor.device import PHONE_CHECKS, examine_device
+from harness.tools.doctor import Condition
+from harness.tools.doctor.bundle import write_bundle
+from harness.tools.doctor.device import PHONE_CHECKS, examine_device
 
 pytestmark = pytest.mark.device
 

@@ -29,17 +29,17 @@ from device_runner.failures import Failure
 from device_runner.recovery import rungs
 from device_runner.recovery.ladder import Attempt, Recovery, RecoveryStep, T
 from device_runner.rpc_server import server
+from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import boot_of
-from device_runner.virtual import VirtualPhone
-from harness.cases.plan import Plan
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record, RecordFile
-from harness.run.record_index import RecordIndex
-from harness.run.runner import missing_plans, run_suite, run_with_recovery, settled_by
-from harness.run.tuning import TuningStore
+from harness.base.outcome import Outcome
+from harness.base.plan import Plan
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import Record, RecordFile
+from harness.measure.runner import missing_plans, run_suite, run_with_recovery, settled_by
+from harness.measure.tuning import TuningStore
 
 pytestmark = pytest.mark.device
 

@@ -13,8 +13,8 @@ from plain_network import write_plain_onnx
 from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
-from harness.run.outcome import Outcome
-from harness.run.record import RecordFile
+from harness.base.outcome import Outcome
+from harness.measure.records.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

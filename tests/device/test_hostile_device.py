@@ -19,14 +19,14 @@ from device_runner.device import Loadable
 from device_runner.failures import DeviceLost, Failure
 from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.rpc_device import RpcDevice
+from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb import RESTART
 from device_runner.transport.base import OUTPUT_LIMIT_BYTES
-from device_runner.virtual import VirtualPhone
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.runner import run_with_recovery
-from harness.run.tuning import TuningStore
+from harness.base.outcome import Outcome
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.runner import run_with_recovery
+from harness.measure.tuning import TuningStore
 
 pytestmark = pytest.mark.device
 

@@ -13,9 +13,9 @@ from compile_requests import request_for
 from device_runner.failures import RigFailure
 from device_runner.runtimes.cross_linker import NDK_VARIABLE, Linker, check_library, linker
 from device_runner.runtimes.phone.elf import read_elf
-from harness.build.artifact import LIBRARY
-from harness.build.compile import compile_model
-from harness.models.sources import model_source
+from harness.compile.artifacts.artifact import LIBRARY
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.sources import model_source
 
 pytestmark = [
     pytest.mark.device,

@@ -16,11 +16,11 @@ from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.artifact import CompileResult
-from harness.build.compile import compile_model
-from harness.cases.suite import load_suite
-from harness.models.graph_layers import ImageGraph
-from harness.models.spec import InputSpec, seeded_inputs
+from harness.base.suite import load_suite
+from harness.compile.artifacts.artifact import CompileResult
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.graph_layers import ImageGraph
+from harness.compile.models.spec import InputSpec, seeded_inputs
 
 pytestmark = pytest.mark.device
 

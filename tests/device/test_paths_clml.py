@@ -18,10 +18,10 @@ from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.artifact import CompileResult
-from harness.build.compile import compile_model
-from harness.models.sources import model_source
-from harness.models.spec import InputSpec, seeded_inputs
+from harness.compile.artifacts.artifact import CompileResult
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.sources import model_source
+from harness.compile.models.spec import InputSpec, seeded_inputs
 
 pytestmark = pytest.mark.device
 
@@ -99,7 +99,7 @@ SCRIPT = """
 import json, pathlib, sys
 sys.path.insert(0, {shared!r})
 import clml_golden
-from harness.paths.clml import register
+from harness.compile.paths.clml import register
 register(pathlib.Path({cache!r}))
 import tvm
 from tvm.relax.backend.adreno.clml import OpenCLMLOffLoad

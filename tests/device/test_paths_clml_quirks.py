@@ -12,11 +12,11 @@ import pytest
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.cases.case import Precision
-from harness.compiler.compat import type_of
-from harness.paths import PATHS
-from harness.paths.base import ImageLimits
-from harness.quirks import Quirk, quirks_for
+from harness.base.case import Precision
+from harness.compile.compiler.compat import type_of
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import ImageLimits
+from harness.compile.quirks import Quirk, quirks_for
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

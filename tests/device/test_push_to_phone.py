@@ -13,8 +13,8 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import PushResult
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
 from device_runner.runtimes.phone import install
+from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone
 
 pytestmark = pytest.mark.device
 

@@ -24,8 +24,8 @@ from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session.rpc_session import RpcSession
 from device_runner.stability.cores import KEEP_MASK, Binding
+from device_runner.stand_ins.virtual import VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 

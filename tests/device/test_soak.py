@@ -11,11 +11,11 @@ import suites
 from benchmarks.soak import WARM_UP, Soak, VirtualFaults, soak
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
-from device_runner.virtual import VirtualPhone
-from harness.build.artifact import Answers, Artifact
-from harness.run.context import Run
-from harness.run.record import Record
-from harness.run.tuning import TuningStore
+from device_runner.stand_ins.virtual import VirtualPhone
+from harness.compile.artifacts.artifact import Answers, Artifact
+from harness.measure.context import Run
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -18,9 +18,9 @@ from device_runner.deadline import Deadline
 from device_runner.device import ThermalLimits
 from device_runner.failures import DeviceLost, FlatBattery, Hang
 from device_runner.registry import put_back
+from device_runner.stand_ins.virtual import VirtualPhone, phone, virtual_phone
+from device_runner.stand_ins.virtual.phone import PhoneState
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, phone, virtual_phone
-from device_runner.virtual.phone import PhoneState
 
 pytestmark = pytest.mark.device
 

@@ -12,10 +12,10 @@ from waiting import LONG_S, eventually
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import DeviceLost
-from device_runner.virtual import Heat, VirtualPhone
-from device_runner.virtual.phone import PhoneState
-from harness.cases.plan import Budget
-from harness.probes.sustained import Sustained, SustainedRun, sustain
+from device_runner.stand_ins.virtual import Heat, VirtualPhone
+from device_runner.stand_ins.virtual.phone import PhoneState
+from harness.base.plan import Budget
+from harness.measure.probes.sustained import Sustained, SustainedRun, sustain
 
 pytestmark = pytest.mark.device
 HOTHEAD = Heat(speed=150, full_load_c=200.0)

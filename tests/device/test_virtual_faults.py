@@ -13,9 +13,9 @@ from waiting import FENCE_S, eventually
 
 from device_runner.adb_device import AdbDevice
 from device_runner.failures import DeviceLost, RigFailure
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, virtual_phone
 from device_runner.transport.adb import Adb
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 

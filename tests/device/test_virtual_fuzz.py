@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from waiting import FENCE_S
 
 from device_runner.deadline import Deadline
+from device_runner.stand_ins.virtual import sandbox, virtual_phone
 from device_runner.transport.adb import Adb, AdbRefusal
-from device_runner.virtual import sandbox, virtual_phone
 
 pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]
 ANSWER_DEADLINE_S = FENCE_S

@@ -13,8 +13,8 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import Hang
 from device_runner.runtimes import opencl as opencl_runtime
+from device_runner.stand_ins.virtual import Faults, Kernels, SlowKernels, VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, Kernels, SlowKernels, VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)

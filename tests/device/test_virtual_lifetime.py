@@ -18,7 +18,7 @@ from phone_processes import alive, processes_of
 from waiting import eventually
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.virtual import Faults, VirtualPhone, private_adb, sandbox, virtual_phone
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, private_adb, sandbox, virtual_phone
 
 pytestmark = pytest.mark.device
 
@@ -26,7 +26,7 @@ HOST = """
 import json, sys, time
 from pathlib import Path
 from device_runner.transport.adb import Adb
-from device_runner.virtual import virtual_phone
+from device_runner.stand_ins.virtual import virtual_phone
 with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
     adb = Adb(phone.serial, phone.adb_server)
     adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=300)
@@ -161,7 +161,7 @@ def test_a_phone_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_phone_that_does_not_answer_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_runner.virtual.handle.ANSWER_DEADLINE_S", 1.0)
+    monkeypatch.setattr("device_runner.stand_ins.virtual.handle.ANSWER_DEADLINE_S", 1.0)
     with (
         pytest.raises(RigFailure, match="did not answer over adb"),
         virtual_phone(tmp_path, injected=Faults(unauthorized=True)),

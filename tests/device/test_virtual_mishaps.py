@@ -16,9 +16,9 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, Program
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
 from device_runner.session.rpc_session import RpcSession
+from device_runner.stand_ins.virtual import Chance, Mishap, SlowKernels, VirtualPhone
+from device_runner.stand_ins.virtual.fault_file import Dice
 from device_runner.transport.base import boot_of
-from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
-from device_runner.virtual.fault_file import Dice
 
 pytestmark = pytest.mark.device
 

@@ -13,9 +13,9 @@ from waiting import LONG_S
 from device_runner.adb_device import AdbDevice
 from device_runner.failures import RigFailure
 from device_runner.runtimes.phone import PhoneRuntime
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, virtual_phone
+from device_runner.stand_ins.virtual.faults import Mishap, NeedsStandIn, SlowKernels
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, virtual_phone
-from device_runner.virtual.faults import Mishap, NeedsStandIn, SlowKernels
 
 pytestmark = pytest.mark.device
 TELLING = """#!/bin/sh

@@ -22,11 +22,11 @@ import pytest
 from adb_backends import backend_of
 from waiting import LONG_S, eventually
 
-from device_runner.virtual import Faults, VirtualPhone, faults, virtual_phone
+from device_runner.stand_ins.virtual import Faults, VirtualPhone, faults, virtual_phone
 
 pytestmark = pytest.mark.device
 MAGIC = 0xFF271
-START = "import sys; from device_runner.virtual.tvm_rpc.server import main; sys.exit(main())"
+START = "import sys; from device_runner.stand_ins.virtual.tvm_rpc.server import main; sys.exit(main())"
 
 
 @dataclass

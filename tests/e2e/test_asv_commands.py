@@ -18,7 +18,7 @@ import pytest
 from shared_runtimes import link_runtimes
 from waiting import FENCE_S, LONG_S
 
-from harness.history.releases import checkout
+from harness.judge.history.releases import checkout
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 
@@ -45,7 +45,7 @@ class Project:
 
     def commit(self, old: str, new: str) -> None:
         """Another commit, with a part of the network replaced."""
-        network = self.clone / "harness/models/zoo/tiny.py"
+        network = self.clone / "harness/compile/models/zoo/tiny.py"
         network.write_text(network.read_text().replace(old, new))
         self.git("commit", "--allow-empty", "-qam", f"commit {len(self.commits)}")
         self.commits.append(self.git("rev-parse", "HEAD"))

@@ -13,18 +13,18 @@ from shared_runtimes import link_runtimes
 
 from device_runner.device import Identity
 from device_runner.failures import Failure, RigFailure
-from harness.build import dask_builders
-from harness.build.artifact import Answers, Artifact
-from harness.build.dask_builders import DaskBuilders
-from harness.build.forks import Forks
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.build.shared_store import SharedStore
-from harness.cases.plan import Job, Plan
-from harness.cases.suite import Limits, Suite
-from harness.failures import CompileTimeout
-from harness.run.outcome import Outcome
-from harness.run.record import RecordFile
+from harness.base.failures import CompileTimeout
+from harness.base.outcome import Outcome
+from harness.base.plan import Job, Plan
+from harness.base.suite import Limits, Suite
+from harness.compile.artifacts import dask_builders
+from harness.compile.artifacts.artifact import Answers, Artifact
+from harness.compile.artifacts.dask_builders import DaskBuilders
+from harness.compile.artifacts.forks import Forks
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
+from harness.compile.artifacts.shared_store import SharedStore
+from harness.measure.records.record import RecordFile
 
 pytestmark = pytest.mark.slow
 

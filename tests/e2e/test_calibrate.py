@@ -11,14 +11,14 @@ import command
 import pytest
 from plain_network import write_plain_onnx
 
-from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.build.artifact import LIBRARY, MANIFEST
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.base.outcome import ExitCode, Outcome
+from harness.compile.artifacts.artifact import LIBRARY, MANIFEST
 from harness.judge.compare import compare_sides
 from harness.judge.noise import PROFILES, NoiseProfile
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from command import bench
 
-from harness.divergence.trial import MODEL, VALUES
-from harness.models.graph_layers import ImageGraph
-from harness.run.outcome import ExitCode
+from harness.base.outcome import ExitCode
+from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.explain.trial import MODEL, VALUES
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -15,8 +15,8 @@ import pytest
 from waiting import LONG_S, eventually
 
 from device_runner.lease import Holder, holder_of
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record, RecordFile
+from harness.base.outcome import ExitCode, Outcome
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("waiting_inferences")]
 

@@ -12,10 +12,10 @@ import onnx
 import pytest
 from waiting import LONG_S
 
+from harness.base.outcome import ExitCode, Outcome
+from harness.compile.models.sources import model_source
 from harness.judge.baseline import bless_build, load
-from harness.models.sources import model_source
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

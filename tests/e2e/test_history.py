@@ -15,8 +15,8 @@ from plain_network import write_plain_onnx
 from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
-from harness.history.releases import checkout
-from harness.profile.profile import read_profiles
+from harness.judge.history.releases import checkout
+from harness.measure.kernels.profile import read_profiles
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

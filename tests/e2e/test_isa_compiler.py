@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.isa import runner, sandbox
-from harness.isa.failures import KernelHang, KernelRefused
-from harness.isa.kernels import CompiledKernel, compile_kernels
-from harness.isa.runner import KernelSource, sources
-from harness.isa.toolchain import MesaToolchain, set_up
+from harness.tools.isa import runner, sandbox
+from harness.tools.isa.failures import KernelHang, KernelRefused
+from harness.tools.isa.kernels import CompiledKernel, compile_kernels
+from harness.tools.isa.runner import KernelSource, sources
+from harness.tools.isa.toolchain import MesaToolchain, set_up
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,9 +12,9 @@ from command import start
 from onnx import TensorProto, helper, numpy_helper
 from waiting import LONG_S
 
-from harness.models.graph_layers import ImageGraph
-from harness.run.outcome import ExitCode, Outcome, Owner
-from harness.run.record import Record, RecordFile
+from harness.base.outcome import ExitCode, Outcome, Owner
+from harness.compile.models.graph_layers import ImageGraph
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -12,8 +12,8 @@ from command import bench
 from onnx import numpy_helper
 
 from benchmarks.light_models import LIGHT, NAMES, with_weights, write
-from harness.run.outcome import Outcome
-from harness.run.record import RecordFile
+from harness.base.outcome import Outcome
+from harness.measure.records.record import RecordFile
 
 WISHED = os.environ.get("ADRENO_BENCH_TEST_LIGHT", "")
 

@@ -11,8 +11,8 @@ import pytest
 from command import bench
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.models.graph_layers import ImageGraph
-from harness.run.outcome import ExitCode
+from harness.base.outcome import ExitCode
+from harness.compile.models.graph_layers import ImageGraph
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

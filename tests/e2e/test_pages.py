@@ -13,14 +13,14 @@ from fake_records import a_record
 
 from benchmarks.browser import NAMES, PROGRAM, Page
 from benchmarks.synthetic_history import history
-from harness.compiler.tir import OperatorWork
-from harness.history.results import load
-from harness.probes.sustained import Sustained
-from harness.profile.profile import Operator, Peaks, Profile, append_profile, kernels_file
-from harness.report.page import PLOTLY, SCRIPT
-from harness.report.plots import plot_roofline, plot_sustained
-from harness.report.site import PAGES, write_site
-from harness.run.record import Record, RecordFile
+from harness.compile.compiler.tir import OperatorWork
+from harness.judge.history.results import load
+from harness.judge.report.page import PLOTLY, SCRIPT
+from harness.judge.report.plots import plot_roofline, plot_sustained
+from harness.judge.report.site import PAGES, write_site
+from harness.measure.kernels.profile import Operator, Peaks, Profile, append_profile, kernels_file
+from harness.measure.probes.sustained import Sustained
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
 

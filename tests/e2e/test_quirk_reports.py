@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.case import Precision
-from harness.compiler.releases import RELEASES, tvm_version
-from harness.quirks import QUIRKS, Presence, quirks_of
-from harness.quirks.report import report_of, reproduce
-from harness.revisions.environment import InstallFailure
-from harness.revisions.sources import revision
-from harness.revisions.toolchain import CommandLine
+from harness.base.case import Precision
+from harness.compile.compiler.releases import RELEASES, tvm_version
+from harness.compile.quirks import QUIRKS, Presence, quirks_of
+from harness.judge.revisions.environment import InstallFailure
+from harness.judge.revisions.sources import revision
+from harness.judge.revisions.toolchain import CommandLine
+from harness.tools.upstream.report import report_of, reproduce
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -14,11 +14,11 @@ from benchmarks.pictures import first_wrong_of
 from benchmarks.synthetic_history import history
 from benchmarks.synthetic_suite import suite
 from harness.judge.compare import compare_sides
+from harness.judge.report.comparison import export_comparison
+from harness.judge.report.site import write_site
+from harness.judge.report.suite_page import write_report
 from harness.judge.sides import sides_of
-from harness.report.comparison import export_comparison
-from harness.report.site import write_site
-from harness.report.suite_page import write_report
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
 

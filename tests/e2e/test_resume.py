@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from command import bench
 
-from device_runner.virtual.faults import FAULTS_VARIABLE
-from device_runner.virtual.handle import REMOTE_ROOT
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record, RecordFile
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from device_runner.stand_ins.virtual.handle import REMOTE_ROOT
+from harness.base.outcome import ExitCode, Outcome
+from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -10,12 +10,12 @@ import command
 import pytest
 from plain_network import write_plain_onnx
 
-from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.build.pool import load_artifact
-from harness.compiler.releases import RELEASES
-from harness.revisions.git import git
-from harness.revisions.sources import PINS
-from harness.run.outcome import ExitCode
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.base.outcome import ExitCode
+from harness.compile.artifacts.pool import load_artifact
+from harness.compile.compiler.releases import RELEASES
+from harness.judge.revisions.git import git
+from harness.judge.revisions.sources import PINS
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from command import bench
 
-from device_runner.virtual import Faults, SlowKernels, faults
-from device_runner.virtual.phone import FAULTS_JSON
-from harness.run.outcome import ExitCode
-from harness.run.progress import SilentProgress
-from harness.run.record import RecordFile
-from harness.run.runner import run_suite
-from harness.workbench import Request, open_workbench
+from device_runner.stand_ins.virtual import Faults, SlowKernels, faults
+from device_runner.stand_ins.virtual.phone import FAULTS_JSON
+from harness.base.outcome import ExitCode
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import RecordFile
+from harness.measure.runner import run_suite
+from harness.measure.workbench import Request, open_workbench
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

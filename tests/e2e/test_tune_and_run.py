@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases.case import Tuning
-from harness.models.graph_layers import ImageGraph
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.runner import run_suite
-from harness.schedules import database
-from harness.tune.devices import open_devices
-from harness.tune.dispatcher import SearchBudget
-from harness.tune.tune import Bench, tune
-from harness.workbench import Request, open_workbench
+from harness.base.case import Tuning
+from harness.base.outcome import Outcome
+from harness.compile.models.graph_layers import ImageGraph
+from harness.compile.schedules import database
+from harness.measure.progress import SilentProgress
+from harness.measure.runner import run_suite
+from harness.measure.workbench import Request, open_workbench
+from harness.tools.tune.devices import open_devices
+from harness.tools.tune.dispatcher import SearchBudget
+from harness.tools.tune.tune import Bench, tune
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
 
@@ -34,8 +34,8 @@ def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(cache))
-    monkeypatch.setattr("harness.tune.winners.LEAST_GAIN", 0.0)  # of two random schedules none need be faster
-    monkeypatch.setattr("harness.tune.search.TaskStanding.gain", 2.0)
+    monkeypatch.setattr("harness.tools.tune.winners.LEAST_GAIN", 0.0)  # of two random schedules none need be faster
+    monkeypatch.setattr("harness.tools.tune.search.TaskStanding.gain", 2.0)
     suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
     request = Request.read(suite, None)
     with open_devices(request, names, SilentProgress()) as (builder, devices):

@@ -8,18 +8,18 @@ import pytest
 from device_runner.device import Device
 from device_runner.registry import open_device
 from device_runner.store import SUMS
-from harness.build.artifact import Built
-from harness.build.planner import plan_case
-from harness.build.pool import Builder
-from harness.cases.case import Case, Tuning
-from harness.cases.plan import Plan
-from harness.cases.suite import Limits, Suite
-from harness.run.context import Run
-from harness.run.loop import run_case
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record
-from harness.run.tuning import BLOB, CACHE_VARIABLE, TuningStore
+from harness.base.case import Case, Tuning
+from harness.base.outcome import Outcome
+from harness.base.plan import Plan
+from harness.base.suite import Limits, Suite
+from harness.compile.artifacts.artifact import Built
+from harness.compile.artifacts.planner import plan_case
+from harness.compile.artifacts.pool import Builder
+from harness.measure.context import Run
+from harness.measure.loop import run_case
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.tuning import BLOB, CACHE_VARIABLE, TuningStore
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -11,10 +11,10 @@ import pytest
 from compile_requests import request_for
 from onnx.reference import ReferenceEvaluator
 
-from harness.build.artifact import INPUTS, OUTPUTS, load_arrays
-from harness.build.oracle import Question, ask_llvm, find_truth
-from harness.models.spec import Original
-from harness.models.zoo import ZOO
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, load_arrays
+from harness.compile.artifacts.oracle import Question, ask_llvm, find_truth
+from harness.compile.models.spec import Original
+from harness.compile.models.zoo import ZOO
 
 WISHED = os.environ.get("ADRENO_BENCH_TEST_ZOO", "")
 NAMES = [model.name for model in ZOO]

@@ -31,30 +31,30 @@ from device_runner.deadline import Deadline
 from device_runner.failures import Failure
 from device_runner.rpc_server.handshake import HandshakeFailure, read_name
 from device_runner.rpc_server.tracker import receive_json
-from device_runner.rpc_server.tvm_rpc.clients import ClientRefusal, ServerError, meet
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
 from device_runner.session.rpc_replies import CALL, COPY_ACK, COPY_FROM_REMOTE, POINTER, RETURN, Conversation, Nonsense
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
+from device_runner.stand_ins.tvm_rpc.clients import ClientRefusal, ServerError, meet
+from device_runner.stand_ins.virtual.packet import ProtocolError, decode_header
 from device_runner.transport.adb import Adb
-from device_runner.virtual.packet import ProtocolError, decode_header
-from harness.build.shared_store import entry_text, read_entry
-from harness.bundle.archive import find_files, unpack
-from harness.bundle.manifest import manifest_of
-from harness.bundle.results import BrokenLine, lines_of
+from harness.base.remote import BadObject
 from harness.cli import app
-from harness.history.results import load
-from harness.models.limited_fork import run_limited
-from harness.models.sources import model_source, read_and_prepare
-from harness.models.torch_program import plain_archive
-from harness.remote import BadObject
-from harness.report.comparison import read_comparison
-from harness.run.compaction import compact_file
-from harness.run.record import RecordFile
-from harness.run.record_dataset import RecordDataset
-from harness.run.record_parquet import needing_packages
-from harness.run.tuning import tuning_symbols
-from harness.schedules import database
+from harness.compile.artifacts.shared_store import entry_text, read_entry
+from harness.compile.models.limited_fork import run_limited
+from harness.compile.models.sources import model_source, read_and_prepare
+from harness.compile.models.torch_program import plain_archive
+from harness.compile.schedules import database
+from harness.judge.history.results import load
+from harness.judge.report.comparison import read_comparison
+from harness.measure.records.record import RecordFile
+from harness.measure.tuning import tuning_symbols
+from harness.tools.bundle.archive import find_files, unpack
+from harness.tools.bundle.manifest import manifest_of
+from harness.tools.bundle.results import BrokenLine, lines_of
+from harness.tools.lake.compaction import compact_file
+from harness.tools.lake.dataset import RecordDataset
+from harness.tools.lake.parquet import needing_packages
 
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0

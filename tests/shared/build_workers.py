@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from harness.build.forks import Forks
-from harness.cases.plan import Job
+from harness.base.plan import Job
+from harness.compile.artifacts.forks import Forks
 
 MAKE_LIBRARY = """
 import json, sys, pathlib
@@ -37,7 +37,7 @@ JOB = Job("compile", "0123456789abcdef", "tiny-opencl-float32-untuned", {"reques
 
 SERVER = """
 import runpy, sys
-from harness.build import fork_server, worker
+from harness.compile.artifacts import fork_server, worker
 fork_server.LOADED = ()
 program = sys.argv.pop(1)
 worker.real_main = worker.main

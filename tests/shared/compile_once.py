@@ -11,9 +11,9 @@ from compile_requests import request_for
 from filelock import FileLock
 from waiting import LONG_S
 
-from harness.build.artifact import CompileResult
-from harness.build.compile import compile_model
-from harness.models.sources import model_source
+from harness.compile.artifacts.artifact import CompileResult
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.sources import model_source
 
 LARGE = ("mobilenet_v1", "resnet18", "squeezenet1_1")
 """Each takes about a minute of processor time. `tiny` has every kind of operator that they have."""

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from harness.cases.case import Precision
-from harness.cases.request import CompileRequest
-from harness.quirks import quirks_for
+from harness.base.case import Precision
+from harness.base.request import CompileRequest
+from harness.compile.quirks import quirks_for
 
 
 def request_for(

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from waiting import LONG_S, eventually
 
-COMPILER = "harness.build.fork_server"
+COMPILER = "harness.compile.artifacts.fork_server"
 
 
 class Farm:

@@ -24,9 +24,17 @@ from device_runner.device import (
     Toggles,
 )
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, CompileResult, save_arrays
-from harness.cases.case import Case, Precision
-from harness.cases.plan import Budget, Job, Plan
+from harness.base.case import Case, Precision
+from harness.base.plan import Budget, Job, Plan
+from harness.compile.artifacts.artifact import (
+    INPUTS,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    Answers,
+    Artifact,
+    CompileResult,
+    save_arrays,
+)
 
 Things = dict[str, Artifact | Answers | Failure]
 

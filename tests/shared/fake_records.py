@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
-from harness.cases.case import Case
-from harness.run.outcome import Outcome
-from harness.run.record import Record
-from harness.run.record_index import RecordIndex
+from harness.base.case import Case
+from harness.base.outcome import Outcome
+from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import Record
 
 IDENTITY = Identity("phone", "serial", gpu="Adreno740", driver="1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from device_runner.device import Identity
-from harness.schedules.database import Schedule, ScheduleOrigin, TaskLimits
+from harness.compile.schedules.database import Schedule, ScheduleOrigin, TaskLimits
 
 TRACE: list[Any] = [
     [

@@ -12,16 +12,16 @@ import onnx
 from fake_device import a_plan
 from fake_records import a_record
 
-from harness.divergence.trial import PieceTrial
-from harness.models.graph_layers import ImageGraph
-from harness.models.pieces import Network, Piece
-from harness.run.outcome import Outcome
-from harness.run.progress import Progress, SilentProgress
+from harness.base.outcome import Outcome
+from harness.compile.models.graph_layers import ImageGraph
+from harness.compile.models.pieces import Network, Piece
+from harness.measure.progress import Progress, SilentProgress
+from harness.tools.explain.trial import PieceTrial
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.cases.plan import Plan
-    from harness.run.record import Record
+    from harness.base.plan import Plan
+    from harness.measure.records.record import Record
 
 
 def five_operators() -> Network:

@@ -21,15 +21,15 @@ from fake_schedules import TRACE
 from device_runner.device import Launch, Loadable, Steadiness, Toggles
 from device_runner.failures import Failure, RigFailure
 from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
-from harness.build.artifact import Artifact, CompileResult
-from harness.build.candidate import TRACE as TRACE_FILE
-from harness.run.correctness import Truth
-from harness.tune.devices import Devices
-from harness.tune.dispatcher import Dispatcher, SearchBudget
-from harness.tune.log import TrialLog
-from harness.tune.search import UNTUNED, Search, Task
-from harness.tune.search_worker import obey
-from harness.tune.winners import Winner, confirm_best
+from harness.compile.artifacts.artifact import Artifact, CompileResult
+from harness.compile.artifacts.candidate import TRACE as TRACE_FILE
+from harness.measure.correctness import Truth
+from harness.tools.tune.devices import Devices
+from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
+from harness.tools.tune.log import TrialLog
+from harness.tools.tune.search import UNTUNED, Search, Task
+from harness.tools.tune.search_worker import obey
+from harness.tools.tune.winners import Winner, confirm_best
 
 WAIT_S = 20
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))

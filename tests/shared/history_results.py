@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
-from harness.history.results import CODES, LATENCY, OUTCOME
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.base.outcome import Outcome
+from harness.judge.history.results import CODES, LATENCY, OUTCOME
+from harness.measure.records.record import Record
 
 IDENTITY = Identity("virtual", "emulator", gpu="G", emulated=("gpu",))
 DAY_MS = 86_400_000

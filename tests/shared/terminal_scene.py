@@ -21,22 +21,22 @@ from history_results import Folder
 from typer.testing import CliRunner
 
 from device_runner.transport.adb_server import AdbEntry
-from harness.build.artifact import Artifact
-from harness.build.pool import Builder
-from harness.cases.case import Case
-from harness.cases.plan import Job, Plan
+from harness.base.case import Case
+from harness.base.failures import CompileFailure
+from harness.base.outcome import Outcome
+from harness.base.plan import Job, Plan
 from harness.cli import app
-from harness.doctor import Condition, DoctorFinding
-from harness.failures import CompileFailure
-from harness.quirks import QUIRKS, Presence, ProbeAnswer
-from harness.revisions.bisect.bisection import BisectionResult, SearchResult
-from harness.revisions.bisect.judging import Inspection, Reason
-from harness.revisions.bisect.search import RevisionState
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.record import Record
-from harness.run.tuning import TuningStore
-from harness.workbench import Request, Workbench
+from harness.compile.artifacts.artifact import Artifact
+from harness.compile.artifacts.pool import Builder
+from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer
+from harness.judge.revisions.search import RevisionState
+from harness.measure.context import Run
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
+from harness.measure.workbench import Request, Workbench
+from harness.tools.doctor import Condition, DoctorFinding
+from harness.tools.upstream.bisect.bisection import BisectionResult, SearchResult
+from harness.tools.upstream.bisect.judging import Inspection, Reason
 
 CASES = [
     f"{model}-{path}-float32-untuned" for model in ("mobilenet_v1", "squeezenet1_1") for path in ("opencl", "texture")
@@ -98,11 +98,11 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         AdbEntry("R5CT30ABCDE", "unauthorized", {"hint": "allow USB debugging on its screen " * 3}),
     ]
     monkeypatch.setattr("device_runner.transport.adb_server.known_devices", lambda: phones)
-    monkeypatch.setattr("harness.cli.doctor.examine", lambda _cache: _findings())
+    monkeypatch.setattr("harness.tools.doctor.command.examine", lambda _cache: _findings())
     answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(QUIRKS)
-    monkeypatch.setattr("harness.build.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
-    monkeypatch.setattr("harness.workbench.open_workbench", _open_workbench)
-    monkeypatch.setattr("harness.revisions.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
+    monkeypatch.setattr("harness.compile.artifacts.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
+    monkeypatch.setattr("harness.measure.workbench.open_workbench", _open_workbench)
+    monkeypatch.setattr("harness.tools.upstream.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
 
 
 @contextmanager

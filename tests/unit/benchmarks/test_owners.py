@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.owners import Finding, main, rows
-from harness.run.outcome import Outcome
+from harness.base.outcome import Outcome
 
 
 def finding(case: str, path: str, outcome: Outcome, message: str = "") -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 from fake_schedules import TRACE
 
 from benchmarks.schedules_by_layer import layer, rows
-from harness.schedules.database import Schedule
+from harness.compile.schedules.database import Schedule
 
 
 def schedule(path: str, name: str, shapes: tuple[str, ...], ms: float, **facts: Any) -> Schedule:

@@ -22,16 +22,16 @@ from device_runner.rpc_device import RpcDevice
 from device_runner.runtimes.recipe import Sidecar
 from device_runner.store import Store
 from harness import cli
-from harness.build import compile as compiling
-from harness.build import worker
-from harness.build.pool import REPEATABLE, Builder
-from harness.cases.case import Case
-from harness.cases.plan import Job
-from harness.cases.suite import Limits
-from harness.run.context import Origin
-from harness.run.outcome import ExitCode, Owner
-from harness.run.record import RecordFile
-from harness.run.recording import Recording
+from harness.base.case import Case
+from harness.base.outcome import ExitCode, Owner
+from harness.base.plan import Job
+from harness.base.suite import Limits
+from harness.compile.artifacts import compile as compiling
+from harness.compile.artifacts import worker
+from harness.compile.artifacts.pool import REPEATABLE, Builder
+from harness.measure.context import Origin
+from harness.measure.recording import Recording
+from harness.measure.records.record import RecordFile
 
 NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 GPP = "/tmp/ccx.s: Assembler messages:\nfatal error: can't write 0 bytes to section .text: 'No space left on device'\n"

@@ -15,7 +15,7 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.failures import SetupMissing
-from device_runner.rpc_server.tvm_rpc import runtime
+from device_runner.stand_ins.tvm_rpc import runtime
 
 STATED = '__version__ = version = "0.28.dev7+g0123abc"\n'
 

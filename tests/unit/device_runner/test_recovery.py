@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
 from device_runner.recovery.ladder import Recovery, RecoveryStep, climb
-from harness.failures import CompilerCrash
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record
-from harness.run.runner import run_with_recovery
-from harness.run.tuning import TuningStore
+from harness.base.failures import CompilerCrash
+from harness.base.outcome import Outcome
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.runner import run_with_recovery
+from harness.measure.tuning import TuningStore
 
 NAMES = ("retry", "reconnect", "restart", "reboot")
 

@@ -18,17 +18,17 @@ from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record
 
 from device_runner.failures import DeviceLost, Hang, RigFailure
-from harness.cases.case import Case
-from harness.cases.plan import Plan, unsupported
-from harness.cases.suite import load_suite
+from harness.base.case import Case
+from harness.base.outcome import Outcome
+from harness.base.plan import Plan, unsupported
+from harness.base.suite import load_suite
 from harness.cli.gate import gate
 from harness.judge import baseline
+from harness.measure.context import Run
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
 from harness.pytest_plugin import fixtures, plugin, results
 from harness.pytest_plugin.fixtures import CaseRunner, Options, device_of
-from harness.run.context import Run
-from harness.run.outcome import Outcome
-from harness.run.record import Record
-from harness.run.tuning import TuningStore
 
 pytest_plugins = ["pytester"]
 pytest.importorskip(

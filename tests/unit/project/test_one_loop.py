@@ -7,9 +7,9 @@ import ast
 from places import ROOT
 
 LOADERS = {
-    "harness/run/loop.py": "the loop",
-    "harness/run/tuning.py": "a tuning session, which measures nothing",
-    "harness/probes/reference.py": "the reference kernel, beside the program that the loop has loaded",
+    "harness/measure/loop.py": "the loop",
+    "harness/measure/tuning.py": "a tuning session, which measures nothing",
+    "harness/measure/probes/reference.py": "the reference kernel, beside the program that the loop has loaded",
 }
 
 

@@ -1,4 +1,4 @@
-"""What a person sees goes through `harness.terminal`: no other module writes to the terminal."""
+"""What a person sees goes through `harness.base.terminal`: no other module writes to the terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from places import ROOT
 
 WRITERS = {
-    "harness/cli/screen.py": "draws what is going on with rich, each text made plain",
+    "harness/judge/report/screen.py": "draws what is going on with rich, each text made plain",
     "harness/cli/devices.py": "draws a table with rich, each text made plain",
-    "harness/models/zoo/digits/train.py": "trains a network, by hand",
+    "harness/compile/models/zoo/digits/train.py": "trains a network, by hand",
 }
 NAMES = {"print", "echo", "secho", "Console", "rprint", "print_exception"}
 STREAMS = {"stdout", "stderr"}

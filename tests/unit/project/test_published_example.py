@@ -2,10 +2,10 @@
 
 from places import ROOT
 
-from harness.history.events import events
-from harness.history.results import load
+from harness.judge.history.events import events
+from harness.judge.history.results import load
+from harness.judge.report.words import quirks_text
 from harness.judge.verdict import Verdict
-from harness.report.words import quirks_text
 
 DOCS = ROOT / "docs"
 

@@ -22,7 +22,7 @@ typedef struct {
   double vdevices;
 } Artifact;
 
-/// The numbers of the protocol: each is a line of the file. `harness.probes.latency` and `harness.bundle.turn_files`
+/// The numbers of the protocol: each is a line of the file. `harness.measure.probes.latency` and `harness.tools.bundle.turn_files`
 /// explain them, and are the only place that has their values.
 #define PROTOCOL_NUMBERS(NUMBER)                                                                                     \
   NUMBER(timeout_s) NUMBER(seconds) NUMBER(samples) NUMBER(quick) NUMBER(quick_samples) NUMBER(steady_s)             \

@@ -1,4 +1,4 @@
-// The reference kernel, as `harness.probes.reference` explains it, with the numbers of the turn's file.
+// The reference kernel, as `harness.measure.probes.reference` explains it, with the numbers of the turn's file.
 #pragma once
 
 #include "case.h"

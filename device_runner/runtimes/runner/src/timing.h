@@ -1,4 +1,4 @@
-// The timing protocol of `harness.probes.latency` and `harness.probes.batches`, with the numbers of the turn's file.
+// The timing protocol of `harness.measure.probes.latency` and `harness.measure.probes.batches`, with the numbers of the turn's file.
 #pragma once
 
 #include "program.h"

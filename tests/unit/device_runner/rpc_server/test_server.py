@@ -21,7 +21,7 @@ from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
 from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
-from device_runner.virtual import userland
+from device_runner.stand_ins.virtual import userland
 
 SOON_S = 60.0
 """Much longer than it takes, for machines that are busy with other things."""

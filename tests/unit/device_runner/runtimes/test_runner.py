@@ -1,4 +1,4 @@
-"""The runner of bundles times by the numbers of the turn's file, which are those of `harness.probes`."""
+"""The runner of bundles times by the numbers of the turn's file, which are those of `harness.measure.probes`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from device_runner.installed_tvm import package_folder
 from device_runner.runtimes.runner import RUNNER
 from device_runner.runtimes.runner import program as runner
 from device_runner.stability.host_gpu import GpuReading, reading_in
-from harness.bundle.turn_files import protocol_of
-from harness.cases.plan import Budget
-from harness.probes import batches, latency
+from harness.base.plan import Budget
+from harness.measure.probes import batches, latency
+from harness.tools.bundle.turn_files import protocol_of
 
 NOW = ctypes.CFUNCTYPE(ctypes.c_double)
 SAMPLE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_size_t, ctypes.POINTER(ctypes.c_double))

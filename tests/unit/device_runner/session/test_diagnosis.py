@@ -26,9 +26,9 @@ from device_runner.failures import (
     Unsupported,
 )
 from device_runner.session.diagnosis import explain_crash, failure_of, one_line
+from device_runner.stand_ins.virtual import phone
+from device_runner.stand_ins.virtual.tvm_rpc.server import CRASH_LOG, note_crash
 from device_runner.transport.base import Transport
-from device_runner.virtual import phone
-from device_runner.virtual.tvm_rpc.server import CRASH_LOG, note_crash
 
 
 @dataclass

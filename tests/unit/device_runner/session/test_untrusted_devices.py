@@ -15,8 +15,8 @@ from device_runner.failures import DeviceLost, RigFailure
 from device_runner.session import rpc_session as session
 from device_runner.transport import adb
 from device_runner.transport.adb import Adb
-from harness.cli.screen import out
-from harness.terminal import plain
+from harness.base.terminal import plain
+from harness.judge.report.screen import out
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\x08\x00\r"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from device_runner.local import LocalTransport
 from device_runner.stability.cores import KEEP_MASK, MOST_CORES, Binding, big_cores, bound_to_big_cores, clocks_khz
-from device_runner.virtual import phone
-from device_runner.virtual.phone import PhoneState
+from device_runner.stand_ins.virtual import phone
+from device_runner.stand_ins.virtual.phone import PhoneState
 
 OURS = sorted(os.sched_getaffinity(0))
 LITTLE, BIG = OURS[0], OURS[-1]

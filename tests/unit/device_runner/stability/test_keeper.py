@@ -13,14 +13,14 @@ from fake_device import FakeDevice, a_plan, things
 from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.local import LocalTransport
 from device_runner.stability.keeper import Keeper
-from device_runner.virtual import phone
-from device_runner.virtual.phone import Battery, PhoneState
-from harness.run.context import Run
-from harness.run.loop import run_case
-from harness.run.outcome import Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record
-from harness.run.tuning import TuningStore
+from device_runner.stand_ins.virtual import phone
+from device_runner.stand_ins.virtual.phone import Battery, PhoneState
+from harness.base.outcome import Outcome
+from harness.measure.context import Run
+from harness.measure.loop import run_case
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
 
 
 class PhoneOfFiles(FakeDevice):

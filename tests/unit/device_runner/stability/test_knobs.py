@@ -19,7 +19,7 @@ from device_runner.stability.knobs.android import Wakefulness
 from device_runner.stability.knobs.base import over_network
 from device_runner.stability.knobs.keep import SAVED_FILE
 from device_runner.stability.knobs.kgsl import GPU_KNOBS, available, sustainable
-from device_runner.virtual import phone as virtual
+from device_runner.stand_ins.virtual import phone as virtual
 
 PAGES = FIXTURES / "android"
 GPU_NAMES = {knob.name for knob in GPU_KNOBS}

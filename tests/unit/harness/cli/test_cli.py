@@ -19,11 +19,11 @@ from typer.main import get_command
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
-from harness.cases.suite import Suite, choose
+from harness.base.outcome import ExitCode
+from harness.base.suite import Suite, choose
 from harness.cli import COMMANDS as LISTED
 from harness.cli import app, main
 from harness.cli.commands import Command
-from harness.run.outcome import ExitCode
 
 HEAVY = (
     *("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic"),
@@ -106,7 +106,7 @@ def help_and_modules(*arguments: str) -> tuple[list[str], set[str]]:
 @pytest.mark.parametrize("called", ["", "history", "list"])
 def test_help_imports_the_command_that_is_called_and_no_other(called: str) -> None:
     rows, loaded = help_and_modules(*called.split())
-    modules = {command.name: f"harness.cli.{command.module or command.name}" for command in LISTED}
+    modules = {command.name: command.module for command in LISTED}
     assert loaded & {*modules.values()} == {modules[called] for called in called.split()}
     needed_by_typer = {"rich", "pydantic"} if called else set()  # to draw the help, and to read options
     assert not loaded & ({*HEAVY} - needed_by_typer)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from device_runner.failures import RigFailure
 from device_runner.files import what_else
 from harness.cli import app
-from harness.run.record import RecordFile
+from harness.measure.records.record import RecordFile
 
 SUITES = {
     "good.toml": 'models = ["tiny"]\npaths = ["opencl"]\n',
@@ -108,7 +108,7 @@ def test_a_cost_model_of_earlier_versions_is_refused_with_what_to_do(monkeypatch
     def opened(*_: Any, **__: Any) -> None:
         raise AssertionError("its devices were opened")
 
-    monkeypatch.setattr("harness.tune.devices.open_devices", opened)
+    monkeypatch.setattr("harness.tools.tune.devices.open_devices", opened)
     assert "leave --cost-model out" in complaint("tune", "--suite", "good.toml", "--cost-model", "xgb")
     with pytest.raises(AssertionError, match="its devices were opened"):
         CliRunner().invoke(app, ["tune", "--suite", "good.toml", "--cost-model", "random"], catch_exceptions=False)

@@ -9,12 +9,12 @@ import pytest
 from complaints import complaint
 from fake_records import sessions
 
-from harness.cases.case import Case, Precision
-from harness.cases.model import models_given
-from harness.cases.suite import Suite
+from harness.base.case import Case, Precision
+from harness.base.failures import UsageError
+from harness.base.model import models_given
+from harness.base.suite import Suite
 from harness.cli.options import CaseOptions
-from harness.failures import UsageError
-from harness.workbench import Request
+from harness.measure.workbench import Request
 
 UNTUNED, SCHEDULED = Case.parse("tiny-opencl-float32-untuned"), Case.parse("tiny-opencl-float32-scheduled")
 
@@ -50,7 +50,7 @@ def test_what_only_a_phone_can_do_on_this_host(tmp_path: Path, monkeypatch: pyte
         raise AssertionError("a device was opened")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.workbench.open_workbench", opened)
+    monkeypatch.setattr("harness.measure.workbench.open_workbench", opened)
     said = complaint("run", "--model", "tiny", "--device", "local", option)
     assert said == f"{option} has no effect on the device local: it is for phones: leave {option} out"
 

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
+from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.judge.gate import AS_SHIPPED, NO_RECORD, OTHER_IDENTITY, SUSTAINED, WORKED_AROUND
 from harness.judge.noise import PROFILES, NoiseProfile, profile_of
 from harness.judge.sides import model_of
 from harness.judge.stats.pair import Rules
-from harness.probes.sustained import Sustained
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record
+from harness.measure.probes.sustained import Sustained
+from harness.measure.records.record import Record
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 NEW_DRIVER = Identity("phone", "serial", gpu="Adreno740", driver="2")

@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
-from harness.build.planner import check
-from harness.cases import suite
-from harness.cases.model import OnnxModel, model_name
-from harness.cases.suite import Suite, load_suite
-from harness.cases.template import PRESETS, suite_text
+from harness.base import suite
+from harness.base.failures import UsageError
+from harness.base.model import OnnxModel, model_name
+from harness.base.suite import Suite, load_suite
+from harness.base.template import PRESETS, suite_text
 from harness.cli import app
 from harness.cli.init import PresetName
-from harness.compiler.releases import harness_version, versions
-from harness.failures import UsageError
-from harness.models.zoo import ZOO
+from harness.compile.artifacts.planner import check
+from harness.compile.compiler.releases import harness_version, versions
+from harness.compile.models.zoo import ZOO
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from complaints import complaint
 from fake_records import sessions
 from typer.testing import CliRunner
 
-from harness.cases.model import OnnxModel, models_given
-from harness.cases.request import RunOptions
-from harness.cases.suite import load_suite
+from harness.base.model import OnnxModel, models_given
+from harness.base.request import RunOptions
+from harness.base.suite import load_suite
 from harness.cli import COMMANDS, app
 from harness.cli.options import CaseOptions
 

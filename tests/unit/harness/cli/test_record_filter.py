@@ -11,10 +11,10 @@ from fake_records import a_record, sessions
 from typer.testing import CliRunner
 
 from device_runner.failures import RigFailure
+from harness.base.failures import UsageError
 from harness.cli import app
 from harness.cli.record_filter import read_builds
-from harness.failures import UsageError
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 TINY = 'models = ["tiny"]\npaths = ["opencl"]\n'
 
@@ -34,7 +34,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise RigFailure("nothing is opened in this test")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.workbench.open_workbench", open_workbench)
+    monkeypatch.setattr("harness.measure.workbench.open_workbench", open_workbench)
     monkeypatch.setattr("device_runner.fleet.select.select_one", lambda words, *_: {"soc=A": "a"}.get(words, words))
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "adreno-bench.toml").write_text(TINY)

@@ -13,12 +13,12 @@ from fake_device import FakeDevice, a_plan
 from fake_records import IDENTITY, a_record
 from typer.testing import CliRunner
 
-from harness.cases.case import Case
+from harness.base.case import Case
+from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
-from harness.run.context import Run
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record
-from harness.run.tuning import TuningStore
+from harness.measure.context import Run
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
 
 VACUOUS = a_record("tiny-opencl-float32-untuned", device="virtual", vacuous=["output 0 of 1 is all zero"])
 
@@ -33,7 +33,7 @@ def exit_code_of(folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
     builder = SimpleNamespace(build=lambda _jobs: {})
     bench = SimpleNamespace(plans=plans, run=Run(device, TuningStore(folder)), builder=builder)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("harness.workbench.open_workbench", lambda *_, **__: nullcontext(bench))
+    monkeypatch.setattr("harness.measure.workbench.open_workbench", lambda *_, **__: nullcontext(bench))
     return CliRunner().invoke(app, ["run", "--resume", *words]).exit_code
 
 

@@ -18,44 +18,45 @@ from terminal_scene import CASES, set_the_scene, write
 from typer.testing import CliRunner
 
 from device_runner.failures import RigFailure
-from harness.build.pool import Watcher
-from harness.cases.plan import Job
-from harness.cli import COMMANDS, app, screen
-from harness.run.outcome import Outcome
-from harness.run.progress import STILL, Silence
+from harness.base.outcome import Outcome
+from harness.base.plan import Job
+from harness.cli import COMMANDS, app
+from harness.compile.artifacts.pool import Watcher
+from harness.judge.report import screen
+from harness.measure.progress import STILL, Silence
 
-DEVICE, PROBES = "device_runner.registry.open_device", "harness.build.quirk_probes.probe_answers"
-INSTALL = "harness.revisions.environment._make"
-PROBES_BUILDER, ASV = "harness.build.quirk_probes.Builder", "harness.report.site.asv"
-TRIALS = "harness.divergence.trial.Trials"
+DEVICE, PROBES = "device_runner.registry.open_device", "harness.compile.artifacts.quirk_probes.probe_answers"
+INSTALL = "harness.judge.revisions.environment._make"
+PROBES_BUILDER, ASV = "harness.compile.artifacts.quirk_probes.Builder", "harness.judge.report.site.asv"
+TRIALS = "harness.tools.explain.trial.Trials"
 RELEASES = ["0.25.0.post1", "0.27.0.post1"]
 SLOW: dict[str, tuple[list[str], str]] = {
     "run": (["run"], "device_runner.runtimes.host.libraries"),
     "build": (["build"], DEVICE),
-    "build for no device": (["build", "--device", "none"], "harness.workbench.make_ready"),
-    "tune": (["tune", "--case", CASES[0], "--device", "virtual"], "harness.tune.devices.make_ready"),
-    "ops": (["ops", "--device", "virtual"], "harness.ops.run.catalogue"),
-    "pack": (["pack"], "harness.workbench.make_ready"),
+    "build for no device": (["build", "--device", "none"], "harness.measure.workbench.make_ready"),
+    "tune": (["tune", "--case", CASES[0], "--device", "virtual"], "harness.tools.tune.devices.make_ready"),
+    "ops": (["ops", "--device", "virtual"], "harness.tools.ops.run.catalogue"),
+    "pack": (["pack"], "harness.measure.workbench.make_ready"),
     "gate": (["gate", "--device", "virtual"], DEVICE),
     "compare": (["compare", *RELEASES], INSTALL),
     "bisect": (["bisect", "--good", RELEASES[0], "--bad", RELEASES[1], "--case", CASES[0]], INSTALL),
     "calibrate": (["calibrate", "--device", "virtual", "--records", "new.jsonl"], DEVICE),
     "history run": (["history", "run"], "harness.cli.history.open_device"),
     "history publish": (["history", "publish"], ASV),
-    "history releases": (["history", "releases", RELEASES[0]], "harness.history.releases._require_wheel"),
+    "history releases": (["history", "releases", RELEASES[0]], "harness.judge.history.releases._require_wheel"),
     "show --diverge": (["show", "--diverge", "--records", "wrong.jsonl", "--device", "virtual"], DEVICE),
     "profile": (["profile", "--case", CASES[0]], DEVICE),
     "reduce": (["reduce", "--case", CASES[0], "--device", "virtual"], DEVICE),
     "reduce, at a trial": (["reduce", "--case", CASES[0], "--device", "virtual"], TRIALS),
     "records compact": (
         ["records", "compact", "records.jsonl", "--out", "dataset"],
-        "harness.run.compaction._pool",
+        "harness.tools.lake.compaction._pool",
     ),
-    "isa setup": (["isa", "setup"], "harness.isa.apt._apt"),
+    "isa setup": (["isa", "setup"], "harness.tools.isa.apt._apt"),
     "quirks": (["quirks"], PROBES_BUILDER),
     "quirks --report": (
         ["quirks", "--report", "texture-store-broadcast", "--out", "out"],
-        "harness.quirks.report.reproduce",
+        "harness.tools.upstream.report.reproduce",
     ),
 }
 """What is typed, and what then takes long."""
@@ -85,7 +86,11 @@ def test_every_command_is_here() -> None:
     assert named | QUICK.keys() | {"show", "history"} == {command.name for command in COMMANDS}
 
 
-BY_THE_SCENE = ("harness.workbench.open_workbench", "harness.revisions.bisect.bisection.Bisection.run", PROBES)
+BY_THE_SCENE = (
+    "harness.measure.workbench.open_workbench",
+    "harness.tools.upstream.bisect.bisection.Bisection.run",
+    PROBES,
+)
 """What the scene replaces, and has to be itself here."""
 
 
@@ -129,7 +134,7 @@ def test_what_takes_long_is_said_again_and_again(name: str, tmp_path: Path, monk
 
     arguments, place = SLOW[name]
     if place == TRIALS:  # on a device of plain Python, without the case's network
-        monkeypatch.setattr("harness.workbench.open_workbench", lambda *_, **__: nullcontext())
+        monkeypatch.setattr("harness.measure.workbench.open_workbench", lambda *_, **__: nullcontext())
         fake = {"of": lambda _bench, _folder, progress: FakeTrials(progress, meet=slow)}
         monkeypatch.setattr(TRIALS, SimpleNamespace(**fake))
     else:

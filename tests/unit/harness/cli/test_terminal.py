@@ -20,7 +20,7 @@ from rich.text import Text
 from terminal_scene import BROKEN, CASES, set_the_scene
 from typer.testing import CliRunner, Result
 
-from harness import tables
+from harness.base import tables
 from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
 from harness.cli import app
 

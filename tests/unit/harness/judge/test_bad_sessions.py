@@ -20,14 +20,14 @@ from history_results import Folder, both
 from typer.testing import CliRunner
 
 from benchmarks.simulated_gate import run_gate
+from harness.base.outcome import ExitCode
 from harness.cli import app
-from harness.history.events import events, short_series
-from harness.history.results import load
 from harness.judge.compare import Comparison
+from harness.judge.history.events import events, short_series
+from harness.judge.history.results import load
+from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
-from harness.report.summary import facts, lines
-from harness.run.outcome import ExitCode
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 CASE = "tiny-opencl-float32-untuned"
 BASE, HEAD = "2026-01-01", "2026-01-02"

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
 from harness.judge import baseline
 from harness.judge import checked_file as reviewed
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 CASE = "tiny-opencl-float32-untuned"
 REFERENCE = {"reference": "k", "reference_ms": [5.0, 5.1, 5.0], "slowed_ms": [6.5, 6.6, 6.5]}

@@ -17,18 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness.build.pool import Builder
-from harness.cases.plan import Plan
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome
+from harness.base.plan import Plan
+from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import bless_build
 from harness.judge.calibrate import CalibrationResult, exit_code_of, profile_all, take_sessions
 from harness.judge.noise import PROFILES, NoiseProfile, find_profile, profile_of
 from harness.judge.stats.pair import Rules
-from harness.run.context import Run
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.progress import SilentProgress
-from harness.run.record import Record, RecordFile
-from harness.run.tuning import TuningStore
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record, RecordFile
+from harness.measure.tuning import TuningStore
 
 CASE = "tiny-opencl-float32-untuned"
 RULES = Rules()

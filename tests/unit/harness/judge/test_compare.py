@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from harness.cli.verdicts import verdict_table
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome
 from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
+from harness.judge.report.comparison import export_comparison
+from harness.judge.report.verdicts import verdict_table
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
-from harness.report.comparison import export_comparison
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 

@@ -12,11 +12,13 @@ from dataclasses import replace
 import pytest
 from fake_records import IDENTITY, a_record, sessions
 
-from harness.cli.verdicts import kernel_tables, undecided, verdict_table
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome
 from harness.judge.compare import Comparison, KernelChange, Result, compare_sides, exit_code
 from harness.judge.confirm import SessionBudget, settle
 from harness.judge.in_turns import Measure, confirm
+from harness.judge.report.comparison import export_comparison
+from harness.judge.report.verdicts import kernel_tables, undecided, verdict_table
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
@@ -24,9 +26,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.report.comparison import export_comparison
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 RULES = Rules()
 TODAY = "2026-01-02T00:00:00.000+00:00"

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from history_results import IDENTITY, Folder, both
 
-from harness.history.events import Event, events, is_news
-from harness.history.results import load
+from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
 from harness.judge.confirm import decisions_of
 from harness.judge.decisions import Decision, End, keep
 from harness.judge.decisions import load as load_confirmed
+from harness.judge.history.events import Event, events, is_news
+from harness.judge.history.results import load
+from harness.judge.report.site import write_site
+from harness.judge.report.words import confirmation, step_text
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Change
 from harness.judge.verdict import Verdict
-from harness.report.site import write_site
-from harness.report.words import confirmation, step_text
-from harness.run.outcome import Outcome
 
 CASE = "tiny-opencl-float32-untuned"
 KEY = SeriesKey(IDENTITY.key, CASE)

@@ -11,23 +11,23 @@ import pytest
 from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record, sessions
 
-from harness.build.artifact import Artifact
-from harness.build.pool import Builder
-from harness.failures import UsageError
+from harness.base.failures import UsageError
+from harness.compile.artifacts.artifact import Artifact
+from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, bless_build, sides
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate, Remeasure
+from harness.judge.kernel_sides import GateKernels
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.profile.profile import kernels_file, read_profiles
-from harness.profile.sides import GateKernels
-from harness.run.context import Run
-from harness.run.progress import SilentProgress
-from harness.run.record import Record, RecordFile, Releases
-from harness.run.tuning import TuningStore
+from harness.measure.context import Run
+from harness.measure.kernels.profile import kernels_file, read_profiles
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record, RecordFile, Releases
+from harness.measure.tuning import TuningStore
 
 CASE = "tiny-opencl-float32-untuned"
 OLD = Releases(tvm="0.25.0.post1", ffi="0.1.9")

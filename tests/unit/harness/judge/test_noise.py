@@ -18,7 +18,7 @@ from harness.judge.stats.noise import Spread, StoredSession, pool_of, pooled_var
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import DAY_SD, Location
 from harness.judge.verdict import Verdict
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 KEY = SeriesKey(IDENTITY.key, "tiny-opencl-float32-untuned")
 SD = 0.01

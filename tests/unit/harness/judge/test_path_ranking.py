@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from fake_records import virtual_record
 
+from harness.base.outcome import Outcome
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.path_ranking import rank_paths
 from harness.judge.verdict import Verdict
-from harness.paths.clml.offload_report import OffloadReport
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.measure.records.record import Record
 
 
 def of_path(path: str, wall_ms: list[float], **facts: Any) -> Record:

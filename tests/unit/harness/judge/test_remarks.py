@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fake_records import a_record
 
+from harness.base.outcome import Outcome
 from harness.judge.remarks import MOST_SPREAD, remarks, spread_within
-from harness.run.outcome import Outcome
 
 
 def samples(spread: float, count: int = 30) -> list[float]:

@@ -1,1 +1,0 @@
-"""The phone's `tvm_rpc`: `device_runner.rpc_server.tvm_rpc` with the phone's faults."""

@@ -1,0 +1,178 @@
+"""A model as the suite names it: a network of the zoo by its name, or a file of a person's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from device_runner.names import suggestion
+from harness.base.failures import UsageError
+
+PROGRAM_SUFFIX = ".pt2"
+"""Ending of a `torch.export` program."""
+SUFFIXES = (".onnx", PROGRAM_SUFFIX)
+"""Endings of a user's model file; any other name is a network of the zoo."""
+
+
+ARGUMENTS = {
+    "normal": ("mean", "deviation"),
+    "uniform": ("low", "high"),
+    "integers": ("lowest", "highest"),
+    "constant": ("value",),
+}
+"""Every kind of distribution and its arguments. The highest integer may be drawn."""
+_FORM = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What an input's elements are drawn from, independently of each other."""
+
+    kind: str
+    arguments: tuple[float, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Distribution:
+        """Read `normal(0, 1)`, `uniform(0, 1)`, `integers(0, 9)` or `constant(1)`. Raises UsageError."""
+        match = _FORM.fullmatch(text)
+        kind = match.group(1) if match else text
+        if not match or kind not in ARGUMENTS:
+            known = [f"{name}({', '.join(told)})" for name, told in ARGUMENTS.items()]
+            raise UsageError(f"{text!r} is no distribution", hint=suggestion(kind, known, otherwise="known are"))
+        try:
+            made = cls(kind, tuple(float(part) for part in match.group(2).split(",")))
+        except ValueError:
+            raise UsageError(f"arguments of {text!r} must be numbers", hint=f"for example {kind}(0, 1)") from None
+        made._require_sense(text)
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(f'{argument:.17g}' for argument in self.arguments)})"
+
+    def _require_sense(self, text: str) -> None:
+        told = ARGUMENTS[self.kind]
+        first, last = self.arguments[0], self.arguments[-1]
+        if len(self.arguments) != len(told):
+            raise UsageError(f"{text!r} has {len(self.arguments)} numbers", hint=f"it takes {', '.join(told)}")
+        if not all(abs(argument) < 2**53 for argument in self.arguments):
+            raise UsageError(f"{text!r} has a number that is too large", hint="below 2**53 each is exact")
+        if self.kind in ("uniform", "integers") and first > last:
+            raise UsageError(f"{text!r}: {first:g} is more than {last:g}", hint="give the lower one first")
+        if self.kind == "integers" and not (first.is_integer() and last.is_integer()):
+            raise UsageError(f"{text!r} has numbers that are not whole", hint="for example integers(0, 9)")
+        if self.kind == "normal" and last < 0:
+            raise UsageError(f"{text!r}: a deviation cannot be negative", hint="for example normal(0, 1)")
+
+
+class OnnxModel(BaseModel):
+    """A user's own network."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    onnx: Path
+    name: str = ""
+    shapes: dict[str, list[int] | int] = {}
+    """What the file leaves open: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
+    inputs: Path | dict[str, str] = {}
+    """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
+    labelled: Path | None = None
+    """An `.npz` file of labelled inputs: how many of them it gets right is kept, and judged."""
+    trust: bool = False
+    """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
+    clean: bool = True
+    """Whether what an exporter leaves and inference does not need is taken out (`harness.compile.models.cleanup`)."""
+
+    @field_validator("inputs")
+    @classmethod
+    def _can_be_drawn(cls, inputs: Path | dict[str, str]) -> Path | dict[str, str]:
+        try:
+            for text in inputs.values() if isinstance(inputs, dict) else ():
+                Distribution.parse(text)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return inputs
+
+    @property
+    def drawn(self) -> dict[str, Distribution]:
+        """How some inputs are drawn."""
+        texts = self.inputs if isinstance(self.inputs, dict) else {}
+        return {name: Distribution.parse(text) for name, text in texts.items()}
+
+
+def model_name(model: str | OnnxModel) -> str:
+    """Return the name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
+    if isinstance(model, str) and not model.endswith(SUFFIXES):
+        return model
+    text = model if isinstance(model, str) else (model.name or str(model.onnx))
+    return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
+
+
+def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
+    """Return the model with its paths below a folder."""
+    if isinstance(model, OnnxModel):
+        inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
+        labelled = folder / model.labelled if model.labelled else None
+        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled})
+    return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
+
+
+def models_given(
+    models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str], *, trust: bool = False
+) -> list[str | OnnxModel]:
+    """Return the models of a command line: `--model`, with `--shape`, `--input` and `--trust` for each that is a file.
+
+    Raises UsageError for what cannot be read.
+    """
+    files = [model for model in models if model.endswith(SUFFIXES)]
+    if (shapes or inputs) and not files:
+        wrong = "--shape" if shapes else "--input"
+        raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
+    if trust and not any(model.endswith(PROGRAM_SUFFIX) for model in files):
+        raise UsageError("--trust has no effect: it is for a .pt2 file", hint="leave --trust out")
+    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "trust": trust}
+    return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
+
+
+def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
+    """Return the words of a command line that `models_given` would read as these models."""
+    words: list[str] = []
+    for model in models:
+        words += ["--model", model if isinstance(model, str) else str(model.onnx)]
+    files = [model for model in models if isinstance(model, OnnxModel)]
+    for model in files[:1]:  # these options are for all of them
+        sizes = {name: [shape] if isinstance(shape, int) else shape for name, shape in model.shapes.items()}
+        words += [word for n, shape in sizes.items() for word in ("--shape", f"{n}=" + "x".join(map(str, shape)))]
+        drawn = model.inputs.items() if isinstance(model.inputs, dict) else [("", str(model.inputs))]
+        words += [word for name, text in drawn for word in ("--input", f"{name}={text}" if name else text)]
+        words += ["--trust"] if model.trust else []
+    return words
+
+
+def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
+    """Parse `--shape`: `input=1x3x224x224` is a whole shape, `batch=1` one extent. Raises UsageError."""
+    made: dict[str, list[int] | int] = {}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        if not name or not re.fullmatch(r"\d{1,12}(x\d{1,12})*", sizes):
+            raise UsageError(f"--shape {text!r} is no shape", hint="it reads input=1x3x224x224, or batch=1")
+        extents = [int(size) for size in sizes.split("x")]
+        made[name] = extents if len(extents) > 1 else extents[0]
+    return made
+
+
+def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:
+    """Return a file, or `tokens=integers(0,9)`, as often as there are inputs."""
+    files = [text for text in texts if "(" not in text]
+    if len(files) == 1 == len(texts):
+        return Path(files[0])
+    if files:
+        raise UsageError(f"--input {files[0]!r} does not go with another", hint="one .npz file holds all inputs")
+    drawn = {name: text for name, _, text in (text.rpartition("=") for text in texts)}
+    for text in drawn.values():
+        Distribution.parse(text)
+    return drawn

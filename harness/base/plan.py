@@ -1,0 +1,96 @@
+"""What is to be done for a case on a device, as plain data: what to build, how long to sample, when to refuse.
+
+`harness.compile.artifacts.planner` makes plans; the runner carries them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from device_runner.device import Identity, ThermalLimits
+from harness.base.case import Case, Precision
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to make in a worker. `key` says what it is, `title` is for people."""
+
+    kind: str
+    key: str
+    title: str
+    payload: dict[str, Any]
+    otherwise: Job | None = None
+    """What is made in its place where this one cannot be had: LLVM's answers instead of the truth."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long one case may be sampled, and how much is enough."""
+
+    seconds: float = 20.0
+    samples: int = 30
+    """Samples of wall time that are kept, where the time reaches for so many."""
+    timeout_s: float = 600.0
+    """After this long without an answer the program hangs."""
+    quick: bool = False
+    """Take the fewest samples, for a first look at an emulated device; overrides the other limits."""
+    sustain_s: float = 0.0
+    """If not 0, the case is kept running for so long instead of being sampled."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One case on one device."""
+
+    case: Case
+    compile: Job
+    oracle: Job
+    quirks: tuple[str, ...]
+    relative_tolerance: float
+    budget: Budget
+    model_options: tuple[str, ...] = ()
+    """Options of a command line that name its model, if that is none of the suite file: `--model`, `net.onnx`."""
+    changes: tuple[str, ...] = ()
+    """What is changed in the model that was given before it is compiled, for a person."""
+    thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
+    range: Job | None = None
+    """Measures how large the network's numbers become; only in half precision, whose range they may leave."""
+    default_schedules: Job | None = None
+    """Makes the same with TVM's own schedules, of a case with others: what those changed is seen by comparison."""
+    schedules: str = ""
+    """Hash of the file of schedules that it is built with; empty without one."""
+    reference: Job | None = None
+    """Makes the reference kernel that is timed in the same session."""
+    unsupported: str = ""
+    """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
+    rounding_factor: float = 0.0
+    """What the network's rounding is multiplied with, to be allowed as well; 0 where the tolerance holds as it is."""
+
+    @property
+    def witness(self) -> Job | None:
+        """Asks LLVM behind TVM's importer: made where an answer is wrong, to know whose fault that is."""
+        return self.oracle.otherwise
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All that has to be made before it can be run and timed."""
+        if self.unsupported:
+            return ()
+        return (
+            self.compile,
+            self.oracle,
+            *(job for job in (self.default_schedules, self.range, self.reference) if job),
+        )
+
+
+def no_half(identity: Identity) -> str:
+    """Return why a device cannot compute in half precision; empty if it can, or does not say."""
+    if identity.fp16 is not False:
+        return ""
+    return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
+
+
+def unsupported(case: Case, identity: Identity) -> str:
+    """Return why a device cannot run a case, as far as its identity alone says so; empty if it may."""
+    return no_half(identity) if case.precision is not Precision.FLOAT32 else ""

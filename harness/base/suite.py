@@ -1,0 +1,277 @@
+"""The suite: which models, on which paths, in which precisions, and how long each may take.
+
+It is read from `adreno-bench.toml`. A wrong key or value is named with its line, because a suite that silently
+measures less than it says is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import Field as field
+
+from device_runner.device import ThermalLimits
+from device_runner.files import what_else
+from device_runner.names import suggestion
+from harness.base.case import Case, Precision, Tuning
+from harness.base.failures import UsageError
+from harness.base.model import OnnxModel, anchored, model_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+RELATIVE_TOLERANCE = {"float32": 1e-5, "float16": 2e-2, "float16_acc32": 1e-2}
+"""Tolerance relative to the oracle's scale, by precision, of a network that does not magnify rounding.
+
+docs/data/accuracy.md derives that of float32, docs/reference/settings.md those of half precision."""
+
+RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
+"""Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
+
+ROUNDING_FACTOR = {"float32": 8.0, "float16": 2.0**13, "float16_acc32": 2.0**13}
+"""How much further than rounding moves the outside answer (`harness.compile.oracle.rounding`) a path's may lie. What
+rounds to half precision rounds 2^13 times as coarsely."""
+
+DEFAULT_PATHS = ("opencl", "texture", "clml")
+SCHEDULED_PATHS = ("opencl", "texture")
+"""Whose kernels are TVM's own: what CLML takes has no schedule."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(_Section):
+    """Deadlines and bounds. After a deadline the case has its outcome and the suite goes on."""
+
+    build_s: float = field(600.0, gt=0)
+    build_memory_gb: float = field(8.0, gt=0)
+    run_s: float = field(300.0, gt=0)
+    """Timeout of one call to the device: loading, or one batch of inferences."""
+
+
+class DeviceLimits(_Section):
+    """How cool, idle and charged a device has to be; what is left out is as for every device."""
+
+    gpu_c: float | None = field(None, gt=0)
+    battery_c: float | None = field(None, gt=0)
+    thermal_status: int | None = field(None, ge=0, le=6)
+    gpu_busy_percent: int | None = field(None, ge=0, le=100)
+    battery_percent: int | None = field(None, ge=0, le=100)
+    wait_s: float | None = field(None, ge=0)
+
+
+class SteadyLimits(DeviceLimits):
+    """How cool a device has to be before it is measured, and in which limits a single device differs."""
+
+    devices: dict[str, DeviceLimits] = {}
+    """Settings of devices, by serial."""
+
+    def thermal_limits(self, serial: str) -> ThermalLimits:
+        """Return the limits of one device."""
+        own = self.devices.get(serial, DeviceLimits()).model_dump(exclude_none=True)
+        return ThermalLimits(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
+
+
+class Tolerance(_Section):
+    """A tolerance of some cases that is justified: what the defaults would call wrong is right here, for a reason."""
+
+    case: str = field(min_length=1)
+    """Shell glob of case ids."""
+    relative: float = field(ge=RESOLUTION[Precision.FLOAT32], le=1)
+    """Tolerance relative to the oracle's scale."""
+    reason: str = field(pattern=r"\S")
+
+
+class Suite(_Section):
+    """The list of cases, as written in the suite file."""
+
+    models: list[str | OnnxModel] = field(min_length=1)
+    paths: list[str] = field(min_length=1)
+    precisions: list[Precision] = [Precision.FLOAT32]
+    tunings: list[Tuning] = [Tuning.UNTUNED]
+    budget_s: float = field(20.0, gt=0)
+    """Time for the warm-up and the samples of one case; at least ten are taken however long they last."""
+    samples: int = field(30, ge=10)
+    """Samples of a case that are kept, where the budget reaches for so many."""
+    tolerance: dict[Precision, float] = {}
+    """Relative to the oracle's scale, by precision, where the default does not suit; then it holds as it is."""
+    tolerances: list[Tolerance] = []
+    """Tolerances by case. The last match counts, and overrides `tolerance`."""
+    schedules: Path | None = None
+    """File of tuned schedules (`adreno-bench tune`): each case that has kernels of TVM's is measured with them, too."""
+    store: str | None = field(None, pattern=r"^[a-z0-9+]+://\S+$")
+    """URL of a store that hosts share (`harness.compile.artifacts.shared_store`)."""
+    limits: Limits = Limits()
+    steady: SteadyLimits = SteadyLimits()
+
+    @field_validator("tolerance")
+    @classmethod
+    def _can_be_kept(cls, tolerance: dict[Precision, float]) -> dict[Precision, float]:
+        for precision, relative in tolerance.items():
+            lowest = RESOLUTION[precision]
+            if not lowest <= relative <= 1:
+                raise ValueError(f"{precision.value} = {relative:g} is not between {lowest:.2g}, its resolution, and 1")
+        return tolerance
+
+    @field_validator("tunings")
+    @classmethod
+    def _are_not_of_schedules(cls, tunings: list[Tuning]) -> list[Tuning]:
+        if any(tuning.scheduled for tuning in tunings):
+            raise ValueError('cases with schedules come from a file: schedules = "FILE"')
+        return tunings
+
+    @field_validator("models")
+    @classmethod
+    def _names_differ(cls, models: list[str | OnnxModel]) -> list[str | OnnxModel]:
+        names = [model_name(model) for model in models]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the model name {twice[0]!r} stands twice; give one of them another name")
+        return models
+
+    @property
+    def cases(self) -> list[Case]:
+        """All cases, grouped by model so that its paths stand side by side."""
+        return self._cases(self.precisions, self.tunings)
+
+    @property
+    def reachable(self) -> list[list[Case]]:
+        """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision."""
+        tunings = [tuning for tuning in Tuning if not tuning.scheduled]
+        every_tuning = self._cases(self.precisions, tunings)
+        return [self.cases, every_tuning, self._cases(list(Precision), tunings)]
+
+    def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
+        return [
+            Case(model_name(model), path, precision, state)
+            for model in self.models
+            for path in self.paths
+            for precision in precisions
+            for tuning in tunings
+            for state in ([tuning, tuning.with_schedules] if self.schedules and path in SCHEDULED_PATHS else [tuning])
+        ]
+
+    @property
+    def longest_case_s(self) -> float:
+        """Sum of a case's own deadlines: building model and oracle, loading, sampling."""
+        return 2 * self.limits.build_s + 10 * self.limits.run_s
+
+    def justified(self, case: Case) -> Tolerance | None:
+        """Return the tolerance that was written for this case, with its reason."""
+        return next((tolerance for tolerance in reversed(self.tolerances) if case.matches(tolerance.case)), None)
+
+    def relative_tolerance(self, case: Case) -> float:
+        """Tolerance of a case, relative to the oracle's scale."""
+        if own := self.justified(case):
+            return own.relative
+        return self.tolerance.get(case.precision, RELATIVE_TOLERANCE[case.precision.value])
+
+    def rounding_factor(self, case: Case) -> float:
+        """Return what the rounding of a case's network is multiplied with, to be allowed.
+
+        0 where the suite says what is.
+        """
+        told = self.justified(case) or case.precision in self.tolerance
+        return 0.0 if told else ROUNDING_FACTOR[case.precision.value]
+
+
+def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
+    """Return the suite's cases that match any of the globs, or else those that it could have.
+
+    So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
+    matches nothing.
+    """
+    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob)}
+    return sorted(chosen, key=suite.reachable[-1].index)
+
+
+def _matching(suite: Suite, glob: str) -> list[Case]:
+    for cases in suite.reachable:
+        if found := [case for case in cases if case.matches(glob)]:
+            return found
+    globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
+    raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
+
+
+def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
+    """Return the suite of a file, with other models in place of its own; with these, the file may be missing.
+
+    Raises UsageError.
+    """
+    if not models:
+        if not file.exists():
+            hint = "`adreno-bench init` writes one, or name a network with --model"
+            raise UsageError(f"there is no suite file {file}", hint=hint)
+        return load_suite(file)
+    keys = load_suite(file).model_dump() if file.exists() else {"paths": DEFAULT_PATHS}
+    try:
+        return Suite.model_validate({**keys, "models": models})
+    except ValidationError as error:
+        raise UsageError(f"--model: {error.errors()[-1]['msg']}", hint="name each model once") from None
+
+
+def load_suite(file: Path) -> Suite:
+    """Read a suite file. Paths in it are relative to its folder. Raises UsageError with the line at fault."""
+    if other := what_else(file):
+        raise UsageError(f"the suite {file} is {other}, not a file", hint="name a TOML file with --suite")
+    try:
+        text = file.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except FileNotFoundError:
+        raise UsageError(f"there is no suite file {file}", hint="`adreno-bench init` writes one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}", hint="the file must be TOML") from error
+    try:
+        suite = Suite.model_validate(data)
+    except ValidationError as error:
+        raise _explain(file, text, error) from None
+    for tolerance in suite.tolerances:
+        if not any(case.matches(tolerance.case) for case in suite.cases):
+            where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
+            raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
+    found: dict[str, Any] = {"models": [anchored(model, file.parent) for model in suite.models]}
+    return suite.model_copy(update={**found, "schedules": file.parent / suite.schedules if suite.schedules else None})
+
+
+def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
+    # A union reports one error per member; the last is of the table form, whose keys a person can mend.
+    problem: Any = error.errors()[-1]
+    keys = [part for part in problem["loc"] if isinstance(part, str) and part not in ("str", "OnnxModel")]
+    where = ".".join(keys)
+    line = _line_of(text, keys)
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(keys[:-1])
+        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], known))
+    return UsageError(f"{file}:{line}: {where}: {problem['msg']} (got {problem['input']!r:.80})")
+
+
+def _line_of(text: str, keys: Sequence[str]) -> int:
+    """Line of the last of nested keys, 1 if it cannot be found (a missing key has no line)."""
+    lines = text.splitlines()
+    start = 0
+    for key in keys:
+        pattern = re.compile(rf"""(^|[{{,\[.])\s*["']?{re.escape(key)}["']?\s*[=\].]""")
+        start = next((i for i in range(start, len(lines)) if pattern.search(lines[i])), start)
+    return start + 1
+
+
+def _known_keys(parents: Sequence[str]) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {
+        "limits": Limits,
+        "models": OnnxModel,
+        "tolerances": Tolerance,
+        "steady": SteadyLimits,
+    }
+    if len(parents) > 1 and parents[0] == "steady":
+        return list(DeviceLimits.model_fields)
+    return list(sections.get(parents[0] if parents else "", Suite).model_fields)

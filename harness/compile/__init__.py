@@ -1,0 +1,1 @@
+"""From a model to a library: models, paths, defects of TVM, artifacts, the truth, tuned schedules."""

@@ -1,0 +1,176 @@
+"""What a build makes: the files of an entry in the store, and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.device import Loadable
+from device_runner.failures import Failure
+from device_runner.files import write_whole
+from device_runner.store import Store
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+LIBRARY = "lib.so"
+MANIFEST = "manifest.json"
+FAILURE = "failure.json"
+KERNELS = "kernels.cl"
+"""All that the device compiles, kept beside the library for people, and for the difference between two builds."""
+KERNEL_FOLDER = "kernels"
+"""The same as a file for each kernel, beside the library, so that what is pruned takes them along."""
+RESULT = "result.json"
+"""How it went, as the worker says it; no part of a finished entry."""
+STEP = "step"
+"""What the compiler is doing, while it does (a pass of TVM, say); no part of a finished entry."""
+INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
+"""Files of the oracle."""
+OTHER_OUTPUTS = "other-outputs.npz"
+"""The oracle's answers to other inputs."""
+JUDGE = "judge.json"
+"""Who gave the oracle's answers, with its version."""
+VALUES, NAMES = "values.npz", "names.json"
+"""Every tensor inside a network, and their names in the same order."""
+ROUNDING = "rounding.npz"
+"""How far rounding moves each of the oracle's outputs (`harness.compile.oracle.rounding`); not there if that is not
+known."""
+RANGE = "range.json"
+"""How large the network's numbers become (`harness.compile.artifacts.values`)."""
+LABELLED = "labelled.npz"
+"""Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
+_BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)
+"""Before each kernel. TVM's runtime, too, cuts the source after it, and hands the device one piece at a time."""
+
+
+CRC = "source_crc32"
+"""Among the facts of a reference kernel: of its source, by which sessions know whether they timed the same one."""
+
+
+def author_of(kind: str) -> str:
+    """Who does a job of this kind, as messages name it."""
+    return "the oracle" if kind in ("oracle", "values", "range") else "the compiler"
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """What came of a request, as plain JSON values."""
+
+    library: str
+    """File name in the output directory."""
+    vdevices: int
+    inputs: list[tuple[str, list[int], str]]
+    """Name, shape and number format, in the order that the library's entries take them."""
+    outputs: int
+    quirks: list[str]
+    facts: dict[str, int]
+    compile_s: float
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed, on the path that asks
+    (`harness.compile.paths.clml.offload_report.OffloadReport`)."""
+    launches: dict[str, dict[str, Any]] | None = None
+    """By kernel (`paths.lowered_module.PlannedLaunch`); None in what was built before this was noted."""
+    work: list[dict[str, Any]] | None = None
+    """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None likewise."""
+    effective_quirks: list[str] | None = None
+    """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
+    schedules: dict[str, Any] | None = None
+    """For a build with tuned schedules: the result of each task (`harness.compile.schedules.apply.ScheduleApplier`)."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One compiled case in the store."""
+
+    key: str
+    loadable: Loadable
+    compiled: CompileResult
+    size_bytes: int
+    reused: bool
+    """Whether it was there before this run."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The oracle's inputs and outputs of one model, as files in the store."""
+
+    folder: Path
+    reused: bool
+    unchecked: str = ""
+    """Why there is no answer from outside TVM, where LLVM's took its place."""
+
+    @property
+    def judge(self) -> str:
+        """Who gave them; empty in what was made before that was noted."""
+        file = self.folder / JUDGE
+        return str(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
+
+
+Built = Mapping[str, Artifact | Answers | Failure]
+"""What jobs came to, by key."""
+
+
+def pieces(source: str) -> dict[str, str]:
+    """Return the source that the device compiles, by kernel.
+
+    Lines count as in the device's build log.
+    """
+    found = list(_BEGINNING.finditer(source))
+    ends = [*(match.start() for match in found[1:]), len(source)]
+    return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
+
+
+def kernel_files(root: Path, artifact: str) -> list[Path] | None:
+    """Return the kernels of an artifact below a cache root, one file each, written when first asked for.
+
+    None if the artifact is not in the store, or was never as far as to have kernels.
+    """
+    folder = Store(root, "artifacts").find(artifact)
+    if folder is None or not (folder / KERNELS).exists():
+        return None
+    texts = pieces((folder / KERNELS).read_text(encoding="utf-8"))
+    files = {folder / KERNEL_FOLDER / f"{name}.cl": text for name, text in texts.items()}
+    return [file if _says(file, text) else write_whole(file, text) for file, text in files.items()]
+
+
+def _says(file: Path, text: str) -> bool:
+    """Return whether the file is there as this version writes it."""
+    return file.exists() and file.read_text(encoding="utf-8") == text
+
+
+def load_arrays(file: Path) -> list[Array]:
+    """Arrays in the order saved. Never unpickles."""
+    import numpy as np
+
+    with np.load(file, allow_pickle=False) as arrays:
+        return [arrays[name] for name in sorted(arrays.files)]
+
+
+def load_rounding(answers: Path, factor: float) -> list[float]:
+    """Return what rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
+    file = answers / ROUNDING
+    return [factor * float(each) for each in load_arrays(file)[0]] if factor and file.exists() else []
+
+
+def load_values(folder: Path) -> dict[str, Array]:
+    """Return every tensor inside a network, by its name, as `save_values` keeps them."""
+    names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
+    return dict(zip(names, load_arrays(folder / VALUES), strict=True))
+
+
+def save_values(folder: Path, values: Mapping[str, Array]) -> None:
+    """Keep tensors by their names."""
+    save_arrays(folder / VALUES, list(values.values()))
+    (folder / NAMES).write_text(json.dumps(list(values)), encoding="utf-8")
+
+
+def save_arrays(file: Path, arrays: list[Array]) -> None:
+    """Keep arrays in their order."""
+    import numpy as np
+
+    savez: Any = np.savez  # its stub takes no unpacked mapping
+    savez(file, **{f"{index:03d}": array for index, array in enumerate(arrays)})

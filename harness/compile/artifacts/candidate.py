@@ -1,0 +1,283 @@
+"""One task of a network as a library of its own, with a schedule that is tried: what `adreno-bench tune` runs.
+
+Tasks are taken where the path's own lowering has them, just before the first schedule, and a candidate goes through all
+that follows there: the same passes with the same workarounds as the network. Inputs and the output are plain buffers,
+so that any device can be given them; what the task has in images is copied there and back by kernels beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.base.failures import CompileFailure
+from harness.base.request import CompileRequest
+from harness.compile.artifacts.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, CompileResult, save_arrays
+from harness.compile.artifacts.compile import build_module, export, import_request, stepping, target_of
+from harness.compile.artifacts.values import inputs_of
+from harness.compile.compiler.compat import (
+    dtype_of,
+    memory_scope,
+    tensor_type,
+    tir_function,
+    tuple_fields,
+    type_of,
+    virtual_device,
+    without_attributes,
+)
+from harness.compile.compiler.pass_runner import StepFailed
+from harness.compile.models.spec import InputSpec
+from harness.compile.oracle.rounding import measure_task_rounding
+from harness.compile.paths import PATHS
+from harness.compile.paths.lowered_module import vdevices
+from harness.compile.quirks import quirks_of
+from harness.compile.schedules.drawing import ThreadLimits
+from harness.compile.schedules.spaces import schedule_of, space_of
+from harness.compile.schedules.tasks import (
+    BeforeSchedules,
+    FromSchedules,
+    mark_scheduled,
+    shapes_of,
+    task_of,
+    unscheduled_functions,
+)
+from harness.compile.schedules.trace import check, plain
+
+TASKS, FUNCTIONS = "tasks.json", "functions.json"
+TRACE = "trace.json"
+"""File beside a candidate's library, with its schedule."""
+TASK = "task"
+"""What the function of a candidate is called, and so its kernels: `task_kernel`, `task_kernel_1`."""
+INTO = "adreno_bench.into"
+"""Attribute of a function that copies a tensor: the memory that it is copied to."""
+LONGEST_SOURCE_BYTES = 128_000
+"""Longest source of a candidate. Unrolled loops grow without bound, take a driver minutes, and are seldom faster."""
+SEED = 20_261
+"""Seed of a task's inputs."""
+
+
+def find_tasks(request: CompileRequest, out: Path) -> None:
+    """Lower a network up to its first schedule, and write what its tasks are and their functions. Worker only."""
+    import tvm
+
+    path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
+    mod, _ = import_request(request)
+
+    def look(module: Any) -> Any:
+        seen.append(module.clone())
+        raise _Seen
+
+    with stepping("lower"):
+        try:
+            path.lower(mod, target_of(request), [*quirks, BeforeSchedules("SeeTasks", look)])
+        except StepFailed:
+            if not seen:
+                raise
+    calls, functions = _calls(seen[0]), unscheduled_functions(seen[0])
+    found = {name: function for name, function in functions.items() if name in calls}
+    target = target_of(request)
+    told = [
+        {
+            "task": task_of(function),
+            "name": name,
+            "calls": calls[name],
+            "shapes": shapes_of(function),
+            "tunable": space_of(function, target, ThreadLimits()) is not None,
+        }
+        for name, function in found.items()
+    ]
+    (out / TASKS).write_text(json.dumps(told), encoding="utf-8")
+    (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(found)), encoding="utf-8")
+
+
+class _Seen(Exception):
+    """The tasks are known, and nothing that follows is needed."""
+
+
+def _calls(mod: Any) -> dict[str, int]:
+    """Return how often `main` calls each function that takes tensors alone and makes one."""
+    import tvm
+
+    calls: dict[str, int] = {}
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if getattr(getattr(value, "op", None), "name", "") != "relax.call_tir" or len(value.args) != 2:
+                continue
+            if isinstance(value.args[0], tvm.ir.GlobalVar) and tuple_fields(type_of(value)) is None:
+                name = str(value.args[0].name_hint)
+                calls[name] = calls.get(name, 0) + 1
+    return calls
+
+
+def answer_task(functions: Path, name: str, out: Path) -> None:
+    """LLVM's answer for one task, to inputs that are drawn, these inputs, and what rounding does. Worker only."""
+    import numpy as np
+
+    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
+
+    function = _in_buffers(_function(functions, name))
+    with stepping("build"):
+        machine = cpu_machine(_network(function, {}))
+
+    specs = [InputSpec(f"p{index}", shape, dtype) for index, (shape, dtype, _) in enumerate(_tensors(function)[:-1])]
+    for drawn in ({}, {spec.name: "uniform(0.5, 1.5)" for spec in specs if spec.dtype.startswith("float")}):
+        inputs = list(inputs_of(drawn, specs, SEED).values())
+        answers = run_on_cpu(machine, inputs)
+        if np.isfinite(answers[0]).all():
+            break
+    else:
+        raise CompileFailure(f"LLVM's answer for {name} is not finite, so nothing can be compared with it")
+    save_arrays(out / INPUTS, inputs)
+    save_arrays(out / OUTPUTS, answers)
+    rounding = measure_task_rounding(partial(run_on_cpu, machine), inputs, answers)
+    save_arrays(out / ROUNDING, [np.array(rounding)])
+
+
+def build_candidate(
+    request: CompileRequest, functions: Path, name: str, seed: int | None, limits: ThreadLimits, out: Path
+) -> CompileResult:
+    """One task with the schedule of a seed within a device's limits, or with TVM's own if it is None. Worker only.
+
+    Raises CompileFailure: for a seed that no schedule belongs to as well.
+    """
+    import tvm
+
+    started = time.perf_counter()
+    path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
+    function = _function(functions, name)
+    with stepping("schedule"):
+        made, told = _with_schedule(function, target, seed, limits)
+    scopes = _scopes(target, function)
+    with stepping("lower"), target:
+        mod = _network(made, scopes)
+        if any(scope != "global" for scope in scopes):
+            mod = tvm.relax.transform.SpecializePrimFuncBasedOnCallSite()(mod)
+        lowered = path.lower(mod, target, [*quirks, FromSchedules()])
+    built = build_module(path, lowered, target, quirks)
+    path.check(built)
+    if len(built.source) > LONGEST_SOURCE_BYTES and told is not None:
+        raise CompileFailure(f"its source is longer than {LONGEST_SOURCE_BYTES // 1000} kB")
+    (out / KERNELS).write_text(built.source, encoding="utf-8")
+    export(built.executable, out / LIBRARY, request.host_triple)
+    (out / TRACE).write_text(json.dumps(told), encoding="utf-8")
+    tensors = _tensors(function)
+    return CompileResult(
+        library=LIBRARY,
+        vdevices=vdevices(lowered),
+        inputs=[(f"p{index}", list(shape), dtype) for index, (shape, dtype, _) in enumerate(tensors[:-1])],
+        outputs=1,
+        quirks=[quirk.id for quirk in quirks],
+        facts=asdict(path.facts(built)),
+        compile_s=time.perf_counter() - started,
+    )
+
+
+def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadLimits) -> tuple[Any, Any]:
+    """Return the function with its schedule, and the trace of that.
+
+    None for TVM's own, which the path's passes give it.
+    """
+    if seed is None:
+        return function, None
+    space = space_of(function, target, limits)
+    schedule = schedule_of(space, seed) if space else None
+    if schedule is None:
+        raise CompileFailure("no device could run the schedules of this seed")
+    return mark_scheduled(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
+
+
+def _function(functions: Path, name: str) -> Any:
+    import tvm
+
+    return tvm.ir.load_json(functions.read_text(encoding="utf-8"))[name]
+
+
+def _tensors(function: Any) -> list[tuple[tuple[int, ...], str, str]]:
+    """Shape, number format and memory scope of each parameter; what it writes is the last."""
+    found = []
+    for parameter in function.params:
+        buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
+        shape = tuple(int(extent) for extent in buffer.shape)
+        found.append((shape, dtype_of(buffer), memory_scope(function, parameter)))
+    return found
+
+
+def _in_buffers(function: Any) -> Any:
+    """Return the function with all its tensors in plain memory, as LLVM has them."""
+    text = without_attributes(function, ("global_symbol", "target", "scoped")).script(show_meta=True)
+    for _, _, scope in _tensors(function):
+        text = text.replace(f', scope="{scope}"', "")
+    return tir_function(text)
+
+
+def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
+    """Return the virtual devices of a function's tensors by scope, plain memory first.
+
+    None where it is all that there is.
+    """
+    names = dict.fromkeys(["global", *(scope for _, _, scope in _tensors(function))])
+    if len(names) == 1:
+        return {}
+    return {scope: virtual_device(target, scope) for scope in names}
+
+
+def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
+    """Return a module whose `main` calls the function on plain memory, with copies to and from its images."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    if scopes:
+        builder.get().update_global_info("vdevice", list(scopes.values()))
+    *given, made = _tensors(function)
+    parameters = [
+        relax.Var(f"p{index}", _type(shape, dtype, "global", scopes)) for index, (shape, dtype, _) in enumerate(given)
+    ]
+
+    def copy(value: Any, tensor: tuple[tuple[int, ...], str, str], scope: str) -> Any:
+        shape, dtype, _ = tensor
+        made = _copy(shape, dtype).with_attr(INTO, scope)  # else one there and one back would be the same function
+        copied = builder.add_func(made, "copy")
+        return builder.emit(relax.call_tir(copied, [value], _type(shape, dtype, scope, scopes)))
+
+    with builder.function("main", parameters):
+        with builder.dataflow():
+            arguments = [
+                value if tensor[2] == "global" else copy(value, tensor, tensor[2])
+                for value, tensor in zip(parameters, given, strict=True)
+            ]
+            called = builder.add_func(without_attributes(function, ("global_symbol",)), TASK)
+            result = builder.emit(relax.call_tir(called, arguments, _type(*made, scopes)))
+            output = builder.emit_output(result if made[2] == "global" else copy(result, made, "global"))
+        builder.emit_func_output(output)
+    return builder.get()
+
+
+def _type(shape: tuple[int, ...], dtype: str, scope: str, scopes: Mapping[str, Any]) -> Any:
+    return tensor_type(shape, dtype, scopes[scope]) if scopes else tensor_type(shape, dtype)
+
+
+def _copy(shape: tuple[int, ...], dtype: str) -> Any:
+    """Return a function that copies a tensor; the path's own schedules take it, into an image by whole texels.
+
+    Its condition always holds: without one, TVM would see a mere reshape, and leave the tensor where it is.
+    """
+    from tvm import te, tirx
+
+    extents = [tirx.const(extent, "int64") for extent in shape]  # as Relax has them
+    source = te.placeholder(extents, dtype, name="source")
+
+    def element(*at: Any) -> Any:
+        return tirx.if_then_else(at[-1] < extents[-1], source(*at), tirx.const(0, dtype))
+
+    return te.create_prim_func([source, te.compute(extents, element, name="copied")])
+
+
+def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield what `find_tasks` wrote."""
+    yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))

@@ -1,0 +1,215 @@
+"""Under which key the store keeps a thing: a hash of all that decides what it is, and of no path of this machine.
+
+Our own sources are part of it: those that the worker imports, found by reading its imports, so that there is no list to
+forget a file in; and what is compiled into a library that the worker loads.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import platform
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from device_runner.failures import SetupMissing
+from device_runner.runtimes.clml import CLML
+from device_runner.runtimes.cross_linker import linker
+from device_runner.store import key_of, sha256_of
+from harness.base.plan import Job
+from harness.base.request import CompileRequest
+from harness.compile.compiler.releases import versions
+from harness.compile.models.spec import Inputs, Original
+from harness.compile.oracle.truth import releases
+from harness.compile.schedules.drawing import ThreadLimits
+
+ROOT = Path(__file__).parents[3]
+WORKER = "harness.compile.artifacts.worker"
+PACKAGES = ("harness", "device_runner")
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""Fields of a statement that hold further statements."""
+
+
+def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
+    """Return the job that makes an artifact."""
+    places = {"model_file": model_sha256, "schedules": ""}  # the hash of the second is a field of its own
+    facts = {**dataclasses.asdict(request), **places}
+    key = key_of({**facts, **versions(), "pipeline": pipeline_version()})
+    return Job("compile", key, title, {"request": dataclasses.asdict(request)})
+
+
+def oracle_job(
+    original: Original,
+    request: CompileRequest,
+    model_sha256: str,
+    seed: int,
+    model: str,
+    inputs: Path | Inputs,
+    labelled: Path | None = None,
+) -> Job:
+    """Return the job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
+
+    The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
+    the content of its `inputs` or how some are drawn, and the content of `labelled`.
+    """
+    told = {name: str(value) if isinstance(value, Path) else value for name, value in vars(original).items()}
+    payload = {
+        "original": told,
+        "request": dataclasses.asdict(request),
+        "seed": seed,
+        "inputs": plain_inputs(inputs),
+        "labelled": str(labelled) if labelled else "",
+    }
+    files = [sha256_of(file) for file in (original.onnx, original.program) if file]
+    facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed}
+    key = key_of({"truth": facts, **releases(), "pipeline": pipeline_version()})
+    compiled = compile_job(request, model_sha256, model).key
+    witness = Job("witness", key_of({"witness": compiled, "seed": seed}), f"LLVM's answer of {model}", payload)
+    return Job("oracle", key, f"oracle of {model}", payload, otherwise=witness)
+
+
+def values_job(oracle: Job) -> Job:
+    """Return the job that computes every tensor inside an oracle's network, as it is compiled."""
+    return Job("values", key_of({"values": oracle.key}), f"values of {oracle.title}", oracle.payload)
+
+
+def llvm_values_job(oracle: Job) -> Job:
+    """Return the job that computes the same tensors by LLVM behind TVM's importer."""
+    key = key_of({"llvm values": oracle.key, **versions()})
+    return Job("llvm-values", key, f"LLVM's values of {oracle.title}", oracle.payload)
+
+
+def range_job(oracle: Job, title: str) -> Job:
+    """Return the job that measures how large the numbers of an oracle's network become."""
+    return Job("range", key_of({"range": oracle.key}), title, oracle.payload)
+
+
+def tasks_job(compiled: Job) -> Job:
+    """Return the job that finds the tasks of the network that another job compiles."""
+    return Job("tasks", key_of({"tasks": compiled.key}), f"tasks of {compiled.title}", compiled.payload)
+
+
+def task_answer_job(tasks: Job, functions: Path, name: str) -> Job:
+    """Return the job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
+    payload = {"functions": str(functions), "name": name}
+    return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
+
+
+def candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
+    """Return the job that builds one task with the schedule of a seed within a device's limits.
+
+    TVM's own if it is None.
+    """
+    chosen = {"name": name, "seed": seed, "limits": dataclasses.asdict(limits)}
+    key = key_of({"candidate": tasks.key, **chosen})
+    return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
+
+
+def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
+    """Return a model's inputs as JSON takes them."""
+    return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}
+
+
+def reference_job(request: CompileRequest) -> Job:
+    """Return the job that makes the reference kernel (`harness.compile.artifacts.reference_kernel`) for a device."""
+    facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
+    key = key_of({"reference": True, **facts, **versions()})
+    return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
+
+
+def probe_job(quirk: str) -> Job:
+    """Return the job that asks the installed TVM whether it has a known defect."""
+    key = key_of({"probe": quirk, **versions(), "sources": probe_sources()})
+    return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
+
+
+def linker_version(triple: str | None) -> str:
+    """Return what stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
+    try:
+        return linker(triple).version if triple else ""
+    except SetupMissing:  # building says so
+        return ""
+
+
+def toolchain(triple: str | None) -> dict[str, str]:
+    """Return what decides a build for a processor besides its request, in which hosts may differ."""
+    linkers = {f"a linker for {triple}": linker_version(triple)} if triple else {}
+    tvm = {"TVM": versions()["tvm"], "tvm-ffi": versions()["ffi"], "our sources": pipeline_version()}
+    return {**tvm, **releases(), "processor": platform.machine(), **linkers}
+
+
+@functools.cache
+def probe_sources() -> str:
+    """Hash of our sources that decide what a probe asks: faster to find than those of all that is compiled."""
+    folders = (ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler"))
+    return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
+
+
+def seeds_digest() -> str:
+    """Hash of our sources that decide which schedule belongs to a seed."""
+    folder = ROOT / "harness" / "compile" / "schedules"
+    return digest(ROOT, [folder / name for name in ("drawing.py", "spaces.py")])
+
+
+@functools.cache
+def pipeline_version() -> str:
+    """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
+    return digest(ROOT, sources(ROOT))
+
+
+def digest(root: Path, files: Iterable[Path]) -> str:
+    """Hash of the names and contents of files below a folder."""
+    return key_of({str(file.relative_to(root)): sha256_of(file) for file in files})
+
+
+def sources(root: Path = ROOT) -> list[Path]:
+    """Return every file of ours that takes part in a compilation.
+
+    That is each module that the worker imports, at its top or inside a function, and the C++ sources of the library
+    that writes CLML modules, which the worker loads.
+    """
+    compiled = (root / CLML.sources.relative_to(ROOT)).glob("**/*")
+    return sorted({*imported_files(root, [WORKER]), *(file for file in compiled if file.is_file())})
+
+
+def imported_files(root: Path, modules: Iterable[str]) -> set[Path]:
+    """Return the files of ours that these modules import, at their top or inside a function, and their own."""
+    found: set[Path] = set()
+    waiting, seen = list(modules), set(modules)
+    while waiting:
+        for file in _files(root, waiting.pop()):
+            if file not in found:
+                found.add(file)
+                unseen = set(_imports(file)) - seen
+                seen |= unseen
+                waiting += unseen
+    return found
+
+
+def _files(root: Path, module: str) -> Iterator[Path]:
+    """Yield the files that importing a module runs: its packages' and its own. None for a name inside a module."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        place = root.joinpath(*parts[:count])
+        if (file := place / "__init__.py").exists() or (file := place.with_suffix(".py")).exists():
+            yield file
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """Yield what a module of ours imports from our packages, but for what is only of use to a type checker.
+
+    Looks at statements only. Every command that may build waits for this, and expressions are nine tenths of a tree.
+    """
+    waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in PACKAGES)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            waiting += (child for name in _BLOCKS for child in getattr(node, name, ()))

@@ -1,0 +1,204 @@
+"""The answers that every path is held to: the truth from outside TVM, and those of LLVM behind TVM's importer.
+
+The truth (`harness.compile.oracle`) decides whether an answer is right. LLVM's answers are the second witness, asked
+only where an answer is wrong: if they are wrong in the same way, the fault is in what LLVM and the path share. Where
+nobody outside TVM can compute the network, LLVM's answers take the place of the truth.
+
+Both are computed in a worker process and kept as plain arrays in the store: to the inputs of the case, and to other
+inputs, by which it is known whether the network looks at its inputs at all (`harness.measure.correctness`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.base.failures import NoOutsideAnswer, OracleNotFinite
+from harness.compile.artifacts.artifact import (
+    INPUTS,
+    JUDGE,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    ROUNDING,
+    save_arrays,
+    save_values,
+)
+from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
+from harness.compile.models.input_files import load_labelled, top_classes
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.onnx_read import load, parse
+from harness.compile.models.outline import tensor_types
+from harness.compile.models.spec import InputSpec, Original
+from harness.compile.oracle.rounding import measure_rounding
+from harness.compile.oracle.truth import judge_original, values_of, with_outputs
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.base.request import CompileRequest
+
+    Ask = Callable[[Mapping[str, Array]], list[Array]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked, as the worker is told it."""
+
+    model: Path
+    """The prepared file, which is compiled."""
+    seed: int
+    given: str | dict[str, str]
+    """The file of its inputs, or how some of them are drawn."""
+    labelled: str
+    """A file of labelled data, if not empty."""
+
+    def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
+        """Return what the case is run on, in the order in which a library takes it."""
+        return inputs_of(self.given, specs, self.seed)
+
+    def other_inputs(self, specs: Sequence[InputSpec], inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Other inputs of the same kind. Integers of a file, which may be divisors, are other choices of the same."""
+        if not isinstance(self.given, str):
+            return inputs_of(self.given, specs, self.seed + 1)
+        drawn = inputs_of({}, specs, self.seed + 1)
+        return {
+            name: _choose_again(inputs[name], self.seed) if drawn[name].dtype.kind in "iu" else drawn[name]
+            for name in drawn
+        }
+
+
+def find_truth(original: Original, question: Question, out: Path) -> dict[str, Any]:
+    """Ask outside TVM and write all arrays to `out`.
+
+    Worker only. Raises NoOutsideAnswer, InputRefused, and OracleNotFinite if there is nothing to compare with.
+    """
+    import numpy as np
+
+    specs = list(input_specs(parse(question.model)))
+    inputs = question.inputs(specs)
+    began = time.monotonic()
+    model = load(original.onnx)
+    ruling = judge_original(original, model, inputs)
+    run_s = time.monotonic() - began
+    _write(out, question, specs, inputs, ruling.outputs, ruling.judge.ask, ruling.judge.name)
+    save_arrays(out / ROUNDING, [np.array(measure_rounding(model, inputs, ruling.outputs))])
+    return {"run_s": run_s}
+
+
+def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str, Any]:
+    """Compile for `cpu`, run it, and write all arrays to `out`.
+
+    Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite.
+    """
+    import tvm
+    from tvm import relax
+
+    from harness.compile.artifacts.compile import compile_model
+    from harness.compile.compiler.releases import tvm_version
+    from harness.compile.paths.cpu import run_on_cpu
+
+    compiled = compile_model(request, out)
+    specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
+    machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
+
+    def ask(arrays: Mapping[str, Array]) -> list[Array]:
+        return run_on_cpu(machine, arrays.values())
+
+    inputs = question.inputs(specs)
+    began = time.monotonic()
+    answers = ask(inputs)
+    run_s = time.monotonic() - began
+    _write(out, question, specs, inputs, answers, ask, f"TVM {tvm_version()} on LLVM")
+    (out / compiled.library).unlink()  # only its answers are needed
+    return {"run_s": run_s}
+
+
+def write_values(question: Question, out: Path) -> None:
+    """Write every tensor inside the prepared network, from one run outside TVM.
+
+    Worker only. Raises NoOutsideAnswer, InputRefused.
+    """
+    model = load(question.model)
+    save_values(out, values_of(model, question.inputs(list(input_specs(model)))))
+
+
+def write_llvm_values(question: Question, out: Path) -> None:
+    """Write every real tensor inside the prepared network as LLVM behind TVM's importer computes it.
+
+    Worker only: it imports TVM. Raises whatever that raises.
+    """
+    from onnx import TensorProto
+    from tvm.relax.frontend.onnx import from_onnx
+
+    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
+
+    model = load(question.model)
+    specs, types = list(input_specs(model)), tensor_types(model)
+    made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
+    names = [name for name in made if name in types and types[name].elem_type == TensorProto.FLOAT]
+    shapes = {spec.name: list(spec.shape) for spec in specs}
+    machine = cpu_machine(from_onnx(with_outputs(model, names), shape_dict=shapes))
+    answers = run_on_cpu(machine, question.inputs(specs).values())
+    save_values(out, dict(zip(names, answers, strict=True)))
+
+
+def _write(
+    out: Path,
+    question: Question,
+    specs: Sequence[InputSpec],
+    inputs: Mapping[str, Array],
+    answers: list[Array],
+    ask: Ask,
+    judge: str,
+) -> None:
+    """Write the inputs and the answers to them; ask for the others and write those."""
+    _require_finite(answers, question, inputs)
+    save_arrays(out / INPUTS, list(inputs.values()))
+    save_arrays(out / OUTPUTS, answers)
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(question.other_inputs(specs, inputs))))
+    if question.labelled:
+        data = load_labelled(Path(question.labelled), specs)
+        classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
+        save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
+    (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
+
+
+def _choose_again(array: Array, seed: int) -> Array:
+    """Return an array of as many numbers of the same ones."""
+    import numpy as np
+
+    return np.random.default_rng(seed).choice(array.ravel(), array.shape) if array.size else array
+
+
+def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
+    """Return the answers; none if the network refuses such inputs, which is no fault of it."""
+    try:
+        return ask()
+    except Exception:  # errors of every kind
+        return []
+
+
+def _require_finite(answers: Sequence[Array], question: Question, inputs: Mapping[str, Array]) -> None:
+    """Raise OracleNotFinite, with the operator to blame, if an answer cannot be compared with."""
+    index = first_not_finite(answers)
+    if index is None:
+        return
+    given = question.given if isinstance(question.given, str) else ""
+    blamed, evidence = "", ""
+    try:
+        model = load(question.model)
+        blamed = named_origin(model, values_of(model, inputs), model.graph.output[index].name)
+    except NoOutsideAnswer as failure:
+        evidence = f"which operator it comes from could not be found out: {failure}"
+    raise OracleNotFinite(
+        f"output {index} of the model is not finite on the CPU either ({count(answers[index])})"
+        + (f"; it begins with {blamed}" if blamed else ""),
+        hint=f"correct the model, or its inputs in {given}"
+        if given
+        else 'correct the model, or set `inputs = "FILE.npz"` in the suite (docs/reference/settings.md)',
+        evidence=evidence,
+    )

@@ -1,0 +1,242 @@
+"""Makes the plan of a case on a device: which quirks are worked around, what to build, what to ask the oracle.
+
+Planning compiles nothing. It ends in jobs whose keys say whether the store has their results already. No other place
+decides about quirks.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.failures import Unsupported
+from device_runner.names import suggestion
+from device_runner.runtimes.cross_linker import TRIPLES
+from device_runner.store import key_of, sha256_of
+from harness.base.case import Case, Precision
+from harness.base.failures import UsageError
+from harness.base.model import OnnxModel, model_name
+from harness.base.plan import Budget, Job, Plan, unsupported
+from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
+from harness.base.suite import Suite
+from harness.compile.artifacts.keys import (
+    compile_job,
+    linker_version,
+    oracle_job,
+    plain_inputs,
+    range_job,
+    reference_job,
+)
+from harness.compile.models.sources import MODELS, model_source
+from harness.compile.models.spec import ModelSource
+from harness.compile.paths import PATHS
+from harness.compile.quirks import quirks_for
+from harness.compile.schedules.database import read, require_limits
+
+CONTESTANTS = sorted(set(PATHS) - {"cpu"})
+"""The paths that a suite may name; `cpu` is the second witness."""
+
+SEED = 20_260
+"""Seed of the inputs. A constant, so that answers can be kept and records compared."""
+
+
+def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
+    """Raise UsageError for a path that does not exist or a model that cannot be used, before anything is started."""
+    for case in cases:
+        if case.path not in CONTESTANTS:
+            raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
+    if any(case.tuning.scheduled for case in cases):
+        read(_schedules(suite))
+    for name in dict.fromkeys(case.model for case in cases):
+        if isinstance(_model(suite, name), OnnxModel):
+            _file(suite, name, cache)
+        else:
+            _source(suite, name)  # a network of the zoo cannot be wrong, and is made when it is wanted
+
+
+def model_digest(suite: Suite, name: str, cache: Path) -> str:
+    """Hash of a model's ONNX file and of the inputs that were given for it.
+
+    Raises UsageError if the model cannot be used.
+    """
+    source = _source(suite, name)
+    return _digest(source, source.onnx_file(cache / MODELS), cache)
+
+
+def plan_case(
+    suite: Suite,
+    case: Case,
+    identity: Identity,
+    cache: Path,
+    policy: QuirkPolicy = WORKED_AROUND,
+    *,
+    quick: bool = False,
+    sustain_s: float = 0.0,
+) -> Plan:
+    """Plan one case for a device, for a `quick` look with the fewest samples, or to be kept running for `sustain_s`.
+
+    Neither is timed beside the reference kernel.
+
+    Raises UsageError if its model cannot be used.
+    """
+    source = _source(suite, case.model)
+    file = source.onnx_file(cache / MODELS)
+    request = _request(case, file, identity, policy)
+    digest = _digest(source, file, cache)
+    default = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
+    if default:
+        request = _with_schedules(request, suite, identity)
+    oracle = plan_oracle(suite, case.model, cache)
+    half = case.precision is not Precision.FLOAT32
+    return Plan(
+        case=case,
+        compile=compile_job(request, digest, case.id),
+        default_schedules=default,
+        schedules=request.schedules_sha256,
+        oracle=oracle,
+        range=range_job(oracle, f"range of {case.model}") if half else None,
+        quirks=tuple(request.quirks),
+        relative_tolerance=suite.relative_tolerance(case),
+        rounding_factor=suite.rounding_factor(case),
+        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
+        changes=source.changes(cache / MODELS),
+        thermal_limits=suite.steady.thermal_limits(identity.serial),
+        reference=None if quick or sustain_s else reference_job(request),
+        unsupported=unsupported(case, identity) or _without_schedules(suite, case),
+    )
+
+
+def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
+    """Return what finds out the truth about a model, on this machine's own CPU: for every device, precision and path.
+
+    Raises UsageError if the model cannot be used.
+    """
+    source = _source(suite, model)
+    file = source.onnx_file(cache / MODELS)
+    request = witness_request(file)
+    original, digest = source.original(cache / MODELS), _digest(source, file, cache)
+    inputs = source.input_values(cache / MODELS)
+    return oracle_job(original, request, digest, SEED, model, inputs, source.labelled)
+
+
+def witness_request(file: Path) -> CompileRequest:
+    """Return a request of a model for LLVM on this machine, which is the second witness."""
+    return CompileRequest(
+        model_file=str(file),
+        path="cpu",
+        precision="float32",
+        quirks=[],
+        host_triple=None,
+        image2d_max_width=0,
+        image2d_max_height=0,
+        image_max_array_layers=0,
+    )
+
+
+def device_request(identity: Identity) -> CompileRequest:
+    """Return a request with all that the device decides; callers set the model, the path and what belongs to them.
+
+    Raises `Unsupported` for a processor that no artifact can be made for.
+    """
+    triple = host_triple(identity)
+    return CompileRequest(
+        model_file="",
+        path="cpu",
+        precision=Precision.FLOAT32.value,
+        quirks=[],
+        host_triple=triple,
+        image2d_max_width=identity.image2d_max_width,
+        image2d_max_height=identity.image2d_max_height,
+        image_max_array_layers=identity.image_max_array_layers,
+        linker=linker_version(triple),
+    )
+
+
+def host_triple(identity: Identity) -> str | None:
+    """LLVM triple of the device's host code, None for that of this machine.
+
+    Raises `Unsupported` for a processor that no artifact can be made for.
+    """
+    if identity.kind != "phone" or identity.abi in ("", platform.machine()):
+        return None
+    if identity.abi not in TRIPLES:
+        raise Unsupported(
+            f"no artifact can be made for the ABI {identity.abi} of {identity.serial}",
+            hint=f"devices with {' or '.join(TRIPLES)} can be used",
+        )
+    return TRIPLES[identity.abi]
+
+
+def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
+    as_shipped, but_for = policy.as_shipped, policy.with_quirks
+    quirks = [quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for)]
+    chosen = device_request(identity)
+    return replace(chosen, model_file=str(file), path=case.path, precision=case.precision.value, quirks=quirks)
+
+
+def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:
+    """Return the request with the suite's schedules. Raises UsageError if they are for another kind of device."""
+    file = _schedules(suite)
+    found = read(file)
+    require_limits(file, found, identity)
+    return replace(request, schedules=str(file.absolute()), schedules_sha256=found.sha256)
+
+
+def _without_schedules(suite: Suite, case: Case) -> str:
+    """Return why a case with schedules has none for its path; empty if it has some, or needs none."""
+    if not case.tuning.scheduled or read(_schedules(suite)).of(case.path):
+        return ""
+    return f"{_schedules(suite).name} has no schedule for the path {case.path}; `adreno-bench tune` looks for some"
+
+
+def _schedules(suite: Suite) -> Path:
+    if suite.schedules is None:
+        raise UsageError("the suite names no schedules", hint="pass --schedules FILE; `adreno-bench tune` writes one")
+    return suite.schedules
+
+
+def _model(suite: Suite, name: str) -> str | OnnxModel:
+    return next(model for model in suite.models if model_name(model) == name)
+
+
+def _source(suite: Suite, name: str) -> ModelSource:
+    model = _model(suite, name)
+    if not isinstance(model, OnnxModel):
+        return model_source(name)
+    inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
+    return model_source(
+        name,
+        onnx=model.onnx,
+        shapes=model.shapes,
+        inputs=inputs,
+        clean=model.clean,
+        labelled=model.labelled,
+        trust=model.trust,
+    )
+
+
+def _file(suite: Suite, name: str, cache: Path) -> Path:
+    return _source(suite, name).onnx_file(cache / MODELS)
+
+
+def _digest(source: ModelSource, file: Path, cache: Path) -> str:
+    """Return the model's key: other inputs or labels make another model, whose cases are open again."""
+    own, inputs, facts = _digest_of(file), source.input_values(cache / MODELS), {}
+    if inputs:
+        facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
+    if source.labelled:
+        facts["labelled"] = _digest_of(source.labelled)
+    return key_of({"model": own, **facts}) if facts else own
+
+
+def _digest_of(file: Path) -> str:
+    return _digest_at(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _digest_at(file: Path, _changed: int) -> str:
+    return sha256_of(file)

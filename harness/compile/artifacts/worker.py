@@ -1,0 +1,191 @@
+"""The worker process: compiles one case, or answers for the oracle, and says in a file how it went.
+
+A fork of `harness.compile.artifacts.fork_server`. The compiler may crash, hang or eat all memory: that is why it runs
+here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), and it dies with the harness.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import resource
+import signal
+import traceback
+from pathlib import Path
+from typing import Any
+
+from device_runner.lifetime import die_with_parent
+from harness.base.failures import CompileOutOfMemory
+from harness.base.request import CompileRequest
+from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult, author_of
+from harness.compile.compiler.pass_runner import LOG
+
+
+def main(job_file: Path, parent: int) -> int:
+    """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`.
+
+    `parent` is the process that forked this one.
+    """
+    job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
+    die_with_parent(signal.SIGKILL, parent)  # where there is no such thing, our deadline ends us
+    _limit_memory(job["memory_bytes"])
+    out = Path(job["out"])
+    _tell_steps(out / STEP)
+    try:
+        done = _JOBS[job["kind"]](job, out)
+        result = {"done": dataclasses.asdict(done) if isinstance(done, CompileResult) else done or {}}
+    except MemoryError as error:
+        result = {"failure": _out_of_memory(job, error)}
+    except Exception as error:  # whatever it is, the harness has to know
+        if any(sign in str(error) for sign in _NO_MEMORY):
+            result = {"failure": _out_of_memory(job, error)}
+        else:
+            result = {"failure": _describe(error, out)}
+    (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
+    return 0
+
+
+def _compile(job: dict[str, Any], out: Path) -> Any:
+    from harness.compile.artifacts.compile import compile_model
+
+    return compile_model(_request(job), out)
+
+
+def _truth(job: dict[str, Any], out: Path) -> Any:
+    from harness.compile.artifacts.oracle import find_truth
+    from harness.compile.models.spec import Original
+
+    told = job["original"]
+    original = Original(Path(told["onnx"]), Path(told["program"]) if told["program"] else None, told["trust"])
+    return find_truth(original, _question(job), out)
+
+
+def _witness(job: dict[str, Any], out: Path) -> Any:
+    from harness.compile.artifacts.oracle import ask_llvm
+
+    return ask_llvm(_request(job), _question(job), out)
+
+
+def _question(job: dict[str, Any]) -> Any:
+    from harness.compile.artifacts.oracle import Question
+
+    return Question(Path(job["request"]["model_file"]), job["seed"], job["inputs"], job["labelled"])
+
+
+def _reference(job: dict[str, Any], out: Path) -> Any:
+    from harness.compile.artifacts.reference_kernel import compile_reference
+
+    return compile_reference(job["request"]["host_triple"], out)
+
+
+def _values(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.oracle import write_values
+
+    write_values(_question(job), out)
+
+
+def _llvm_values(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.oracle import write_llvm_values
+
+    write_llvm_values(_question(job), out)
+
+
+def _range(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.values import measure_range
+
+    measure_range(Path(job["request"]["model_file"]), job["seed"], job["inputs"], out)
+
+
+def _tasks(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.candidate import find_tasks
+
+    find_tasks(_request(job), out)
+
+
+def _task_answer(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.candidate import answer_task
+
+    answer_task(Path(job["functions"]), job["name"], out)
+
+
+def _candidate(job: dict[str, Any], out: Path) -> Any:
+    from harness.compile.artifacts.candidate import build_candidate
+    from harness.compile.schedules.drawing import ThreadLimits
+
+    functions, limits = Path(job["functions"]), ThreadLimits(**job["limits"])
+    return build_candidate(_request(job), functions, job["name"], job["seed"], limits, out)
+
+
+def _probe(job: dict[str, Any], out: Path) -> None:
+    from harness.compile.artifacts.quirk_probes import probe
+
+    probe(job["quirk"], out)
+
+
+def _request(job: dict[str, Any]) -> CompileRequest:
+    return CompileRequest(**job["request"])
+
+
+_NO_MEMORY = ("bad_alloc", "failed to map segment", "MemoryError")
+"""What an error says that came of the limit on memory: in TVM, in a library that was loaded, in Python below TVM."""
+_JOBS = {
+    "compile": _compile,
+    "oracle": _truth,
+    "witness": _witness,
+    "reference": _reference,
+    "values": _values,
+    "llvm-values": _llvm_values,
+    "range": _range,
+    "tasks": _tasks,
+    "task-answer": _task_answer,
+    "candidate": _candidate,
+    "probe": _probe,
+}
+
+
+def _describe(error: BaseException, out: Path) -> dict[str, str]:
+    from device_runner.disk import disk_full
+    from device_runner.failures import Failure
+
+    if not isinstance(error, Failure):
+        error = disk_full(error, out.parent) or error
+    if isinstance(error, Failure):
+        evidence = error.evidence or traceback.format_exc()
+        said = {"message": error.message, "hint": error.hint, "evidence": evidence}
+        return {"outcome": error.outcome, "kind": type(error).__name__, **said}
+    line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return {
+        "outcome": "infra-error",
+        "message": f"the worker failed: {type(error).__name__}: {line}",
+        "hint": "this is a bug in adreno-bench: report it with the record",
+        "evidence": traceback.format_exc(),
+    }
+
+
+def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
+    return {
+        "outcome": CompileOutOfMemory.outcome,
+        "kind": CompileOutOfMemory.__name__,
+        "message": f"{author_of(job['kind'])} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
+        "hint": "raise limits.build_memory_gb in the suite file",
+        "evidence": f"{type(error).__name__}: {error}",
+    }
+
+
+def _tell_steps(file: Path) -> None:
+    """Leave the name of what the compiler does in a file: a process that crashes or hangs cannot tell any more."""
+
+    class LastStep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            file.write_text(record.getMessage(), encoding="utf-8")
+
+    LOG.setLevel(logging.INFO)
+    LOG.addHandler(LastStep())
+
+
+def _limit_memory(limit_bytes: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bound = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,149 @@
+"""Functions of TIR: their statements, which TVM offers no visitor for in Python, and what each function has to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from device_runner.failures import RigFailure
+from harness.compile.compiler.compat import buffers_of, estimate_flops
+from harness.compile.compiler.passes import Passes, insert_before_first
+from harness.compile.compiler.releases import tvm_version
+
+
+def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
+    """Return a TIR pass that rewrites the body of every function."""
+    from tvm import tirx
+
+    return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: func.with_body(rewrite(func.body)), 0, name=name)
+
+
+def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
+    """Return the statement with each of its inner statements rewritten. TVM offers no statement visitor to Python."""
+    from tvm import tirx
+
+    if isinstance(statement, tirx.SeqStmt):
+        return tirx.SeqStmt([rewrite(inner) for inner in statement.seq])
+    if isinstance(statement, tirx.IfThenElse):
+        otherwise = None if statement.else_case is None else rewrite(statement.else_case)
+        return tirx.IfThenElse(statement.condition, rewrite(statement.then_case), otherwise)
+    if is_block(statement):
+        return with_block(statement, rewrite(statement.block.body), statement.block.alloc_buffers)
+    body = getattr(statement, "body", None)
+    return statement if body is None else with_body(statement, rewrite(body))
+
+
+def walk(statement: Any) -> Iterator[Any]:
+    """Yield the statement and all that it consists of, from the outermost in."""
+    yield statement
+    parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "body")]
+    for inner in [*getattr(statement, "seq", ()), *parts]:
+        if inner is not None:
+            yield from walk(inner)
+
+
+def with_body(statement: Any, body: Any) -> Any:
+    """Return a loop or an attribute with another body."""
+    from tvm import tirx
+
+    s = statement
+    if isinstance(s, tirx.For):
+        return tirx.For(s.loop_var, s.min, s.extent, s.kind, body, s.thread_binding, s.annotations, s.step)
+    if isinstance(s, tirx.AttrStmt):
+        return tirx.AttrStmt(s.node, s.attr_key, s.value, body)
+    if isinstance(s, tirx.While):
+        return tirx.While(s.condition, body)
+    raise RigFailure(f"TVM {tvm_version()} has a statement {type(s).__name__} that is not known here")
+
+
+def is_block(statement: Any) -> bool:
+    """Return whether this is the realisation of a schedulable block."""
+    return isinstance(statement, _blocks().SBlockRealize)
+
+
+def with_block(realize: Any, body: Any, buffers: Any) -> Any:
+    """Return the realisation of a block with another body and other allocated buffers."""
+    b = realize.block
+    block = _blocks().SBlock(
+        b.iter_vars, b.reads, b.writes, b.name_hint, body, b.init, buffers, b.match_buffers, b.annotations
+    )
+    return _blocks().SBlockRealize(realize.iter_values, realize.predicate, block)
+
+
+def new_block(body: Any, buffers: Any) -> Any:
+    """Return a block that does nothing but allocate buffers around a statement."""
+    return _blocks().SBlockRealize([], True, _blocks().SBlock([], [], [], "", body, None, buffers))
+
+
+def _blocks() -> Any:
+    """Return the module that holds schedulable blocks: `tirx` until 0.26, `s_tir` since."""
+    from tvm import s_tir, tirx
+
+    return s_tir if hasattr(s_tir, "SBlockRealize") else tirx
+
+
+SCHEDULE = "ApplyDefaultSchedule"
+"""The pass that makes GPU code of operators."""
+_NOTE = "adreno_bench.flops"
+
+
+@dataclass(frozen=True)
+class OperatorWork:
+    """One operator, which is one compiled function."""
+
+    function: str
+    shapes: list[list[int]]
+    """Shapes of the tensors that it reads, then of those that it writes."""
+    bytes: int
+    """Size of the tensors that it reads and writes, each counted once: no kernel moves less."""
+    flops: int | None
+    """Arithmetic operations that the operator needs, a multiplication and an addition being two; None: not known."""
+    scheduled_flops: int | None
+    """Operations in its scheduled loops: more, where blocks reach over the edge of a tensor or work is redone.
+    Whether a thread outside the tensor really computes is for the kernel's conditions to decide."""
+
+
+def with_work(passes: Passes) -> Passes:
+    """Adreno's passes, with one before the schedules that notes how many operations each operator is."""
+    from tvm import transform
+
+    noted = transform.module_pass(_note, opt_level=0, name="NoteWork")
+    return insert_before_first(passes, SCHEDULE, noted)
+
+
+def _note(mod: Any, _context: Any) -> Any:
+    counted = {name: estimate_flops(function) for name, function in _operators(mod)}
+    return mod.with_attr(_NOTE, {name: count for name, count in counted.items() if count is not None})
+
+
+def work_of(lowered: Any) -> list[OperatorWork]:
+    """Return all operators of a module that went through `with_work`, in the order of the module.
+
+    Those are left out whose tensors have sizes that are computed on the way.
+    """
+    noted = (lowered.attrs or {}).get(_NOTE, {})
+    return [_work(name, function, noted) for name, function in _operators(lowered) if _sized(function)]
+
+
+def _sized(function: Any) -> bool:
+    return all(
+        isinstance(extent, int) or hasattr(extent, "value") for shape, _ in buffers_of(function) for extent in shape
+    )
+
+
+def _work(name: str, function: Any, noted: Any) -> OperatorWork:
+    buffers = list(buffers_of(function))
+    shapes = [[int(extent) for extent in shape] for shape, _ in buffers]
+    sizes = (prod(shape) * bits // 8 for shape, (_, bits) in zip(shapes, buffers, strict=True))
+    needed = noted.get(name)
+    return OperatorWork(name, shapes, sum(sizes), None if needed is None else int(needed), estimate_flops(function))
+
+
+def _operators(mod: Any) -> Iterator[tuple[str, Any]]:
+    from tvm import tirx
+
+    for variable, function in mod.functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            yield str(variable.name_hint), function

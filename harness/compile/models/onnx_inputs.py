@@ -1,0 +1,124 @@
+"""What a caller of a network must fill: its inputs, with every extent that the file leaves open fixed by hand.
+
+An extent is fixed by the input's whole shape, `input = [1, 3, 224, 224]`, or by the name that the file gives it,
+`batch = 1`, wherever that stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from device_runner.names import suggestion
+from harness.base.failures import ModelError
+from harness.compile.models.spec import InputSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Shapes = Mapping[str, Sequence[int] | int]
+"""Whole shapes by the name of the input, or extents by the name that the file gives them."""
+
+LARGEST_INPUT_BYTES = 4 << 30
+
+
+def inputs_of(model: Any) -> list[Any]:
+    """Return inputs that are no weights: old files list those, too."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in weights]
+
+
+def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ...]:
+    """Return the inputs that a caller must fill, with `shapes` in place of what the file leaves open.
+
+    Raises `ModelError`.
+    """
+    inputs, shapes = inputs_of(model), shapes or {}
+    names, extents = [value.name for value in inputs], open_extents(inputs)
+    for name in shapes:
+        if name not in (*names, *extents):
+            otherwise = "its inputs and open extents:" if extents else "its inputs:"
+            hint = suggestion(name, names + extents, otherwise=otherwise)
+            raise ModelError(f"the model has no input {name!r}", hint=hint)
+    return tuple(_spec(value, shapes) for value in inputs)
+
+
+def open_extents(inputs: Sequence[Any]) -> list[str]:
+    """Return names of the extents that inputs leave open, each once."""
+    dims = (dim for value in inputs for dim in value.type.tensor_type.shape.dim)
+    return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
+
+
+def fix_shapes(model: Any, specs: Sequence[InputSpec]) -> list[str]:
+    """Write the shapes into the network; returns which inputs had another one, as `input [1, 3, 224, 224]`."""
+    import onnx
+
+    fixed = []
+    for value, spec in zip(inputs_of(model), specs, strict=True):
+        shape = value.type.tensor_type.shape
+        if [dim.dim_value for dim in shape.dim] != list(spec.shape) or not value.type.tensor_type.HasField("shape"):
+            shape.CopyFrom(onnx.TensorShapeProto(dim=[{"dim_value": extent} for extent in spec.shape]))
+            fixed.append(f"{spec.name} {list(spec.shape)}")
+    if fixed:
+        del model.graph.value_info[:]  # what an exporter wrote of shapes inside still has the open extents
+    return fixed
+
+
+def _spec(value: Any, shapes: Shapes) -> InputSpec:
+    if not value.type.HasField("tensor_type"):
+        raise ModelError(f"input {value.name!r} is not a tensor", hint="export the network with tensors as inputs")
+    return InputSpec(value.name, _shape(value, shapes), _dtype(value).name)
+
+
+def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
+    tensor, given = value.type.tensor_type, shapes.get(value.name)
+    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    if given is None:
+        shape = _fill_extents(value, declared, shapes)
+    elif isinstance(given, int):
+        raise ModelError(f"input {value.name!r} is given one number", hint=_example(value, declared))
+    else:
+        shape = list(given)
+    text = f"input {value.name!r} is given the shape {shape}"
+    if not all(isinstance(extent, int) and extent > 0 for extent in shape):
+        raise ModelError(text, hint="extents are whole numbers above 0")
+    fits = len(shape) == len(declared) and all(d in (None, 0, s) for d, s in zip(declared, shape, strict=True))
+    if tensor.HasField("shape") and not fits:
+        raise ModelError(f"{text}, the model says {declared}", hint=_example(value, declared))
+    if math.prod(shape) * _dtype(value).itemsize > LARGEST_INPUT_BYTES:
+        raise ModelError(f"{text}, which takes more than 4 GB", hint="no phone has room for it: give a smaller one")
+    return tuple(shape)
+
+
+def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) -> list[int]:
+    """Return the shape that the file declares, with its named extents filled in."""
+    tensor, filled = value.type.tensor_type, []
+    for extent, dim in zip(declared, tensor.shape.dim, strict=True):
+        found = shapes.get(dim.dim_param) if dim.dim_param else extent
+        if dim.dim_param and isinstance(found, int) and found < 1:
+            raise ModelError(f"the extent {dim.dim_param!r} is given as {found}", hint="it is a whole number above 0")
+        filled.append(found if isinstance(found, int) and found > 0 else 0)
+    if 0 in filled or not tensor.HasField("shape"):
+        text = ", ".join(str(d or dim.dim_param or "?") for d, dim in zip(declared, tensor.shape.dim, strict=True))
+        raise ModelError(f"input {value.name!r} has the dynamic shape [{text}]", hint=_example(value, declared))
+    return filled
+
+
+def _example(value: Any, declared: Sequence[int | None]) -> str:
+    """Return how a shape is given, in both places."""
+    wish = [d or (1 if i == 0 else 224) for i, d in enumerate(declared)] or [1, 3, 224, 224]
+    on_line = "x".join(map(str, wish))
+    return f'fix it with --shape {value.name}={on_line}, or in the suite with shapes = {{ "{value.name}" = {wish} }}'
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    import onnx
+
+    try:
+        dtype: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    except KeyError:
+        raise ModelError(f"input {value.name!r} has no number format", hint="export the network again") from None
+    if dtype.kind not in "fiub":
+        raise ModelError(f"input {value.name!r} holds {dtype}", hint="inputs are real numbers, integers or booleans")
+    return dtype

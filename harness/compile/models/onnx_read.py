@@ -1,0 +1,246 @@
+"""An ONNX file, read with suspicion: it may come from anywhere.
+
+Nothing outside its own folder is ever read, no size that it claims is believed before the bytes are seen to be there,
+and every defect is one clear line. Memory stays at the file's own size: the checker, which copies what it is given,
+sees the network without its weights (`harness.compile.models.outline`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from device_runner.files import what_else
+from harness.base.failures import ModelError
+from harness.compile.models.outline import check, inner_graphs
+
+LARGEST_FILE_BYTES = (1 << 31) - 1
+"""Largest protobuf message; a larger network keeps its weights in other files."""
+LARGEST_MODEL_BYTES = LARGEST_FILE_BYTES
+"""Largest model with its external data: the compiler reads it as one file."""
+
+MOST_NODES = 200_000
+"""Ten times those of the largest language models."""
+DEEPEST_CALLS = 100
+
+_GET_AGAIN = "get the file again"
+
+
+def load(file: Path) -> Any:
+    """Return the network, whole and checked, with its external data brought in. Raises `ModelError`."""
+    model = parse(file)
+    bring_in_external_data(model, file)
+    check(file, model)
+    return model
+
+
+def parse(file: Path) -> Any:
+    """Return the network as the file has it; external data stays where it is. Raises `ModelError`."""
+    import onnx
+
+    data = _bytes_of(file)
+    if not data:
+        raise ModelError(f"{file} is empty", hint=_GET_AGAIN)
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception as error:  # protobuf has an exception of its own for each of its implementations
+        # Every ONNX file begins with field 1, the version of the format, a small number.
+        if data[0] == 0x08 and data[1:2] < b"\x20":
+            raise ModelError(f"{file} is truncated or damaged", hint=_GET_AGAIN) from error
+        raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX") from error
+    del data  # a copy of all that the model holds
+    if not model.ir_version or not model.graph.node:
+        raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
+    _require_bounded_functions(file, model)
+    for tensor in tensors(model):
+        if not is_external(tensor):
+            _require_its_bytes(file, tensor)
+    return model
+
+
+class _Size(NamedTuple):
+    """Size of nodes after their functions are inlined."""
+
+    nodes: int
+    length_bytes: int
+
+
+def _require_bounded_functions(file: Path, model: Any) -> None:
+    """Raise `ModelError` if the network is too large once its functions are inlined, which checking it does as well.
+
+    Functions that call each other ten times each make 10^12 nodes of a file of 2 kB.
+    """
+    bodies = {(function.domain, function.name): function.node for function in model.functions}
+    sizes: dict[tuple[str, str], _Size] = {}
+    pending: list[tuple[str, str]] = []
+
+    def size_of(nodes: Iterable[Any]) -> _Size:
+        found = [_Size(1, node.ByteSize()) for node in nodes]
+        for node in nodes:
+            found += [size_of(inner.node) for inner in inner_graphs(node)]
+            if (key := (node.domain, node.op_type)) in bodies:
+                found.append(size_of_function(key))
+        return _Size(sum(one.nodes for one in found), sum(one.length_bytes for one in found))
+
+    def size_of_function(key: tuple[str, str]) -> _Size:
+        if key in pending or len(pending) > DEEPEST_CALLS:
+            raise ModelError(f"{file}: the function {key[1]!r:.100} calls itself, or others too deep", hint=_GET_AGAIN)
+        if key not in sizes:
+            pending.append(key)
+            sizes[key] = size_of(bodies[key])
+            pending.pop()
+        return sizes[key]
+
+    size = size_of(model.graph.node) if bodies else _Size(0, 0)
+    if size.nodes > MOST_NODES or size.length_bytes > LARGEST_MODEL_BYTES:
+        raise ModelError(
+            f"{file} has {size.nodes} operators in {size.length_bytes / 1e6:.0f} MB once its functions are inlined",
+            hint=f"export it with fewer than {MOST_NODES} operators in 2 GB",
+        )
+
+
+def bring_in_external_data(model: Any, file: Path) -> int:
+    """Load what is in other files of the model's folder; returns of how many tensors. Raises `ModelError`."""
+    external = [tensor for tensor in tensors(model) if is_external(tensor)]
+    if sum(_byte_length(file, tensor) for tensor in external) > LARGEST_MODEL_BYTES:
+        raise ModelError(f"{file} with its external data is larger than 2 GB", hint="export it in half precision")
+    for tensor in external:
+        tensor.raw_data = _external_bytes(file, tensor)
+        tensor.data_location = tensor.DEFAULT
+        del tensor.external_data[:]
+    return len(external)
+
+
+def require_numbers(model: Any, file: Path) -> None:
+    """Raise `ModelError` if a weight holds NaN: no answer could be judged. Infinity is a mask's usual value."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE):
+            array = numpy_helper.to_array(tensor)
+            if bad := int(np.isnan(array).sum()):
+                raise ModelError(
+                    f"{file}: {bad} of {array.size} elements of the weight {tensor.name!r} are NaN",
+                    hint="export it again from a network that was trained to the end",
+                )
+
+
+def is_external(tensor: Any) -> bool:
+    """Return whether the tensor's data is in another file."""
+    return bool(tensor.data_location == tensor.EXTERNAL)
+
+
+def tensors(model: Any) -> Iterator[Any]:
+    """Yield every tensor of a model: weights and attributes of the graph, inner graphs and functions."""
+    for function in model.functions:
+        yield from _node_tensors(function.node)
+    yield from _graph_tensors(model.graph)
+
+
+def _bytes_of(file: Path) -> bytes:
+    if other := what_else(file):
+        raise ModelError(f"{file} is {other}, not a file", hint="correct the model's path")
+    try:
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise ModelError(f"{file} is larger than 2 GB", hint="save it with its weights as external data")
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{file} does not exist", hint="correct the model's path") from None
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _external_bytes(file: Path, tensor: Any) -> bytes:
+    """Return the bytes of a tensor in another file, which are as many as its shape says."""
+    told = {entry.key: entry.value for entry in tensor.external_data}
+    location, folder = told.get("location", ""), file.parent.resolve()
+    try:
+        data_file = (folder / location).resolve()
+        inside, there = data_file.is_relative_to(folder), data_file.is_file()
+    except (ValueError, OSError, RuntimeError):  # a null character, a name too long, links in a circle
+        data_file, inside, there = folder, True, False
+    if not inside:
+        raise ModelError(
+            f"{file} keeps the data of {tensor.name!r} outside its own folder, in {location!r:.200}",
+            hint="put the data next to the model and save it again; other folders are never read",
+        )
+    if not there:
+        raise ModelError(
+            f"{file} keeps the data of {tensor.name!r} in {location!r:.200}, which is not there",
+            hint="put that file next to the model",
+        )
+    length = _byte_length(file, tensor)
+    try:
+        offset, claimed = int(told.get("offset") or 0), int(told.get("length") or length)
+        with data_file.open("rb") as stream:
+            stream.seek(offset)
+            data: bytes = stream.read(length)
+    except (ValueError, OSError, OverflowError) as error:
+        raise ModelError(f"{data_file} does not hold the data of {tensor.name!r}: {error}") from error
+    if claimed != length or len(data) != length:
+        has = min(claimed, len(data)) if len(data) < length else claimed
+        raise ModelError(
+            f"{data_file} does not hold the data of {tensor.name!r}: it has {has} bytes of {length}", hint=_GET_AGAIN
+        )
+    return data
+
+
+def _require_its_bytes(file: Path, tensor: Any) -> None:
+    """Raise `ModelError` unless a tensor is as large as its shape says, so that nobody makes room for what is not."""
+    length = _byte_length(file, tensor)
+    if tensor.HasField("raw_data"):
+        found = len(tensor.raw_data)
+    elif tensor.data_type == tensor.STRING or not length:
+        return
+    else:  # each element of these fields is one number at least, or several small ones
+        found = sum(len(values) for values in _typed(tensor)) * 16
+    if found < length or (tensor.HasField("raw_data") and found != length):
+        raise ModelError(
+            f"{file}: {tensor.name or 'a constant'!r} has the shape {list(tensor.dims)!s:.100}, which takes {length} "
+            f"bytes, and the file holds {found}",
+            hint=_GET_AGAIN,
+        )
+
+
+def _typed(tensor: Any) -> Iterable[Any]:
+    return (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+
+
+def _byte_length(file: Path, tensor: Any) -> int:
+    """Bytes that a tensor's shape and number format take, packed as ONNX packs numbers of less than a byte."""
+    import onnx
+
+    if any(extent < 0 for extent in tensor.dims):
+        raise ModelError(f"{file}: {tensor.name!r} has the shape {list(tensor.dims)!s:.100}", hint=_GET_AGAIN)
+    if tensor.data_type == tensor.STRING:
+        return 0
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, ValueError, TypeError):
+        raise ModelError(f"{file}: {tensor.name!r} has no number format", hint=_GET_AGAIN) from None
+    return -(-int(math.prod(tensor.dims)) * _bits(dtype) // 8)
+
+
+def _bits(dtype: Any) -> int:
+    name = str(dtype.name)
+    if name in ("int4", "uint4", "int2", "uint2"):
+        return int(name[-1])
+    return 4 if "float4" in name else 8 * int(dtype.itemsize)
+
+
+def _graph_tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _node_tensors(graph.node)
+
+
+def _node_tensors(nodes: Any) -> Iterator[Any]:
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from [*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors]
+        for inner in inner_graphs(node):
+            yield from _graph_tensors(inner)

@@ -1,0 +1,228 @@
+"""A network without its weights: all that its structure and its shapes depend on, and small however large it is.
+
+ONNX's checker and its shape inference copy what they are given several times; of an outline there is nothing to copy.
+Weights become inputs of their type and shape. Small tensors stay, because shapes are computed from them. `NetworkView`
+asks a network for what is known of its tensors before it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.base.failures import ModelError, UnsupportedOperator
+
+if TYPE_CHECKING:
+    from harness.compile.models.spec import Array
+
+SMALL_ELEMENTS = 64
+"""A tensor of so many elements may be a shape, axes or the like."""
+OLDEST_IR_VERSION = 4
+"""First version of the format in which weights need not also be inputs."""
+
+
+def outline(model: Any) -> Any:
+    """Return the model without the data of its large weights; they are inputs instead."""
+    import onnx
+    from onnx import helper
+
+    made = onnx.ModelProto()
+    made.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
+    made.opset_import.extend(model.opset_import)
+    made.functions.extend(model.functions)
+    graph, listed = made.graph, {value.name for value in model.graph.input}
+    graph.name = model.graph.name
+    graph.input.extend(model.graph.input)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    graph.sparse_initializer.extend(model.graph.sparse_initializer)
+
+    def leave_out(tensor: Any, name: str) -> None:
+        if name not in listed:
+            graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
+
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= SMALL_ELEMENTS:
+            graph.initializer.append(tensor)
+        else:
+            leave_out(tensor, tensor.name)
+    for node in model.graph.node:
+        value = constant_of(node)
+        if value is None or math.prod(value.dims) <= SMALL_ELEMENTS:
+            graph.node.append(node)
+        else:
+            leave_out(value, node.output[0])
+    return made
+
+
+def constant_of(node: Any) -> Any | None:
+    """Return the tensor of a `Constant` operator that has one."""
+    if node.op_type != "Constant":
+        return None
+    return next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
+
+
+def constants(model: Any) -> dict[str, Any]:
+    """Tensors that the network itself holds, by name: weights, and values of its `Constant` operators."""
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    return weights | {node.output[0]: value for node in model.graph.node if (value := constant_of(node)) is not None}
+
+
+def attribute_of(node: Any, name: str, default: Any) -> Any:
+    """Return the value of a node's attribute, text as `str`; `default` if the node leaves it out."""
+    from onnx import helper
+
+    value = next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def check(file: Path, model: Any) -> None:
+    """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
+    import onnx
+
+    newest = int(onnx.defs.onnx_opset_version())
+    for own in model.opset_import:
+        if own.domain in ("", "ai.onnx") and own.version > newest:  # which the checker takes for good
+            raise ModelError(
+                f"{file} is in operator set {own.version}, and onnx {onnx.__version__} knows them up to {newest}",
+                hint="export it with an older one, or install a newer onnx",
+            )
+    try:
+        onnx.checker.check_model(outline(model))
+    except (onnx.checker.ValidationError, ValueError, TypeError) as error:
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(
+            f"{file} is not a valid ONNX model: {said}", hint="export it again", evidence=str(error)
+        ) from error
+
+
+def tensor_types(model: Any) -> dict[str, Any]:
+    """Types of all tensors by name, weights too, as far as ONNX's own inference finds them. Shapes may be partial."""
+    import onnx
+
+    given = outline(model)
+    try:
+        graph = onnx.shape_inference.infer_shapes(given, data_prop=True).graph
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        graph = given.graph
+    kinds = {value.name: value.type.tensor_type for value in (*graph.value_info, *graph.output, *graph.input)}
+    small = {
+        tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
+        for tensor in graph.initializer
+    }
+    return {**kinds, **small}
+
+
+def static_shape(kind: Any | None) -> tuple[int, ...] | None:
+    """Return the shape of a type, None unless every extent is known."""
+    if kind is None or not kind.HasField("shape"):
+        return None
+    extents = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
+    return None if any(extent < 0 for extent in extents) else tuple(extents)
+
+
+MOST_NAMED = 3
+"""Operators of one kind that a line names."""
+
+
+def all_nodes(graph: Any) -> Iterator[Any]:
+    """Yield every node of a graph and of the graphs inside its nodes."""
+    for node in graph.node:
+        yield node
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)
+
+
+def inner_graphs(node: Any) -> list[Any]:
+    """Return the graphs inside a node: the branches of an If, the body of a Loop."""
+    return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else ()), *one.graphs)]
+
+
+def kind_of(node: Any) -> str:
+    """Return the operator's name, with its domain if it is none of ONNX's own."""
+    return str(node.op_type) if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+
+
+def node_name(node: Any) -> str:
+    """Return the node's name, or that of its result if it has none."""
+    return str(node.name or next(filter(None, node.output), ""))
+
+
+def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
+    """Return names of the nodes whose operator is chosen by its ONNX name, by operator."""
+    found: dict[str, list[str]] = {}
+    for node in all_nodes(model.graph):
+        if chosen(node.op_type):
+            found.setdefault(kind_of(node), []).append(node_name(node))
+    return dict(sorted(found.items()))
+
+
+def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
+    """Return names of the nodes whose operator is not `known`, by operator."""
+    return nodes_by_kind(model, lambda kind: kind not in known)
+
+
+def require_known(model: Any, known: Collection[str]) -> None:
+    """Raise `UnsupportedOperator`, which names all of them and where they stand, unless every operator is `known`."""
+    hint = "export the model without it, or with an operator set that TVM knows"
+    _require_none(unknown_operators(model, known), "TVM's ONNX importer does not know", hint)
+
+
+def require_on_device(model: Any, host: Collection[str]) -> None:
+    """Raise `UnsupportedOperator` if TVM computes an operator by what only a `host` with Python has."""
+    hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
+    problem = "no device runs what TVM computes in Python:"
+    _require_none(nodes_by_kind(model, lambda kind: kind in host), problem, hint)
+
+
+def _require_none(found: dict[str, list[str]], problem: str, hint: str) -> None:
+    if found:
+        raise UnsupportedOperator(
+            f"{problem} {'; '.join(_format_kind(kind, names) for kind, names in found.items())}",
+            hint=hint,
+            evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in found.items()),
+        )
+
+
+def _format_kind(kind: str, names: list[str]) -> str:
+    shown = ", ".join(name[:60] for name in names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{kind} ({shown}{more})"
+
+
+class NetworkView:
+    """The tensors of one ONNX network."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        return tensor_types(self.model)
+
+    @cached_property
+    def _constants(self) -> Mapping[str, Any]:
+        return constants(self.model)
+
+    def kind(self, name: str) -> Any | None:
+        """ONNX's type of a tensor; None if inference does not find it."""
+        return self._types.get(name)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a tensor; None unless every extent is known."""
+        return static_shape(self._types.get(name))
+
+    def constant(self, node: Any, place: int) -> Array | None:
+        """One of a node's inputs; None if it has none there, or one that is computed."""
+        from onnx import numpy_helper
+
+        name = node.input[place] if place < len(node.input) else ""
+        return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
+
+    def is_read(self, name: str) -> bool:
+        """Return whether an operator or an output of the network takes a tensor."""
+        outputs = {value.name for value in self.model.graph.output}
+        return name in outputs or any(name in node.input for node in all_nodes(self.model.graph))

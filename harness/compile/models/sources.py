@@ -1,0 +1,221 @@
+"""A model by name: a network of the zoo, or a file that the suite names.
+
+A user's file is made into one self-contained `.onnx` file with static shapes, without the remains of an exporter.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.files import write_whole
+from device_runner.names import suggestion
+from device_runner.store import cache_root
+from harness.base.failures import ModelError, UsageError
+from harness.base.model import PROGRAM_SUFFIX, SUFFIXES
+from harness.compile.models.cleanup import clean_up
+from harness.compile.models.index_ranges import (
+    IndexRange,
+    index_ranges,
+    require_drawn_in_range,
+    require_in_range,
+    usual_inputs,
+)
+from harness.compile.models.input_files import load_inputs, load_labelled
+from harness.compile.models.limited_fork import run_limited
+from harness.compile.models.onnx_inputs import Shapes, fix_shapes, input_specs
+from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
+from harness.compile.models.outline import check
+from harness.compile.models.spec import Inputs, InputSpec, ModelSource, Original, require_drawable
+from harness.compile.models.torch_program import as_onnx
+
+if TYPE_CHECKING:
+    from harness.compile.models.zoo import ZooModel
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How a file is to be prepared, as the key of a cache."""
+
+    shapes: tuple[tuple[str, Sequence[int] | int], ...]
+    clean: bool
+    trust: bool
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """What is compiled in place of a user's file."""
+
+    file: Path
+    """The user's own, if there was nothing to change."""
+    inputs: tuple[InputSpec, ...]
+    ranges: tuple[IndexRange, ...]
+    """What integer inputs may hold."""
+    changes: tuple[str, ...] = ()
+    """What was changed, for a person."""
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """A model that the suite names by the path of its file."""
+
+    name: str
+    file: Path
+    shapes: Shapes = field(default_factory=dict)
+    inputs: Path | Inputs = field(default_factory=dict)
+    """File of the inputs that it is run on, or how some are drawn."""
+    clean: bool = True
+    """Whether an exporter's remains are taken out."""
+    labelled: Path | None = None
+    """File of labelled data that it is asked about."""
+    trust: bool = False
+    """Whether torch may execute what a `.pt2` file holds."""
+
+    def onnx_file(self, cache_dir: Path) -> Path:
+        """Return the file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
+        return self.prepare(cache_dir).file
+
+    def original(self, cache_dir: Path) -> Original:
+        """Return the file itself, and what torch made of it if it is a program. Raises `ModelError`."""
+        onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
+        return Original(onnx, self.file if onnx != self.file else None, self.trust)
+
+    def changes(self, cache_dir: Path) -> tuple[str, ...]:
+        """Return what is changed in it before it is compiled. Raises `ModelError`."""
+        found = self._prepared(cache_dir)
+        if isinstance(self.inputs, Path):
+            return found.changes
+        drawn = usual_inputs(one for one in found.ranges if one.input not in self.inputs)
+        return (*found.changes, *(f"drew {name} from {distribution}" for name, distribution in drawn.items()))
+
+    def input_values(self, cache_dir: Path) -> Path | Inputs:
+        """Return the given file, or how inputs are drawn: as given, or from the table that they index.
+
+        Raises `ModelError`.
+        """
+        if isinstance(self.inputs, Path):
+            return self.inputs
+        return {**usual_inputs(self._prepared(cache_dir).ranges), **self.inputs}
+
+    def prepare(self, cache_dir: Path) -> PreparedModel:
+        """Return what is compiled, with its inputs checked against it. Raises `ModelError`."""
+        found = self._prepared(cache_dir)
+        if isinstance(self.inputs, Path):
+            require_in_range(load_inputs(self.inputs, found.inputs), found.ranges, self.inputs)
+        else:
+            require_drawable(self.inputs, found.inputs)
+            require_drawn_in_range(self.inputs, found.ranges)
+        if self.labelled:
+            data = load_labelled(self.labelled, found.inputs)
+            require_in_range({found.inputs[0].name: data.inputs}, found.ranges, self.labelled)
+        return found
+
+    def _prepared(self, cache_dir: Path) -> PreparedModel:
+        given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
+        options = _Options(given, self.clean, self.trust)
+        return _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
+
+
+def _freeze(shape: Sequence[int] | int) -> Sequence[int] | int:
+    return shape if isinstance(shape, int) else tuple(shape)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """Return what changes with the file."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return 0, 0  # reading it says what is wrong
+    return stat.st_mtime_ns, stat.st_size
+
+
+@functools.lru_cache(maxsize=64)
+def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> PreparedModel:
+    """Read a file once, however many cases ask for it."""
+    import_module("onnx")  # here, and not anew in each fork
+    onnx = _onnx_of(file, cache, trust=options.trust)
+    return run_limited(file, lambda: _prepare_here(name, file, onnx, options, cache))
+
+
+def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
+    """Return the file itself, or what torch made of it in a process of its own, kept in `cache`."""
+    return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM_SUFFIX else file
+
+
+def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:
+    """Prepare the network in `onnx`, which is `file` or was made of it."""
+    model, changes = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean)
+    specs, ranges = input_specs(model), index_ranges(model)
+    require_numbers(model, file)
+    if not changes:
+        return PreparedModel(file, specs, ranges)
+    try:
+        data: bytes = model.SerializeToString()
+    except Exception as error:  # protobuf has an exception of its own for each of its implementations
+        raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
+    copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
+    return PreparedModel(copy, specs, ranges, tuple(changes))
+
+
+def read_and_prepare(
+    given: Path, file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
+) -> tuple[Any, list[str]]:
+    """Return the network in `file` as it is compiled, and what was changed in it.
+
+    Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
+    """
+    model = parse(file)
+    external = bring_in_external_data(model, file)
+    check(file, model)
+    changes = [f"converted {given.name} from a torch.export program"] if given != file else []
+    changes += [f"brought in {external} tensors from other files"] if external else []
+    if shapes or not may_stay_open:
+        fixed = fix_shapes(model, input_specs(model, shapes))
+        changes += [f"fixed {', '.join(fixed)}"] if fixed else []
+    return model, changes + (clean_up(model) if clean else [])
+
+
+MODELS = "models"
+"""Folder of the cache in which models are made."""
+
+
+def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
+    """Open a user's file or a network of the zoo as it is compiled; also return what was changed in it.
+
+    Raises UsageError.
+    """
+    if name.endswith(SUFFIXES):
+        file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
+        return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
+    return _zoo_model(name).outline(), []
+
+
+def model_source(
+    name: str,
+    *,
+    onnx: Path | None = None,
+    shapes: Shapes | None = None,
+    inputs: Path | Inputs | None = None,
+    clean: bool = True,
+    labelled: Path | None = None,
+    trust: bool = False,
+) -> ModelSource:
+    """Return the source of a model. Raises UsageError, with the nearest known name, if there is none."""
+    if onnx is not None:
+        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled, trust)
+    return _zoo_model(name)
+
+
+def _zoo_model(name: str) -> ZooModel:
+    from harness.compile.models.zoo import ZOO
+
+    known = {model.name: model for model in ZOO}
+    if name not in known:
+        hint = suggestion(name, known, otherwise="the zoo has")
+        raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx or .pt2")
+    return known[name]

@@ -1,0 +1,167 @@
+"""What a network is made of, counted from its graph: operators, multiply-accumulates, parameters, ends.
+
+No weight is read, so the outline of a network that has none yet is counted as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compile.models.onnx_inputs import inputs_of
+from harness.compile.models.outline import attribute_of, constant_of, kind_of, static_shape, tensor_types
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class End:
+    """An input or an output. Extents that are not known stand by their name, or as `?`."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator with the shapes around it, None where ONNX's inference cannot tell."""
+
+    proto: Any
+    kind: str
+    inputs: tuple[Shape | None, ...]
+    outputs: tuple[Shape | None, ...]
+    dtype: str
+    """Number format of its first input."""
+    double: bool
+    """Whether it reads or makes float64, which no Adreno computes in."""
+    macs: int | None
+    """Multiply-accumulates of convolutions and products, as papers count them; 0 for all else. None if it depends on a
+    shape that is open."""
+    parameters: int
+    """Elements of the weights that it is the first to read: of those that are trained, which a batch norm's statistics
+    and single numbers are not."""
+
+
+@dataclass(frozen=True)
+class NetworkSummary:
+    """A network, counted."""
+
+    inputs: tuple[End, ...]
+    outputs: tuple[End, ...]
+    nodes: tuple[Node, ...]
+    weight_bytes: int
+
+    @property
+    def macs(self) -> int | None:
+        """Multiply-accumulates of one inference, None if those of an operator are not known."""
+        return total_macs(self.nodes)
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers."""
+        return sum(node.parameters for node in self.nodes)
+
+    @property
+    def double(self) -> dict[str, int]:
+        """How many operators of each kind read or make float64."""
+        return dict(Counter(node.kind for node in self.nodes if node.double))
+
+
+def total_macs(nodes: Iterable[Node]) -> int | None:
+    """Multiply-accumulates of some operators, None if those of one are not known."""
+    counts = [node.macs for node in nodes]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def summarize(model: Any) -> NetworkSummary:
+    """Count a network."""
+    import onnx
+
+    types = tensor_types(model)
+    weights = dict(_weights(model))
+    nodes, counted = [], set[str]()
+    for proto in model.graph.node:
+        if proto.op_type == "Constant":
+            continue
+        inputs = tuple(static_shape(types.get(name)) for name in proto.input)
+        outputs = tuple(static_shape(types.get(name)) for name in proto.output)
+        own = [name for name in _trained(proto) if name in weights and name not in counted]
+        counted |= {*own}
+        found = types.get(proto.input[0]) if proto.input else None
+        nodes.append(
+            Node(
+                proto,
+                kind_of(proto),
+                inputs,
+                outputs,
+                _dtype(found),
+                any(_dtype(types.get(name)) == "float64" for name in (*proto.input, *proto.output)),
+                _macs(proto, inputs, outputs),
+                sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name])),
+            )
+        )
+    return NetworkSummary(
+        tuple(_end(value, types) for value in inputs_of(model)),
+        tuple(_end(value, types) for value in model.graph.output),
+        tuple(nodes),
+        sum(
+            math.prod(tensor.dims) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+            for tensor in weights.values()
+            if tensor.data_type != tensor.STRING
+        ),
+    )
+
+
+def _weights(model: Any) -> Iterator[tuple[str, Any]]:
+    for tensor in model.graph.initializer:
+        yield tensor.name, tensor
+    for node in model.graph.node:
+        if (tensor := constant_of(node)) is not None:
+            yield node.output[0], tensor
+
+
+def _trained(node: Any) -> list[str]:
+    """Return inputs of a node that may be trained weights."""
+    return list(node.input[:3] if node.op_type == "BatchNormalization" else node.input)
+
+
+def _is_trained(tensor: Any) -> bool:
+    return tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE, tensor.BFLOAT16) and bool(tensor.dims)
+
+
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger")
+
+
+def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | None, ...]) -> int | None:
+    if node.op_type not in PRODUCTS:
+        return 0
+    if len(inputs) < 2 or not outputs or inputs[0] is None or inputs[1] is None or outputs[0] is None:
+        return None
+    data, weight, made = inputs[0], inputs[1], outputs[0]
+    if node.op_type == "Conv":
+        return math.prod(made) * math.prod(weight[1:])
+    if node.op_type == "ConvTranspose":
+        return math.prod(data) * math.prod(weight[1:])
+    if node.op_type == "Gemm":
+        return math.prod(made) * data[0 if attribute_of(node, "transA", 0) else 1]
+    return math.prod(made) * data[-1] if data else 0
+
+
+def _end(value: Any, types: Mapping[str, Any]) -> End:
+    kind = types.get(value.name) or value.type.tensor_type
+    shape = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in kind.shape.dim)
+    return End(value.name, shape, _dtype(kind))
+
+
+def _dtype(kind: Any | None) -> str:
+    import onnx
+
+    try:
+        return str(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).name) if kind is not None else "?"
+    except KeyError:
+        return "?"

@@ -1,0 +1,91 @@
+"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a function and a line in `ZOO`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from device_runner.store import keep_file
+from harness.compile.models.graph import Network
+from harness.compile.models.spec import Inputs, Original
+from harness.compile.models.zoo import (
+    deeplab_v3,
+    densenet121,
+    digits,
+    efficientnet_lite0,
+    inception_v3,
+    mobilenet,
+    mobilenet_v3_small,
+    resnet,
+    squeezenet1_1,
+    tiny,
+    transformer,
+)
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """A network of the zoo."""
+
+    name: str
+    build: Callable[[], Network | digits.TrainedNetwork]
+    inputs: Inputs = field(default_factory=dict)
+    """How some of its inputs are drawn."""
+    labelled: Path | None = None
+    """File of the labelled data that it is asked about."""
+
+    def onnx_file(self, cache_dir: Path) -> Path:
+        """Return the network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
+        file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
+        keep_file(file, lambda: self.build().to_bytes())
+        with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
+            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+        return file
+
+    def original(self, cache_dir: Path) -> Original:
+        """Return the same file: it is built as it is to be compiled."""
+        return Original(self.onnx_file(cache_dir))
+
+    def outline(self) -> Any:
+        """Return the network without the data of its weights, to be looked at."""
+        return self.build().outline()
+
+    def input_values(self, cache_dir: Path) -> Inputs:
+        """Return how some of its inputs are drawn."""
+        return self.inputs
+
+    def changes(self, cache_dir: Path) -> tuple[str, ...]:
+        """Nothing: it is built as it is to be compiled."""
+        return ()
+
+    def _recipe(self) -> str:
+        """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
+        models = Path(__file__).parents[1]
+        sources = [*sorted(models.glob("graph*.py")), *sorted(models.glob("zoo/*.py")), digits.NETWORK]
+        libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
+        return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
+
+
+ZOO: tuple[ZooModel, ...] = (
+    ZooModel("mobilenet_v1", mobilenet.mobilenet_v1),
+    ZooModel("mobilenet_v2", mobilenet.mobilenet_v2),
+    ZooModel("mobilenet_v3_small", mobilenet_v3_small.build),
+    ZooModel("efficientnet_lite0", efficientnet_lite0.build),
+    ZooModel("squeezenet1_1", squeezenet1_1.build),
+    ZooModel("resnet18", resnet.resnet18),
+    ZooModel("resnet50", resnet.resnet50),
+    ZooModel("densenet121", densenet121.build),
+    ZooModel("inception_v3", inception_v3.build),
+    ZooModel("deeplab_v3", deeplab_v3.build),
+    ZooModel("encoder_block", transformer.encoder_block),
+    ZooModel("decoder_layer", transformer.decoder_layer, transformer.DECODER_INPUTS),
+    ZooModel("digits", digits.build, labelled=digits.HELD_OUT),
+    ZooModel("tiny", tiny.build),
+)

@@ -1,0 +1,74 @@
+"""onnxruntime on the CPU, as plain as it can be: one thread, and the graph as the file has it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.compile.oracle.judge import Values
+
+NEWEST_IR_VERSION = 10
+"""Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
+_NO_MEMORY = ("bad_alloc", "Failed to allocate memory")
+
+
+class OnnxRuntime:
+    """One network in onnxruntime."""
+
+    def __init__(self, model: Any) -> None:
+        """Raise NoAnswer for an operator, or a number format of one, that onnxruntime lacks."""
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # newer releases (1.32) report their use, and look when imported
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise NoAnswer(f"onnxruntime is not installed ({error})") from error
+        self.name = f"onnxruntime {onnxruntime.__version__}"
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False
+        options.log_severity_level = 4
+        version, model.ir_version = model.ir_version, min(model.ir_version, NEWEST_IR_VERSION)
+        data = model.SerializeToString()
+        model.ir_version = version
+        try:
+            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no common class but this one
+            raise _as_ours(error, NoAnswer) from error
+
+    def ask(self, inputs: Values) -> list[Array]:
+        """Run it. Raises NoAnswer, Refusal."""
+        from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as Lacking
+
+        try:
+            answers: list[Array] = self._session.run(None, dict(inputs))
+        except Lacking as error:
+            raise _as_ours(error, NoAnswer) from error
+        except Exception as error:  # its exceptions have no common class but this one
+            raise _as_ours(error, Refusal) from error
+        return answers
+
+
+def _as_ours(error: Exception, kind: type[Exception]) -> Exception:
+    """Return what onnxruntime raised, as ours. A lack of memory is neither a lack of an operator nor a refusal."""
+    if any(sign in str(error) for sign in _NO_MEMORY):
+        return MemoryError(one_line(error))
+    return kind(f"onnxruntime: {_shortened(one_line(error))}")
+
+
+def _shortened(text: str) -> str:
+    """Shorten onnxruntime's message to `Gather 'g': out of bounds`.
+
+    It reads `[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running Gather node.
+    Name:'g' Status Message: out of bounds`.
+    """
+    text = text.rpartition("[ONNXRuntimeError] : ")[2].split(" : ", 2)[-1]
+    begin, running, rest = text.partition("Non-zero status code returned while running ")
+    node, message, why = rest.partition("Status Message: ")
+    if not running or not message:
+        return begin or text
+    return f"{node.replace(' node. Name:', ' ').strip()}: {why}"

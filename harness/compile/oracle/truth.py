@@ -1,0 +1,120 @@
+"""Who computes a network outside TVM: the first judge that can, and its answer.
+
+A program of torch's is computed by torch. An ONNX network is computed by onnxruntime and, where that lacks an operator
+or a number format of one, by ONNX's own reference.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from harness.base.failures import InputRefused, NoOutsideAnswer
+from harness.compile.models.spec import Original
+from harness.compile.oracle.judge import NoAnswer, Refusal
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.compile.oracle.judge import Judge, Values
+
+REFUSED_HINT = "give inputs that the network is made for: `--input 'NAME=integers(0, 9)'`, or a file of them"
+PACKAGES = ("onnxruntime", "onnx", "torch")
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """An answer, and who gave it."""
+
+    judge: Judge
+    outputs: list[Array]
+
+
+def releases() -> dict[str, str]:
+    """Versions of what computes answers, by package; empty for a package that is not installed."""
+    return {name: _version(name) for name in PACKAGES}
+
+
+def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
+    """Ask about a model as a person has it. `inputs` are in the order of the model's own.
+
+    `model` is the network in the file `original.onnx`. Raises NoOutsideAnswer, InputRefused.
+    """
+    judges = judges_of(model)
+    if original.program:
+        from harness.compile.oracle.torch_program import TorchProgram
+
+        judges = [partial(TorchProgram, original.program, trust=original.trust), *judges]
+    ruling = first_answer(judges, inputs)
+    _require_tensors(ruling)
+    return ruling
+
+
+def judges_of(model: Any) -> list[Callable[[], Judge]]:
+    """Return what opens each judge of an ONNX network, in the order in which they are asked."""
+    from harness.compile.oracle.onnx_reference import OnnxReference
+    from harness.compile.oracle.onnx_runtime import OnnxRuntime
+
+    return [partial(OnnxRuntime, model), partial(OnnxReference, model)]
+
+
+def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Ruling:
+    """Return the answer of the first judge that has one.
+
+    Raises InputRefused if two refuse the inputs, and NoOutsideAnswer if there is no answer for any other reason: what
+    one judge alone refuses may be a lack of its own.
+    """
+    reasons: list[str] = []
+    refusals: list[str] = []
+    for opened in judges:
+        try:
+            judge = opened()
+            return Ruling(judge, judge.ask(inputs))
+        except NoAnswer as reason:
+            reasons.append(str(reason))
+        except Refusal as refusal:
+            refusals.append(str(refusal))
+    if len(refusals) > 1:
+        raise InputRefused(refusals[0], hint=REFUSED_HINT, evidence="\n".join(refusals))
+    raise NoOutsideAnswer("; ".join(refusals + reasons))
+
+
+def values_of(model: Any, inputs: Values) -> dict[str, Array]:
+    """Return what every operator of an ONNX network makes of the inputs, where it is a tensor, by its name.
+
+    Raises NoOutsideAnswer, InputRefused.
+    """
+    import numpy as np
+
+    names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
+    outputs: Sequence[Any] = first_answer(judges_of(with_outputs(model, names)), inputs).outputs
+    return {name: made for name, made in zip(names, outputs, strict=True) if isinstance(made, np.ndarray)}
+
+
+def with_outputs(model: Any, names: Sequence[str]) -> Any:
+    """Return the network with these tensors as its outputs."""
+    import onnx
+
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    del whole.graph.output[:]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return whole
+
+
+def _require_tensors(ruling: Ruling) -> None:
+    """Raise NoOutsideAnswer if an output is no tensor: a sequence, a map."""
+    import numpy as np
+
+    for index, output in enumerate(ruling.outputs):
+        if not isinstance(output, np.ndarray):
+            raise NoOutsideAnswer(f"{ruling.judge.name} gives a {type(output).__name__} as output {index}")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

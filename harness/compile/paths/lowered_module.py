@@ -1,0 +1,188 @@
+"""Reads and completes an IRModule that went through all passes: its entries, its facts, its launches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from harness.base.failures import CompileFailure
+from harness.compile.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
+from harness.compile.compiler.tir import walk
+from harness.compile.paths.base import BuiltModule, PathFacts
+from harness.compile.paths.kernels import kernels
+
+ENTRY = "main"
+HOST_ENTRY = "main_to_host"
+_DL_CPU = 1
+TEXTURE = "global.texture"
+"""Begins the names of the scopes of images."""
+
+
+def add_host_entry(mod: Any) -> Any:
+    """Add `main_to_host`: `main`, then its outputs copied to host memory, which waits for the device.
+
+    With it the device's own clock measures the time to an answer, without a round trip to the host.
+
+    Raises CompileFailure if an output is no tensor (0.27 imports ONNX's Shape so).
+    """
+    from tvm import relax
+
+    main = mod[ENTRY]
+    params = [relax.Var(name_of(p), type_of(p)) for p in main.params]
+    builder = relax.BlockBuilder(mod)
+    attrs = {"global_symbol": HOST_ENTRY, "relax.force_pure": True}
+    with builder.function(HOST_ENTRY, params, attrs=attrs):
+        output = builder.emit(relax.Call(mod.get_global_var(ENTRY), params))
+        builder.emit_func_output(_to_host(builder, output))
+    return builder.get()
+
+
+def _to_host(builder: Any, value: Any) -> Any:
+    from tvm import relax
+
+    kind = type_of(value)
+    fields = tuple_fields(kind)
+    if fields is not None:
+        items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
+        return relax.Tuple([_to_host(builder, item) for item in items])
+    if not hasattr(kind, "shape"):
+        raise CompileFailure(f"TVM makes {kind} of an output, which is no tensor")
+    on_host = tensor_type(kind.shape, kind.dtype)
+    return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
+
+
+def vdevices(mod: Any) -> int:
+    """Return how many virtual devices the VM must be initialised with."""
+    return max(1, len(memory_scopes(mod)))
+
+
+def outputs(mod: Any) -> int:
+    """Return how many tensors `main` returns."""
+    fields = tuple_fields(return_type(mod[ENTRY]))
+    return 1 if fields is None else len(fields)
+
+
+def path_facts(built: BuiltModule) -> PathFacts:
+    """Return the noise-free numbers, from the lowered module and the source."""
+    mod, found = built.lowered, list(kernels(built.source))
+    scopes = memory_scopes(mod)
+    tensors = [(call.args[2], int(call.args[-1].value)) for call in _calls(mod, "relax.vm.alloc_tensor")]
+    placed = [(shape, scopes[number] if number < len(scopes) else "") for shape, number in tensors]
+    images = [image_size(_extents_of(shape), scope) for shape, scope in placed if scope.startswith(TEXTURE)]
+    sizes = (_extents_of(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
+    return PathFacts(
+        kernels=len(found),
+        image_kernels=sum(bool(kernel.images) for kernel in found),
+        half_kernels=sum(kernel.half for kernel in found),
+        double_kernels=sum(kernel.double for kernel in found),
+        source_bytes=len(built.source.encode()),
+        calls=len(calls_of_functions(mod)),
+        texture_tensors=len(images),
+        image_side=max((side for image in images for side in image[:2]), default=0),
+        image_layers=max((layers for _, _, layers in images), default=0),
+        buffer_tensors=len(tensors) - len(images),
+        storage_bytes=sum(size[0] for size in sizes if size),
+    )
+
+
+def _extents_of(shape: Any) -> list[int]:
+    """Return 0 for one that is computed on the way, as that of what a Compress leaves."""
+    return [int(getattr(extent, "value", 0)) for extent in getattr(shape, "values", None) or ()]
+
+
+def image_size(extents: Sequence[int], scope: str) -> tuple[int, int, int]:
+    """Width and height in pixels, and layers, of the image that a tensor lies in (apache/tvm texture.h)."""
+    rows = {f"{TEXTURE}-weight": 1, f"{TEXTURE}-nhwc": 2}.get(scope, len(extents) - 2)
+    return prod(extents[rows:-1]), prod(extents[max(rows - 1, 0) : rows]), prod(extents[: max(rows - 1, 0)])
+
+
+def memory_scopes(mod: Any) -> list[str]:
+    """Memory scopes of tensors, by their number in the lowered module."""
+    return [str(device.memory_scope) for device in mod.global_infos.get("vdevice", [])]
+
+
+def calls_of_functions(mod: Any) -> list[str]:
+    """Return names of the compiled functions that `main` calls, in its order and as often as it does."""
+    return [str(call.op.name_hint) for call in _calls(mod, "")]
+
+
+def _calls(mod: Any, operator: str) -> Iterator[Any]:
+    """Yield calls of an operator in `main`; of compiled functions if it is empty."""
+    import tvm
+
+    for block in mod[ENTRY].body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            op = getattr(call, "op", None)
+            if (isinstance(op, tvm.ir.Op) and op.name == operator) or (
+                isinstance(op, tvm.ir.GlobalVar) and not operator
+            ):
+                yield call
+
+
+_LAUNCH_PARAMETERS = "kernel_launch_params"
+"""Ends the name of the attribute that only a kernel has; its name space moved between releases."""
+
+
+@dataclass(frozen=True)
+class PlannedLaunch:
+    """One kernel of a network."""
+
+    threads: int | None
+    """Work items of one launch; None if an extent is no constant."""
+    group: int | None
+    """Work items of one work group; None if an extent is no constant."""
+    per_inference: int
+    """How often one inference launches it."""
+
+
+def launches(lowered: Any, tir: Any) -> dict[str, PlannedLaunch]:
+    """Return the kernels by name.
+
+    `lowered` is the module after all Relax passes, `tir` the one after all TIR passes.
+    """
+    functions = {str(name.name_hint): function for name, function in tir.functions_items()}
+    kernels = {name for name, function in functions.items() if _is_kernel(function)}
+    calls = Counter(calls_of_functions(lowered))
+    times: Counter[str] = Counter()
+    for name in calls.keys() & functions.keys() - kernels:
+        for launched in _launched_kernels(functions[name], kernels):
+            times[launched] += calls[name]
+    return {name: _launch(_extents(functions[name]), times[name]) for name in sorted(kernels)}
+
+
+def _launch(extents: Mapping[str, int | None], times: int) -> PlannedLaunch:
+    everything = list(extents.values())
+    group = [extent for tag, extent in extents.items() if tag.startswith("threadIdx")]
+    return PlannedLaunch(_product(everything), _product(group), times)
+
+
+def _product(extents: list[int | None]) -> int | None:
+    known = [extent for extent in extents if extent is not None]
+    return prod(known) if len(known) == len(extents) else None
+
+
+def _is_kernel(function: Any) -> bool:
+    return any(str(name).endswith(_LAUNCH_PARAMETERS) for name in dict(function.attrs or {}))
+
+
+def _extents(kernel: Any) -> dict[str, int | None]:
+    """Extents by thread axis, `blockIdx.x` and the like; None for one that is no constant."""
+    attributes = (part for part in walk(kernel.body) if getattr(part, "attr_key", "") == "thread_extent")
+    return {str(part.node.thread_tag): _constant(part.value) for part in attributes}
+
+
+def _constant(expression: Any) -> int | None:
+    value = getattr(expression, "value", None)
+    return value if isinstance(value, int) else None
+
+
+def _launched_kernels(function: Any, kernels: set[str]) -> Iterator[str]:
+    """Yield the kernels that a host function launches, as often as it does: it names each in a call."""
+    for part in walk(function.body):
+        for argument in getattr(getattr(part, "value", None), "args", ()):
+            if (name := getattr(argument, "value", None)) in kernels:
+                yield str(name)

@@ -1,0 +1,67 @@
+"""What a quirk is: a known defect of some TVM releases, how to find out whether it is there, and its workaround."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from harness.base.case import Precision
+from harness.compile.compiler.releases import release
+from harness.compile.paths.base import NO_EDITS, Edits
+
+
+class Presence(str, Enum):
+    """What a probe found on the installed TVM."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """A probe's answer, with one line of what it saw."""
+
+    state: Presence
+    seen: str
+
+    @classmethod
+    def of(cls, present: bool, seen: str, otherwise: str = "") -> ProbeAnswer:
+        """Return the answer of a probe that can tell, with what it saw if the defect is there, and otherwise."""
+        return cls(Presence.PRESENT, seen) if present else cls(Presence.ABSENT, otherwise or seen)
+
+
+@dataclass(frozen=True)
+class Quirk:
+    """A known defect. `since` and `until` are the first release that has it and the first that does not any more."""
+
+    id: str
+    title: str
+    """What goes wrong."""
+    upstream: str
+    """Place of the defect: file, issue or pull request of apache/tvm."""
+    workaround: str
+    """One line of what is done instead."""
+    paths: tuple[str, ...]
+    probe: Callable[..., ProbeAnswer]
+    """Takes the quirks whose workarounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
+    `ask` runs it in a process of its own."""
+    edits: Edits = NO_EDITS
+    """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
+    since: str = "0.25"
+    until: str = ""
+    precisions: tuple[Precision, ...] = tuple(Precision)
+    essential: bool = False
+    """Whether nothing on this path runs without the workaround. `--as-shipped` applies it, too."""
+
+    @property
+    def releases(self) -> str:
+        """The releases that have it, as a person would say it."""
+        return f"{self.since} to before {self.until}" if self.until else f"{self.since} and later"
+
+    def affects(self, tvm: str, path: str, precision: Precision) -> bool:
+        """Return whether this TVM release has it on this path and precision."""
+        late_enough = release(tvm) >= release(self.since)
+        early_enough = not self.until or release(tvm) < release(self.until)
+        return late_enough and early_enough and path in self.paths and precision in self.precisions

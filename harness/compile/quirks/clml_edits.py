@@ -1,0 +1,184 @@
+"""What the CLML path's quirks change: matches that stay on OpenCL, a pattern of ours, the model, and TVM's passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compile.compiler.compat import dtype_of, is_constant, type_of
+from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.paths.clml.codegen import shape_of
+from harness.compile.paths.clml.patterns import Match
+
+_DIMENSIONS = 4
+_OPERANDS = 2
+_EPSILON_TOLERANCE = 1e-3
+_RELU6 = "openclml.relax.nn.relu6"
+"""The runtime goes by how a name ends, and `nn.relu6` is an activation of CLML's."""
+
+
+def has_unplaced_operand(match: Match) -> bool:
+    """Return a weight that is no constant, or a bias on the left of its sum."""
+    if match.convolution is None:
+        return False
+    bias = match.calls.get("relax.add")
+    return not is_constant(match.convolution.args[1]) or (bias is not None and is_constant(bias.args[0]))
+
+
+def is_too_large(match: Match) -> bool:
+    """Return whether an activation's leading size is above one, or it has too few or too many sizes."""
+    shapes = [shape_of(tensor) for tensor in match.activations]
+    return any(not 0 < len(shape) <= _DIMENSIONS or shape[0] != 1 for shape in shapes)
+
+
+def is_grouped(match: Match) -> bool:
+    """Return whether it has more than one group. The runtime's transposed convolution ignores groups."""
+    return match.convolution is not None and match.convolution.attrs.groups != 1
+
+
+def has_no_bias_per_channel(match: Match) -> bool:
+    """Return whether a constant of another shape than (1, channels, 1, 1) is added to a convolution."""
+    if match.convolution is None or "relax.add" not in match.calls:
+        return False
+    added = [shape_of(type_of(arg)) for arg in match.calls["relax.add"].args if is_constant(arg)]
+    channels = shape_of(type_of(match.convolution))[1]
+    return added != [[1, channels, 1, 1]]
+
+
+def is_pad_unlike_padding(match: Match) -> bool:
+    """Other than zeros around height and width, or beside padding of the convolution's own, which would be lost."""
+    if "relax.nn.pad" not in match.calls or match.convolution is None:
+        return False
+    pad = match.calls["relax.nn.pad"].attrs
+    outer = [int(width) for width in pad.pad_width][:4]
+    own = [int(width) for width in match.convolution.attrs.padding]
+    return str(pad.pad_mode) != "constant" or pad.pad_value != 0 or any(outer) or any(own)
+
+
+def has_rounded_epsilon(match: Match) -> bool:
+    """Six decimals change the epsilon of a fused batch norm by more than a thousandth."""
+    if match.convolution is None or "relax.nn.batch_norm" not in match.calls:
+        return False
+    epsilon = float(match.calls["relax.nn.batch_norm"].attrs.epsilon)
+    return abs(float(f"{epsilon:f}") - epsilon) > _EPSILON_TOLERANCE * epsilon
+
+
+def has_constant_on_the_left(match: Match) -> bool:
+    """Return whether a constant is subtracted from or divided; sums, products and extrema commute."""
+    ordered = (match.calls.get(name) for name in ("relax.subtract", "relax.divide"))
+    return any(call is not None and is_constant(call.args[0]) for call in ordered)
+
+
+def has_same_operand_twice(match: Match) -> bool:
+    """Return whether both operands are the same variable."""
+    operands = list(getattr(match.root, "args", []))
+    return len(operands) == _OPERANDS and bool(operands[0].same_as(operands[1]))
+
+
+def is_pooling_of_another_kind(match: Match) -> bool:
+    """Return an attribute of a pooling that the runtime does not read would matter."""
+    name = next((n for n in ("relax.nn.max_pool2d", "relax.nn.avg_pool2d") if n in match.calls), None)
+    if name is None:
+        return False
+    call = match.calls[name]
+    attrs = call.attrs
+    if (str(attrs.layout), str(attrs.out_layout)) != ("NCHW", "NCHW") or any(d != 1 for d in attrs.dilation):
+        return True
+    padding = [int(width) for width in attrs.padding]
+    if name == "relax.nn.avg_pool2d" and attrs.count_include_pad and any(padding):
+        return True
+    sizes, results = shape_of(type_of(call.args[0]))[2:], shape_of(type_of(call))[2:]
+    spans = [size + padding[i] + padding[i + 2] - int(attrs.pool_size[i]) for i, size in enumerate(sizes)]
+    return results != [span // int(stride) + 1 for span, stride in zip(spans, attrs.strides, strict=True)]
+
+
+def is_global_pool_not_square(match: Match) -> bool:
+    """Height and width differ."""
+    if "relax.mean" not in match.calls:
+        return False
+    height, width = shape_of(type_of(match.calls["relax.mean"].args[0]))[2:4]
+    return height != width
+
+
+def is_softmax_along_another_axis(match: Match) -> bool:
+    """Neither along the channels nor, in four dimensions, along the width."""
+    if "relax.nn.softmax" not in match.calls:
+        return False
+    call = match.calls["relax.nn.softmax"]
+    rank = len(shape_of(type_of(call)))
+    return (rank, call.attrs.axis % rank) not in ((2, 1), (3, 1), (4, 1), (4, 3))
+
+
+def relu6_pattern() -> list[Any]:
+    """Return a pattern for a clip with three arguments, alone: the code generator drops a fused clip.
+
+    Clips to other bounds stay on OpenCL: no composite's name can reach the runtime's clip.
+    """
+    from tvm.relax.backend.adreno.clml import clml_pattern_table
+    from tvm.relax.dpl.pattern import is_op, wildcard
+
+    check_unary = next(check for name, _, _, check in clml_pattern_table() if name == "openclml.relax.nn.relu")
+    data = wildcard()
+
+    def check_relu6(context: Any) -> bool:
+        low, high = (getattr(bound, "value", None) for bound in list(context.matched_expr.args)[1:])
+        return (low, high) == (0, 6) and bool(check_unary(context))
+
+    return [(_RELU6, is_op("relax.clip")(data, wildcard(), wildcard()), {"lhs": data}, check_relu6)]
+
+
+def fold_batch_norms(mod: Any) -> Any:
+    """Fold batch norms into the convolutions before them, as TVM's offload does later, while all is float32."""
+    import tvm
+    from tvm import relax
+
+    return tvm.transform.Sequential(
+        [relax.transform.Normalize(), relax.transform.FoldBatchnormToConv2D(), relax.transform.FoldConstant()]
+    )(mod)
+
+
+def convert_transposed_back(passes: Passes) -> Passes:
+    """After the offload, weights of what stays go to the one layout that TVM can legalise."""
+    from tvm import relax
+
+    layouts = {"relax.nn.conv2d_transpose": ["NCHW", "IOHW"]}
+    return insert_before(passes, "LegalizeOps", relax.transform.ConvertLayout(layouts))
+
+
+def spell_out_batch_norm_flags(passes: Passes) -> Passes:
+    """Before batch norms are folded or offloaded: a gamma that is not used becomes one, a beta zero."""
+    import tvm
+
+    spell_out = tvm.transform.module_pass(_spell_out, opt_level=0, name="adreno_bench.SpellOutBatchNormFlags")
+    return insert_before(passes, "FoldBatchnormToConv2D", spell_out)
+
+
+def _spell_out(mod: Any, _ctx: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    @mutator
+    class SpellOut(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            call = self.visit_expr_post_order(call)
+            attrs = call.attrs
+            if getattr(call.op, "name", "") != "relax.nn.batch_norm" or (attrs.center and attrs.scale):
+                return call
+            data, gamma, beta, mean, variance = call.args
+            gamma = gamma if attrs.scale else _constant_like(gamma, 1)
+            beta = beta if attrs.center else _constant_like(beta, 0)
+            options = {key: getattr(attrs, key) for key in ("epsilon", "momentum", "training")}
+            return relax.op.nn.batch_norm(data, gamma, beta, mean, variance, axis=attrs.axis, **options)
+
+    rewriter = SpellOut(mod)
+    for variable, function in mod.functions_items():
+        if isinstance(function, relax.Function):
+            rewriter.builder_.update_func(variable, rewriter.visit_expr(function))
+    return rewriter.builder_.get()
+
+
+def _constant_like(like: Any, value: float) -> Any:
+    import numpy as np
+    from tvm import relax
+
+    kind = type_of(like)
+    return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))

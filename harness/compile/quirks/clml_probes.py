@@ -1,0 +1,165 @@
+"""Probes of the CLML path's quirks: parts of the smallest networks that show them, and what TVM offloads of these."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.compile.compiler.compat import dtype_of, type_of
+from harness.compile.paths.base import ImageLimits, Workaround, edit_model, edit_relax
+from harness.compile.paths.clml import ClmlPath, partition_module
+from harness.compile.paths.clml.offload import offload_of
+from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.compile.quirks.sample import Emit, network
+
+_CREATE_CONVOLUTION = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
+_SWAPPED_WINDOW = "{in_dims.w, in_dims.h}"
+
+
+def constant(*shape: int, dtype: str = "float32") -> Any:
+    """Return a constant tensor, the same every time."""
+    import numpy as np
+    from tvm import relax
+
+    return relax.const(np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(dtype), dtype)
+
+
+def conv(data: Any, channels: int = 4, **attributes: Any) -> Any:
+    """Return a 3 x 3 convolution of four channels."""
+    from tvm import relax
+
+    weight = constant(channels, 4 // attributes.get("groups", 1), 3, 3)
+    return relax.op.nn.conv2d(data, weight, **{"padding": 1, **attributes})
+
+
+def conv_transpose(data: Any, **attributes: Any) -> Any:
+    """Return a transposed 3 x 3 convolution of four channels."""
+    from tvm import relax
+
+    weight = constant(4, 4 // attributes.get("groups", 1), 3, 3, dtype=dtype_of(type_of(data)))
+    return relax.op.nn.conv2d_transpose(data, weight, **attributes)
+
+
+def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
+    """Batch norm of four channels."""
+    from tvm import relax
+
+    normed = emit(relax.op.nn.batch_norm(data, *(constant(4) for _ in range(4)), axis=1, **attributes))
+    return relax.TupleGetItem(normed, 0)
+
+
+def parts(mod: Any, applied: Sequence[Workaround]) -> Any:
+    """Return the module as TVM cuts it for CLML, with these workarounds."""
+    return partition_module(mod, ClmlPath().target(ImageLimits(), None), applied)
+
+
+def count_composites(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
+    """Return the composites that TVM would hand to CLML, with these workarounds."""
+    report = offload_of(parts(mod, applied)) or {"subgraphs": []}
+    return sum((Counter(part["composites"]) for part in report["subgraphs"]), Counter())
+
+
+def offers(
+    composite: str, body: Callable[[Any, Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32"
+) -> Callable[..., ProbeAnswer]:
+    """Return a probe: PRESENT if this composite, which the runtime refuses or computes differently, is offloaded.
+
+    `body` makes the network of TVM's operators, what adds one to it, and its input.
+    """
+
+    def probe(*applied: Workaround) -> ProbeAnswer:
+        from tvm import relax
+
+        found = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
+        others = f"offloaded: {', '.join(found) or 'nothing'}"
+        return ProbeAnswer.of(found[composite] > 0, f"{composite} is offloaded", others)
+
+    return probe
+
+
+def imports_of_backend(*_applied: Workaround) -> ProbeAnswer:
+    """Read whether the Adreno backend imports its CLML module."""
+    from tvm.relax.backend import adreno
+
+    imported = "clml" in inspect.getsource(adreno)
+    return ProbeAnswer.of(
+        not imported, f"relax/backend/adreno/__init__.py {'mentions' if imported else 'does not mention'} clml"
+    )
+
+
+def unscaled_batch_norm(*applied: Workaround) -> ProbeAnswer:
+    """Partition a batch norm without scaling, and look whether that is still all that says so."""
+    mod = network(lambda emit, x: emit(batch_norm(emit, x, scale=False)))
+    unused = "scale=False" in parts(mod, applied).script()
+    return ProbeAnswer.of(unused, f"offloaded with {'an unused gamma' if unused else 'a gamma of one'}")
+
+
+def batch_norm_in_mixed_precision(*applied: Workaround) -> ProbeAnswer:
+    """Partition convolution, batch norm and activation in mixed precision."""
+    import tvm
+    from tvm import relax
+
+    mod = network(lambda emit, x: emit(relax.op.nn.relu(emit(batch_norm(emit, emit(conv(x)))))))
+    convert = [relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()]
+    found = count_composites(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
+    is_cut = set(found) != {"openclml.relu.bias.nn.conv2d"}
+    return ProbeAnswer.of(is_cut, f"one block becomes {', '.join(found) or 'nothing'}")
+
+
+def relu6(*applied: Workaround) -> ProbeAnswer:
+    """Partition a ReLU6."""
+    from tvm import relax
+
+    found = count_composites(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
+    return ProbeAnswer.of(not found, f"of clip(x, 0, 6) are offloaded: {', '.join(found) or 'nothing'}")
+
+
+def transposed_conv_on_opencl(*applied: Workaround) -> ProbeAnswer:
+    """Partition a transposed convolution of float64, which is not offloaded, and legalise it."""
+    import tvm
+    from tvm import relax
+
+    mod = parts(network(lambda emit, x: emit(conv_transpose(x)), dtype="float64"), ())
+    passes = edit_relax([relax.transform.LegalizeOps()], applied)
+    left = "nn.conv2d_transpose(" in str(tvm.transform.Sequential(passes)(mod))
+    return ProbeAnswer.of(left, f"not legalised: {'relax.nn.conv2d_transpose' if left else 'nothing'}")
+
+
+def global_pool(*applied: Workaround) -> ProbeAnswer:
+    """Partition the mean over 4 x 8, and look at the window in TVM's runtime."""
+    source = _runtime_source()
+    if source and _SWAPPED_WINDOW not in source:
+        return ProbeAnswer.of(False, f"TVM's runtime has no window {_SWAPPED_WINDOW} any more")
+    mean = offers(
+        "openclml.nn.global_avg_pool2d", lambda op, _, x: op.mean(x, [2, 3], keepdims=True), shape=(1, 4, 4, 8)
+    )
+    return mean(*applied)
+
+
+def tuning_cache_of_conv(*_applied: Workaround) -> ProbeAnswer:
+    """Look what TVM's runtime passes for the tuning cache."""
+    calls = _CREATE_CONVOLUTION.findall(_runtime_source())
+    if not calls:
+        return ProbeAnswer(Presence.CANNOT_TELL, "this TVM does not ship the source of its CLML runtime")
+    passed = calls[0].rpartition(",")[2].strip()
+    return ProbeAnswer.of(passed == "nullptr", f"the tuning cache is given as {passed}")
+
+
+def name_of_runtime(*_applied: Workaround) -> ProbeAnswer:
+    """Read which name is asked for."""
+    from tvm.relax.backend.adreno import clml
+
+    asked = "relax.op.is_openclml_runtime_enabled" in inspect.getsource(clml.is_clml_runtime_enabled)
+    return ProbeAnswer.of(asked, f"is_clml_runtime_enabled() answers {clml.is_clml_runtime_enabled()}")
+
+
+def _runtime_source() -> str:
+    """TVM's own CLML runtime, whose source its wheels ship; empty if this one does not."""
+    import tvm
+
+    file = Path(tvm.__file__).parent / "src" / "runtime" / "extra" / "contrib" / "clml" / "clml_runtime.cc"
+    return file.read_text(encoding="utf-8") if file.exists() else ""

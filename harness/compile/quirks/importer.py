@@ -1,0 +1,162 @@
+"""Models as TVM's importer leaves them, which its passes for Adreno cannot take. The imported model is changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_function
+from harness.compile.paths.base import Edits, Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import ProbeAnswer, Quirk
+from harness.compile.quirks.sample import conv, dropout, fails_to_lower, source, sum_of_stack
+
+_NOT_IN_C = re.compile(r"[^0-9A-Za-z_]")
+
+
+def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
+    """Build a convolution of `gpu_0/data_0`, a name as Caffe2 gives it."""
+    built = source(conv(input_name="gpu_0/data_0"), applied, OpenCLPath())
+    parameters = [text.strip() for kernel in kernels(built) for text in kernel.parameters.split(",")]
+    broken = next((text for text in parameters if "/" in text), None)
+    right = f"a kernel's parameters are {', '.join(parameters)}"
+    return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
+
+
+def rename_inputs(mod: Any) -> Any:
+    """Give the parameters of `main` names that C takes. Callers pass them by position."""
+    from tvm import relax
+
+    main = mod["main"]
+    names = [name_of(parameter) for parameter in main.params]
+    if not any(_NOT_IN_C.search(name) for name in names):
+        return mod
+    params = [relax.Var(name, type_of(old)) for name, old in zip(identifiers(names), main.params, strict=True)]
+    bound = main.bind_params(dict(zip(main.params, params, strict=True)))
+    renamed = relax.Function(params, bound.body, return_type(bound), bound.is_pure, bound.attrs)
+    return with_function(mod, "main", renamed)
+
+
+def identifiers(names: Sequence[str]) -> list[str]:
+    """Return the names with an underscore for each character that C does not take; they stay different."""
+    found: list[str] = []
+    for name in names:
+        wish = _NOT_IN_C.sub("_", name)
+        while wish in found or (wish != name and wish in names):
+            wish += "_"
+        found.append(wish)
+    return found
+
+
+def without_dropout(mod: Any) -> Any:
+    """Replace dropouts as TVM legalises them for inference: the results are the input and a mask of ones."""
+    from tvm import relax
+    from tvm.relax.dpl import is_op, is_tuple_get_item, wildcard
+
+    data = wildcard()
+    result = is_tuple_get_item(is_op("relax.nn.dropout")(data))
+
+    def replace(item: Any, matched: Any) -> Any:
+        return matched[data] if item.index == 0 else relax.op.ones_like(matched[data])
+
+    return rewrite_main(mod, result, replace)
+
+
+def without_stacks(mod: Any) -> Any:
+    """Replace sums, means and extrema over a stack by those of pairs, and other stacks by a concatenation."""
+    return _concatenate(_reduce_pairs(_drop_idle_broadcasts(mod)))
+
+
+def _drop_idle_broadcasts(mod: Any) -> Any:
+    """Return the importer stacks `broadcast_to(tensor, its own shape)`, which no layout but NCHW gets through."""
+    from tvm.relax.dpl import is_op, wildcard
+
+    data = wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        same = _shape(call) is not None and _shape(call) == _shape(matched[data])
+        return matched[data] if same else call
+
+    return rewrite_main(mod, is_op("relax.broadcast_to")(data, wildcard()), replace)
+
+
+def _reduce_pairs(mod: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op, wildcard
+
+    tensors = wildcard()
+    stack = is_op("relax.stack")(tensors)
+    of_pairs = {"sum": relax.op.add, "mean": relax.op.add, "max": relax.op.maximum, "min": relax.op.minimum}
+
+    def replace(call: Any, matched: Any) -> Any:
+        if call.attrs.keepdims or [int(axis) for axis in call.attrs.axis or ()] != [_axis(matched[stack])]:
+            return call
+        name = call.op.name.removeprefix("relax.")
+        total = reduce(of_pairs[name], matched[tensors].fields)
+        count = relax.const(len(matched[tensors].fields), dtype_of(type_of(call)))
+        return relax.op.divide(total, count) if name == "mean" else total
+
+    for name in of_pairs:
+        mod = rewrite_main(mod, is_op(f"relax.{name}")(stack), replace)
+    return mod
+
+
+def _concatenate(mod: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op, wildcard
+
+    tensors = wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        axis = _axis(call)
+        return relax.op.concat([relax.op.expand_dims(one, axis) for one in matched[tensors].fields], axis)
+
+    return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
+
+
+def _shape(tensor: Any) -> list[str] | None:
+    """Return the extents; None of a tensor whose shape is computed."""
+    extents = getattr(type_of(tensor).shape, "values", None)
+    return None if extents is None else [str(extent) for extent in extents]
+
+
+def _axis(stack: Any) -> int:
+    return int(stack.attrs.axis or 0)
+
+
+QUIRKS = (
+    Quirk(
+        "input-name-in-kernel",
+        "the name of a model's input becomes the name of a kernel's parameter as it is, with `/` or `:` in it",
+        upstream="python/tvm/relax/frontend/onnx/onnx_frontend.py: _sanitize_name replaces dots alone; "
+        "src/target/source/codegen_c.cc: a name's hint is taken as an identifier",
+        workaround="such inputs get names of letters, digits and underscores; they are passed by position",
+        paths=("opencl", "texture", "clml"),
+        probe=_slash_in_a_name,
+        edits=Edits(model=rename_inputs),
+    ),
+    Quirk(
+        "dropout-layout",
+        "a dropout has two results, the layout pass expects one: `Expected nested to match tuple`",
+        upstream="src/relax/op/nn/nn.cc: relax.nn.dropout has InferLayoutUnaryEwise, which is of operators with one "
+        "result",
+        workaround="dropouts, which do nothing in inference, are taken out of the model",
+        paths=("texture", "clml"),
+        probe=fails_to_lower(dropout, "a dropout is lowered"),
+        edits=Edits(model=without_dropout),
+    ),
+    Quirk(
+        "stack-layout",
+        "the result of a stack, which ONNX's Sum, Mean, Min and Max are imported as, gets a layout with an axis that "
+        "no other operator knows: `can't find S in source layout ABCDE`",
+        upstream="src/relax/op/tensor/manipulate.cc: InferLayoutStack inserts S into NCHW; operators take a layout's "
+        "letters from ABCDE",
+        workaround="sums, means and extrema of stacked tensors are taken in pairs; other stacks are concatenations",
+        paths=("texture", "clml"),
+        probe=fails_to_lower(sum_of_stack, "a stack is lowered"),
+        edits=Edits(model=without_stacks),
+    ),
+)

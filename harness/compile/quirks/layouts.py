@@ -1,0 +1,250 @@
+"""Layouts of the texture path that an operator cannot be legalised in, and memory that it cannot be called with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from harness.compile.compiler.compat import (
+    copy_function,
+    dtype_of,
+    memory_scope,
+    rewrite_main,
+    tuple_fields,
+    type_of,
+    with_function,
+)
+from harness.compile.compiler.passes import Passes, insert_before, replace_last
+from harness.compile.paths.base import Edits, Layouts, Workaround
+from harness.compile.paths.lowered_module import memory_scopes
+from harness.compile.quirks.base import ProbeAnswer, Quirk
+from harness.compile.quirks.sample import (
+    conv,
+    conv_of_sum,
+    fails_to_lower,
+    lower,
+    max_pool_into_smaller_image,
+    transposed_conv,
+)
+
+_CONV = "relax.nn.conv2d"
+_TRANSPOSED = "relax.nn.conv2d_transpose"
+_BUFFER = "global"
+_COPY = "vm.builtin.to_device"
+
+
+def plain_if_grouped(call: Any) -> Layouts:
+    """NCHW for convolutions with more than one group."""
+    grouped = call.op.name == _CONV and call.attrs.groups > 1
+    return {_CONV: ["NCHW", "OIHW", "NCHW"]} if grouped else {}
+
+
+def plain_if_transposed(call: Any) -> Layouts:
+    """NCHW for transposed convolutions."""
+    return {_TRANSPOSED: ["NCHW", "IOHW", "NCHW"]} if call.op.name == _TRANSPOSED else {}
+
+
+def legalize(builder: Any, call: Any) -> Any:
+    """Return a convolution in NCHW4c as TVM legalises it, with the result's own number format."""
+    from tvm import topi
+
+    return builder.call_te(
+        topi.nn.conv2d_NCHWc_OIHWo,
+        data=call.args[0],
+        kernel=call.args[1],
+        stride=call.attrs.strides,
+        padding=call.attrs.padding,
+        dilation=call.attrs.dilation,
+        layout=call.attrs.data_layout,
+        out_layout=call.attrs.out_layout,
+        out_dtype=dtype_of(type_of(call)),
+        primfunc_name_hint="conv2d_NCHWc_OIHWo",
+    )
+
+
+def legalize_with_out_dtype(passes: Passes) -> Passes:
+    """Replace the last `LegalizeOps`, which is the one for convolutions in NCHW4c."""
+    from tvm import relax
+
+    return replace_last(passes, "LegalizeOps", relax.transform.LegalizeOps({_CONV: legalize}))
+
+
+def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
+    """Look in the lowered module for a copy from one layout of images to another."""
+    copies = list(_copies(lower(max_pool_into_smaller_image(), applied)))
+    bad = next((" to ".join(scopes) for scopes in copies if _reorders(*scopes)), "")
+    none = f"{len(copies)} copies of a max pool's result, none from image to image"
+    return ProbeAnswer.of(bool(bad), f"the result of a max pool is copied from {bad}", none)
+
+
+def _copies(mod: Any) -> Iterator[tuple[str, str]]:
+    """Scopes of source and target of each copy in a lowered `main`."""
+    places = _places(mod)
+    for variable, call in _calls(mod):
+        if getattr(call.op, "global_symbol", "") == _COPY:
+            yield places.get(call.args[0], ""), places[variable]
+
+
+def _calls(mod: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each variable of `main` that holds what a call returns, and the call."""
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            if hasattr(binding.value, "op"):
+                yield binding.var, binding.value
+
+
+def _places(mod: Any) -> dict[Any, str]:
+    """Return the memory scope of each tensor that a lowered `main` allocates or copies."""
+    scopes, places = memory_scopes(mod), dict[Any, str]()
+    for variable, call in _calls(mod):
+        if getattr(call.op, "name", "") == "relax.vm.alloc_tensor":
+            places[variable] = scopes[int(call.args[-1].value)]
+        elif getattr(call.op, "global_symbol", "") == _COPY:
+            places[variable] = str(call.args[-1].value)
+    return places
+
+
+def copy_through_buffers(passes: Passes) -> Passes:
+    """Before kernels are made for the scopes of their arguments, put a buffer between the images of a copy."""
+    import tvm
+
+    made = tvm.transform.module_pass(_through_buffers, opt_level=0, name="adreno_bench.CopyThroughBuffers")
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
+
+
+def _through_buffers(mod: Any, _context: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op, wildcard
+
+    data = wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        source, target = type_of(matched[data]).vdevice, call.attrs.dst_vdevice
+        if not source or not _reorders(str(source.memory_scope), str(target.memory_scope)):
+            return call
+        buffer = type(target)(target.target, int(target.vdevice_id), _BUFFER)
+        return relax.op.to_vdevice(relax.op.to_vdevice(matched[data], buffer), target)
+
+    return relax.transform.Normalize()(rewrite_main(mod, is_op("relax.to_vdevice")(data), replace))
+
+
+def _reorders(source: str, target: str) -> bool:
+    """Return whether both are images, in which TVM lays out the same tensor differently."""
+    return "texture" in source and "texture" in target and source != target
+
+
+def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
+    """Look in the lowered module for a kernel that takes an image and is given a buffer, or the other way round."""
+    mod = lower(conv_of_sum(), applied)
+    places, kernels = _places(mod), {name.name_hint: function for name, function in mod.functions.items()}
+    taken = [
+        (name, places[argument], memory_scope(kernels[name], parameter))
+        for _, call in _calls(mod)
+        if (name := getattr(call.op, "name_hint", "")) in kernels
+        for argument, parameter in zip(call.args, kernels[name].params, strict=True)
+        if argument in places
+    ]
+    bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in taken if place != scope), "")
+    return ProbeAnswer.of(bool(bad), bad, f"{len(taken)} tensors lie where their kernels look for them")
+
+
+def one_kernel_for_each_memory(passes: Passes) -> Passes:
+    """Before kernels are made for the scopes of their arguments, give calls with other scopes a copy of the function.
+
+    TVM makes a function for each of its calls in turn, under one name, so that all have what the last one takes.
+    """
+    import tvm
+
+    made = tvm.transform.module_pass(_by_memory, opt_level=0, name="adreno_bench.OneKernelForEachMemory")
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
+
+
+def _by_memory(mod: Any, _context: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op
+
+    builder = relax.BlockBuilder(mod)
+    functions: dict[tuple[str, ...], Any] = {}
+    """By name, and by the scopes of what they take and return."""
+
+    def replace(call: Any, _matched: Any) -> Any:
+        called, arguments, *sizes = call.args
+        if sizes or not hasattr(arguments, "fields"):
+            return call
+        kinds = [*map(type_of, arguments.fields), *(tuple_fields(type_of(call)) or (type_of(call),))]
+        key = (called.name_hint, *map(_scope, kinds))
+        if key not in functions:
+            first = not any(called.name_hint == name for name, *_ in functions)
+            functions[key] = called if first else _add_copy(builder, mod[called], called.name_hint, len(functions))
+        return call if functions[key] == called else relax.call_tir(functions[key], arguments, type_of(call))
+
+    main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
+    return relax.transform.Normalize()(with_function(builder.get(), "main", main))
+
+
+def _add_copy(builder: Any, function: Any, name: str, number: int) -> Any:
+    """Return the name of a copy, which for a moment has an attribute, or the builder would take it for the same."""
+    copy = copy_function(function)
+    new = builder.add_func(copy.with_attr("adreno_bench.copy", number), name)
+    builder.update_func(new, copy)
+    return new
+
+
+def _scope(kind: Any) -> str:
+    """Memory scope of a tensor's type; that of buffers, where it says none."""
+    device = getattr(kind, "vdevice", None)
+    return str(device.memory_scope) if device else _BUFFER
+
+
+QUIRKS = (
+    Quirk(
+        "grouped-conv-nchw4c",
+        "depthwise and grouped convolutions are converted to NCHW4c, and legalising them divides by zero",
+        upstream="python/tvm/topi/nn/conv2d.py: conv2d_NCHWc_OIHWo; the conversion is in "
+        "relax/backend/adreno/pipeline.py",
+        workaround="convolutions with more than one group stay in NCHW, on buffers",
+        paths=("texture",),
+        probe=fails_to_lower(partial(conv, groups=8), "a depthwise convolution is lowered"),
+        edits=Edits(layouts=plain_if_grouped),
+    ),
+    Quirk(
+        "transposed-conv-layout",
+        "a transposed convolution behind a convolution gets NCHW4c, which it does not take: `Layouts must have the "
+        "same size`",
+        upstream="src/relax/op/nn/convolution.cc: InferLayoutConv2dTranspose",
+        workaround="transposed convolutions stay in NCHW, on buffers",
+        paths=("texture",),
+        probe=fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
+        edits=Edits(layouts=plain_if_transposed),
+    ),
+    Quirk(
+        "texture-conv-out-dtype",
+        "float16 convolutions in NCHW4c are legalised with a float32 result and cannot be fused",
+        upstream="python/tvm/relax/transform/legalize_ops/adreno/convolution.py: out_dtype is commented out",
+        workaround="a legalisation of ours passes the result's number format on",
+        paths=("texture",),
+        probe=fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
+        edits=Edits(relax=legalize_with_out_dtype),
+    ),
+    Quirk(
+        "image-to-image-copy",
+        "a tensor is copied between images of different layouts and extents: CL_INVALID_VALUE on the device",
+        upstream="src/backend/opencl/runtime/opencl_device_api.cc: CopyDataFromTo takes the region from the target "
+        "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
+        workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
+        paths=("texture",),
+        probe=_copied_between_images,
+        edits=Edits(relax=copy_through_buffers),
+    ),
+    Quirk(
+        "shared-kernel-memory",
+        "calls whose tensors lie in an image here and in a buffer there share one kernel, made for one: SIGSEGV",
+        upstream="src/relax/transform/specialize_primfunc_based_on_callsite.cc: each call overwrites the function of "
+        "the one before",
+        workaround="calls whose tensors lie in other memory get a copy of the function before it is made for one",
+        paths=("texture",),
+        probe=_given_other_memory,
+        edits=Edits(relax=one_kernel_for_each_memory),
+    ),
+)

@@ -1,0 +1,146 @@
+"""The smallest modules that show a defect, for the probes, and what TVM's own passes make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from harness.compile.compiler.compat import opencl_source, tensor_type
+from harness.compile.paths.base import ImageLimits, Workaround, edit_model
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.paths.texture import TexturePath
+from harness.compile.quirks.base import ProbeAnswer
+
+Emit = Callable[[Any], Any]
+"""Adds an expression to a network and returns the variable that holds it."""
+
+_TEXTURE = TexturePath()
+_CHANNELS = 8
+
+
+def network(
+    body: Callable[[Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32", name: str = "data"
+) -> Any:
+    """Return a module whose `main` takes one tensor and returns what `body` makes of it."""
+    from tvm import relax
+
+    data = relax.Var(name, tensor_type(tuple(shape), dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        with builder.dataflow():
+            result = builder.emit_output(body(builder.emit, data))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def _convs(
+    make: Callable[[Any, Callable[..., Any]], Any],
+    *,
+    groups: int = 1,
+    kernel: int = 3,
+    side: int = 8,
+    dtype: str = "float32",
+    input_name: str = "data",
+) -> Any:
+    """Return what `make` builds of TVM's operators and convolutions with eight channels on `side` x `side`."""
+    import numpy as np
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        def conv(value: Any = data, channels: int = _CHANNELS) -> Any:
+            weight = relax.const(np.ones((_CHANNELS, channels // groups, kernel, kernel), dtype))
+            return emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=kernel // 2))
+
+        return make(relax.op, conv)
+
+    return network(body, (1, _CHANNELS, side, side), dtype, input_name)
+
+
+conv = partial(_convs, lambda _op, conv: conv())
+"""A convolution."""
+max_pool = partial(_convs, lambda op, conv: op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
+"""A convolution, then a max pool."""
+max_pool_into_smaller_image = partial(
+    _convs, lambda op, conv: conv(op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))), side=128
+)
+"""A max pool between two convolutions, of which only the second fits an image of one row for each batch."""
+average_pool = partial(_convs, lambda op, conv: op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
+"""A convolution, then an average pool."""
+average_pool_into_image = partial(_convs, lambda op, conv: conv(op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2))))
+"""An average pool between two convolutions."""
+concat = partial(_convs, lambda op, conv: conv(op.concat([conv(), conv()], axis=1), channels=2 * _CHANNELS))
+"""Two convolutions side by side, concatenated, and a third."""
+sum_of_stack = partial(_convs, lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
+"""The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
+grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
+"""A 1x1 convolution in two groups, then a rectifier."""
+
+
+def transposed_conv() -> Any:
+    """Return a convolution, then a transposed one."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, 4, 2, 2), "float32"))
+    return _convs(lambda op, conv: op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
+
+
+def conv_of_sum() -> Any:
+    """Return two convolutions of the same shapes: of another one, and of its sum with the input."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, _CHANNELS, 3, 3), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        def conv(value: Any) -> Any:
+            return emit(relax.op.nn.conv2d(value, weight, padding=1))
+
+        first = conv(data)
+        return relax.Tuple([conv(first), conv(emit(relax.op.add(data, first)))])
+
+    return network(body, (1, _CHANNELS, 8, 8))
+
+
+def dropout() -> Any:
+    """Return a convolution, then a dropout, as the importer leaves it for inference."""
+    from tvm import relax
+
+    return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
+
+
+def texture_target() -> Any:
+    """Return the texture path's target for a device with Adreno's limits."""
+    return _TEXTURE.target(ImageLimits(), None)
+
+
+def lower(mod: Any, workarounds: Sequence[Workaround]) -> Any:
+    """TVM's own Relax passes of the texture path, with these workarounds."""
+    return _TEXTURE.lower(edit_model(mod, workarounds), texture_target(), workarounds)
+
+
+def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXTURE) -> str:
+    """OpenCL source of the texture path or another, with these workarounds."""
+    target = path.target(ImageLimits(), None)
+    lowered = path.lower(edit_model(mod, workarounds), target, workarounds)
+    return opencl_source(path.build(lowered, target, workarounds))
+
+
+def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Callable[..., ProbeAnswer]:
+    """Return a probe: PRESENT if TVM's own passes of the texture path raise on a module, whatever it is.
+
+    Args:
+        make: The module.
+        what: What is done to it if they do not raise.
+        line: Which line of the error is seen.
+    """
+
+    def probe(*applied: Workaround) -> ProbeAnswer:
+        try:
+            lower(make(), applied)
+        except Exception as error:  # whatever TVM raises is the answer
+            return ProbeAnswer.of(True, str(error).strip().splitlines()[line])
+        return ProbeAnswer.of(False, what)
+
+    return probe

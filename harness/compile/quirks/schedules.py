@@ -1,0 +1,213 @@
+"""Schedules that TVM's rules for GPUs give to a function: errors, wrong answers, single numbers stored as texels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from harness.compile.compiler.compat import writes_texture
+from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.paths.base import EditPasses, Edits, Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks.sample import (
+    average_pool,
+    average_pool_into_image,
+    concat,
+    fails_to_lower,
+    grouped_conv_and_activation,
+    lower,
+    source,
+)
+
+_GROUP = 4
+"""Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""
+
+_MOST_CHANNELS = 256
+"""Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
+
+_WORK_ITEMS = 256
+"""Most of a work-group, as TVM's own schedule for pools has it."""
+
+
+def put_first(schedule: Callable[[Any, Any], Any]) -> EditPasses:
+    """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs.
+
+    `schedule` gives a function its schedule for a target; None for a function that TVM's own rules can have.
+    """
+
+    def edit(passes: Passes) -> Passes:
+        from tvm.s_tir import dlight
+
+        rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
+        return insert_before(passes, "ApplyDefaultSchedule", dlight.ApplyDefaultSchedule(rule))
+
+    return edit
+
+
+def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions at which `gpu.Reduction` raises; the others are left to TVM."""
+    from tvm.s_tir import dlight
+    from tvm.s_tir.schedule import ScheduleError
+
+    try:
+        dlight.gpu.Reduction().apply(func, target, False)
+    except ScheduleError:
+        return dlight.gpu.Fallback().apply(func, target, False)
+    return None
+
+
+def reduction_with_shared_tile(func: Any, target: Any) -> Any:
+    """`gpu.Reduction`, for functions with which it goes wrong; the others are left to TVM's own rules."""
+    from tvm.s_tir import dlight
+    from tvm.s_tir.schedule import ScheduleError
+
+    class Shared(dlight.gpu.Reduction):  # type: ignore[misc]
+        channels = 0
+
+        def _sch_inner_spatial(self, sch: Any, *args: Any) -> None:
+            _target, block, _where, channels, epilogue, *_ = args
+            super()._sch_inner_spatial(sch, *args)
+            if channels and epilogue:
+                self.channels = int(channels)
+                sch.set_scope(block, 0, "shared")
+
+    rule = Shared()
+    try:
+        schedule = rule.apply(func, target, False)
+    except ScheduleError:  # another defect, with a workaround of its own
+        return None
+    if rule.channels > _MOST_CHANNELS:
+        return dlight.gpu.Fallback().apply(func, target, False)
+    return schedule if rule.channels else None
+
+
+def reduction_by_texel(func: Any, _target: Any) -> Any:
+    """Return what TVM's `adreno.Pool2D` does for max pools and adaptive ones, for every reduction into an image."""
+    from tvm.s_tir.schedule import ScheduleError
+
+    try:
+        return _sum_texels(func) if writes_texture(func) else None
+    except ScheduleError:
+        return None
+
+
+def _sum_texels(func: Any) -> Any:
+    """One work-item for a texel; its four lanes are summed in local memory and stored at once."""
+    from tvm import s_tir
+    from tvm.s_tir.dlight import analysis
+
+    schedule = s_tir.Schedule(func)
+    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    infos = [analysis.get_sblock_info(schedule, block) for block in blocks]
+    reductions = [index for index, info in enumerate(infos) if info.is_reduction()]
+    if len(reductions) != 1:
+        return None
+    at = reductions[0]
+    for before in blocks[:at]:
+        schedule.compute_inline(before)
+    kinds = "".join(one.kind for one in infos[at].iters)
+    loops = schedule.get_loops(blocks[at])
+    spatial, reduced = kinds.count("S"), kinds.count("R")
+    if kinds != "S" * spatial + "R" * reduced or len(loops) != len(kinds):
+        return None
+    *texels, lanes = loops[:spatial]
+    if not texels or schedule.get(lanes).extent != 4:
+        return None
+    stored = schedule.cache_write(blocks[at], 0, "local")
+    schedule.reverse_compute_at(stored, lanes)
+    for after in blocks[at + 1 :]:
+        schedule.reverse_compute_inline(after)
+    group, item = schedule.split(schedule.fuse(*texels), [None, _WORK_ITEMS])
+    schedule.bind(group, "blockIdx.x")
+    schedule.bind(item, "threadIdx.x")
+    schedule.vectorize(lanes)
+    return schedule
+
+
+def fallback_by_texel(func: Any, target: Any) -> Any:
+    """TVM's own fallback schedule for Adreno, which vectorises the lanes, for functions that write a texture."""
+    from tvm.s_tir import dlight
+
+    return dlight.adreno.Fallback().apply(func, target, False) if writes_texture(func) else None
+
+
+def _private_numbers(*applied: Workaround) -> ProbeAnswer:
+    """Build a grouped 1x1 convolution with an activation, and count the numbers that a work-item keeps to itself."""
+    code = "".join(kernel.body for kernel in kernels(source(grouped_conv_and_activation(), applied, OpenCLPath())))
+    sizes = [int(size) for size in re.findall(r"^\s*float \w+_local\w*\[(\d+)\];", code, re.MULTILINE)]
+    if not sizes:
+        return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
+    seen = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
+    return ProbeAnswer.of(max(sizes) > _GROUP, seen)
+
+
+def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the schedule of an average pool into an image has a loop over lanes."""
+    try:
+        lowered = lower(average_pool_into_image(), applied)
+    except Exception as error:  # as 0.25 and 0.26 do
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[0])
+    return _stores_single_numbers(lowered, "avg_pool2d", "average pool")
+
+
+def _concatenation_into_image(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the schedule of a concatenation into an image has a loop over lanes."""
+    return _stores_single_numbers(lower(concat(), applied), "concatenate", "concatenation")
+
+
+def _stores_single_numbers(lowered: Any, name: str, what: str) -> ProbeAnswer:
+    """PRESENT if the function of this name, which writes an image, has no loop over lanes."""
+    func = {name.name_hint: func for name, func in lowered.functions.items()}.get(name)
+    if func is None or not writes_texture(func):
+        return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
+    one = f"{'an' if what.startswith('a') else 'a'} {what}"
+    seen = f"{one} into an image has no loop over its four lanes"
+    return ProbeAnswer.of("T.vectorized" not in func.script(), seen, f"{one} stores four lanes at a time")
+
+
+QUIRKS = (
+    Quirk(
+        "reduction-schedule-raises",
+        "the GPU schedule for reductions raises on an average pool in NCHW4c, and nothing is compiled",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial; 0.27 declines such shapes",
+        until="0.27",
+        workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
+        paths=("texture",),
+        probe=fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
+        edits=Edits(relax=put_first(fallback_if_reduction_raises)),
+    ),
+    Quirk(
+        "reduction-epilogue-private",
+        "a 1x1 convolution in groups, fused with what follows it, reads what other work-items keep in private arrays",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial binds the epilogue's loops in another "
+        "order than the reduction's",
+        workaround="what the epilogue reads is in local memory, which the work-items of a group share",
+        paths=("opencl", "texture", "clml"),
+        probe=_private_numbers,
+        edits=Edits(relax=put_first(reduction_with_shared_tile)),
+    ),
+    Quirk(
+        "texture-average-pool",
+        "average pools into a texture get a schedule that stores single numbers as texels",
+        upstream="python/tvm/s_tir/dlight/adreno/pool.py knows pool_max and adaptive_pool_sum alone; fallback.py calls "
+        "cache_write after decompose_reduction, which raises for every reduction along two axes",
+        workaround="reductions that write a texture get a schedule of ours, as TVM's for max pools",
+        paths=("texture",),
+        probe=_average_pool_into_image,
+        edits=Edits(relax=put_first(reduction_by_texel)),
+    ),
+    Quirk(
+        "texture-scalar-schedule",
+        "element-wise operators into a texture (such as concat) get a schedule that stores single numbers as texels",
+        upstream="python/tvm/relax/backend/adreno/pipeline.py: dlight's gpu.Fallback, where adreno.Fallback would be "
+        "right",
+        workaround="functions that write a texture get dlight's adreno.Fallback schedule, which vectorises the lanes",
+        paths=("texture",),
+        probe=_concatenation_into_image,
+        edits=Edits(relax=put_first(fallback_by_texel)),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Passes of TVM's that lose lanes of a texel: wrong answers of path `texture`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
+from harness.compile.paths.base import Edits, Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks.sample import conv, max_pool, source
+
+_STORE = "tirx.texture2d_store"
+_SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
+
+
+def allocate_outside(passes: Passes) -> Passes:
+    """Move allocations in a vectorised loop around it, before TVM shrinks buffers to what one iteration touches."""
+    work = statement_pass("adreno_bench.AllocateOutsideVectorizedLoops", _move_out)
+    return insert_before(passes, "ConvertBlocksToOpaque", work)
+
+
+def _move_out(statement: Any) -> Any:
+    from tvm import tirx
+
+    statement = map_children(statement, _move_out)
+    if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED or not is_block(statement.body):
+        return statement
+    block = statement.body.block
+    if not block.alloc_buffers:
+        return statement
+    return new_block(with_body(statement, with_block(statement.body, block.body, [])), block.alloc_buffers)
+
+
+def give_stores_a_number_type(passes: Passes) -> Passes:
+    """Before the vectoriser, type texture stores as int32 instead of void.
+
+    The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
+    leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
+    """
+    return insert_before(passes, "VectorizeLoop", statement_pass("adreno_bench.TypeTextureStores", _type_stores))
+
+
+def _type_stores(statement: Any) -> Any:
+    import tvm
+    from tvm import tirx
+
+    store = tvm.ir.Op.get(_STORE)
+    if isinstance(statement, tirx.Evaluate) and getattr(statement.value, "op", None) == store:
+        return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *statement.value.args))
+    return map_children(statement, _type_stores)
+
+
+def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:
+    """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
+    pool = "".join(k.body for k in kernels(source(max_pool(), applied)) if k.name.startswith("max_pool2d"))
+    buffer = re.search(r"(float4?) \w+_local\w*\[(\d+)\];", pool)
+    if not buffer:
+        return ProbeAnswer(Presence.CANNOT_TELL, "the max pool has no local buffer")
+    lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
+    return ProbeAnswer.of(lanes < 4, f"four lanes of a max pool accumulate in `{buffer.group()}`")
+
+
+def _serial_stores(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
+    text = source(conv(), applied)
+    if _SERIAL_STORE.search(text):
+        return ProbeAnswer.of(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
+    if "write_image" in text:
+        return ProbeAnswer.of(False, "each texel is stored once")
+    return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
+
+
+QUIRKS = (
+    Quirk(
+        "vectorized-alloc",
+        "a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",
+        upstream="src/tirx/transform/vectorize_loop.cc; the schedule is python/tvm/s_tir/dlight/adreno/pool.py",
+        workaround="the buffer is allocated around the loop, with room for every lane",
+        paths=("texture",),
+        probe=_lanes_of_max_pool,
+        edits=Edits(tir=allocate_outside),
+    ),
+    Quirk(
+        "texture-store-broadcast",
+        "vectorised stores into textures are serialised, and one lane fills the whole texel: wrong results",
+        upstream="src/tirx/transform/vectorize_loop.cc, calls without a PrimType; since adf8d6a463 (#19944)",
+        since="0.26",
+        workaround="texture stores are typed int32 before VectorizeLoop, which then widens their value",
+        paths=("texture",),
+        probe=_serial_stores,
+        edits=Edits(tir=give_stores_a_number_type),
+    ),
+)

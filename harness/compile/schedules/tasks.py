@@ -1,0 +1,101 @@
+"""The tasks of a network: its functions as they stand before TVM gives any of them a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compile.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
+from harness.compile.compiler.passes import Passes, insert_before_first, passes_from_first
+from harness.compile.compiler.tir import SCHEDULE
+from harness.compile.paths.base import Edits
+
+_IRRELEVANT = ("global_symbol", "target")
+"""Attributes that say where a function stands and for whom. The whole target is in the second, host and all, and would
+make the same pool another task on each machine."""
+
+
+@dataclass(frozen=True)
+class BeforeSchedules:
+    """Something done to a module just before the first schedule, as a path takes it."""
+
+    id: str
+    act: Callable[[Any], Any]
+    """Transform a module."""
+
+    @property
+    def edits(self) -> Edits:
+        """As a workaround has them."""
+        return Edits(relax=self._edit)
+
+    def _edit(self, passes: Passes) -> Passes:
+        from tvm import transform
+
+        made = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
+        return insert_before_first(passes, SCHEDULE, made)
+
+
+@dataclass(frozen=True)
+class FromSchedules:
+    """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
+
+    id: str = "from-schedules"
+
+    @property
+    def edits(self) -> Edits:
+        """As a workaround has them."""
+        return Edits(relax=lambda passes: passes_from_first(passes, SCHEDULE))
+
+
+def task_of(function: Any) -> str:
+    """Return what tells a function from every other: 16 hexadecimal digits of TVM's structural hash, names left out."""
+    return f"{structural_hash(without_attributes(function, _IRRELEVANT)) & (2**64 - 1):016x}"
+
+
+def unscheduled_functions(mod: Any) -> dict[str, Any]:
+    """Return the functions of a module that have no schedule yet, by name."""
+    from tvm import tirx
+
+    functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
+    return {name: one for name, one in functions.items() if isinstance(one, tirx.PrimFunc) and not is_scheduled(one)}
+
+
+def is_scheduled(function: Any) -> bool:
+    """Return whether TVM's default schedules will leave it alone."""
+    attributes = dict(function.attrs or {})
+    return any(int(attributes.get(mark, 0)) for mark in MARKS)
+
+
+MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
+"""Attributes that mark a function with a schedule: the first since TVM 0.26, the second before."""
+
+
+def shapes_of(function: Any) -> list[str]:
+    """Describe the parameters of a function: `float32[1,16,55,55,4] texture-nhwc`."""
+
+    def text(parameter: Any) -> str:
+        buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
+        scope = memory_scope(function, parameter).partition(".")[2]
+        return f"{dtype_of(buffer)}[{','.join(str(int(extent)) for extent in buffer.shape)}] {scope}".strip()
+
+    return [text(parameter) for parameter in function.params]
+
+
+def module_of(function: Any) -> Any:
+    """Return a module of a copy of this function, called `main`, as traces call it.
+
+    TVM's schedules edit what they are given in place, a function that others hold as well.
+    """
+    import tvm
+
+    return tvm.IRModule({"main": copy_function(function).with_attr("global_symbol", "main")})
+
+
+def mark_scheduled(made: Any, function: Any) -> Any:
+    """Return a function that was scheduled in a module of its own, as it stands in the network again."""
+    if not (function.attrs and "global_symbol" in function.attrs):
+        made = made.without_attr("global_symbol")
+    for mark in MARKS:
+        made = made.with_attr(mark, True)
+    return made

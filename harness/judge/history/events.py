@@ -1,0 +1,217 @@
+"""What moved in a history: pure functions on points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from harness.base.outcome import CaseState
+from harness.compile.compiler.releases import release
+from harness.judge.decisions import Decision, End
+from harness.judge.history.results import History, Point, Series, state_of_quirks
+from harness.judge.stats.history import FEWEST, Step, resemblance, segment
+from harness.judge.stats.session import Noise
+from harness.judge.stats.step import Resemblance, common_resemblance
+from harness.judge.verdict import Verdict
+
+RELEVANT = 0.03
+"""Smallest step of a latency that is told, a fraction: what a gate looks for by default."""
+NEAR = 2
+"""A step lies where the artifact changed, if that is within so many measured points of where the numbers put it."""
+NEWS = 12
+"""Newest commits in which a step is news: nearly every step shows by then (docs/how-to/history.md)."""
+
+
+WORST_FIRST = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.FASTER, Verdict.FIXED)
+"""What can happen between two points."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A series moved between two commits that were measured one after the other."""
+
+    verdict: Verdict
+    series: Series
+    before: Point
+    after: Point
+    step: Step | None = None
+    """For `slower` and `faster`: the step and its certainty. One session a commit is never more than a suspicion."""
+    decided: Decision | None = None
+    """What fresh sessions in turns made of it since, if anybody took them."""
+
+    @property
+    def refuted(self) -> bool:
+        """Whether sessions in turns did not bear it out."""
+        return self.decided is not None and self.decided.verdict is not self.verdict
+
+
+def events(history: History) -> list[Event]:
+    """Return all that moved, the newest commit first; within a commit what is worst first."""
+    noises = noise(history)
+    decided, alike = _by_series(history.confirmed), _resemblances(history)
+    found = [
+        replace(event, decided=_decided(event, decided.get((series.machine, series.case.id, series.quirks), [])))
+        for series in history.series
+        for event in _events(series, noises.get(series.machine), alike[series.machine])
+    ]
+    place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
+    return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
+
+
+def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list[Decision]]:
+    found: dict[tuple[str, str, str], list[Decision]] = {}
+    for one in confirmed:
+        found.setdefault((one.identity, one.case, state_of_quirks(as_shipped=one.as_shipped)), []).append(one)
+    return found
+
+
+def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
+    """Return the last decision between just the two builds of a step."""
+
+    def is_of(end: End, point: Point) -> bool:
+        return end.is_of(point.artifact, point.commit, point.tvm)
+
+    fit = [one for one in confirmed if is_of(one.base, event.before) and is_of(one.head, event.after)]
+    return fit[-1] if fit and event.step else None
+
+
+def is_news(event: Event, history: History) -> bool:
+    """Return whether an event is news: at the newest commit, or a step in the last ones, as a step shows late.
+
+    A step that sessions in turns did not bear out is none.
+    """
+    if event.refuted:
+        return False
+    newest = history.commits[event.series.machine][-(NEWS if event.step else 1) :]
+    return event.after.commit in newest
+
+
+def noise(history: History) -> dict[str, Noise]:
+    """Return how far sessions lie apart on each machine, by its own evidence; nothing where there is none.
+
+    Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise.
+    """
+    twins: dict[tuple[str, str, str], list[float]] = {}
+    for series in history.series:
+        for point in series.points:
+            if point.artifact and point.wall_ms:
+                twins.setdefault((series.machine, point.commit, point.artifact), []).append(point.wall_ms)
+    squares: dict[str, list[float]] = {}
+    for (machine, _, _), latencies in twins.items():
+        if len(latencies) > 1:
+            squares.setdefault(machine, []).append(math.log(max(latencies) / min(latencies)) ** 2 / 2)
+    return {
+        machine: Noise(math.sqrt(sum(found) / len(found)), min(len(found), MOST_DF))
+        for machine, found in squares.items()
+    }
+
+
+MOST_DF = 4.0
+"""Series of a machine differ in their noise: what the others say counts for no more sessions of its own."""
+_ANSWERED = (CaseState.RIGHT, CaseState.VACUOUS)
+_TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}
+"""What happened to a case that came to be in another state; nothing that counts in those that are missing."""
+
+
+def _resemblances(history: History) -> dict[str, Resemblance]:
+    """Return how much neighbouring commits of each machine resemble each other."""
+    found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
+    for series in history.series:
+        found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
+    return {machine: common_resemblance(known) for machine, known in found.items()}
+
+
+def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
+    states = [point.state for point in series.points]
+    told = [
+        (state, point)
+        for state, point in zip(states, series.points, strict=True)
+        if state in _TURNED or state is CaseState.VACUOUS
+    ]
+    for (was, before), (now, after) in pairwise(told):
+        verdict = None if was is now or (was in _ANSWERED and now in _ANSWERED) else _TURNED.get(now)
+        if verdict:
+            yield Event(verdict, series, before, after)
+    yield from _steps(series, known, others)
+
+
+def _timed(series: Series) -> list[Point]:
+    """Return the points that were right and have a latency."""
+    return [point for point in series.points if point.wall_ms is not None and point.state in _ANSWERED]
+
+
+def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
+    """Yield what the engine finds in the latencies.
+
+    A build that did not change got no slower, whatever the numbers say.
+    """
+    timed = _timed(series)
+    latencies = [point.wall_ms or math.nan for point in timed]
+    for step in segment(latencies, relevant=RELEVANT, noise=known, others=others):
+        place = _rebuilt_near(timed, step.index)
+        if place is not None:
+            verdict = Verdict.SLOWER if step.relative > 0 else Verdict.FASTER
+            yield Event(verdict, series, timed[place - 1], timed[place], step)
+
+
+def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
+    """Return the nearest point to a step with another artifact than the point before it.
+
+    None if there is none near it.
+    """
+    near = range(max(1, index - NEAR), min(len(timed), index + NEAR + 1))
+    rebuilt = [at for at in near if not timed[at].artifact or timed[at].artifact != timed[at - 1].artifact]
+    return min(rebuilt, key=lambda at: abs(at - index), default=None)
+
+
+def short_series(history: History) -> list[Series]:
+    """Series with too few latencies to tell a step by; two will do where the noise of their machine is known."""
+    known = noise(history)
+    counts = ((series, len(_timed(series))) for series in history.series)
+    return [series for series, count in counts if 0 < count < (2 if series.machine in known else FEWEST)]
+
+
+def too_short_text(series: Sequence[Series]) -> str:
+    """Return how many series cannot have a step told yet; empty if there are none."""
+    if not series:
+        return ""
+    which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
+    return f"{which}: fewer than {FEWEST} commits with a latency, so it cannot be told yet what got slower or faster"
+
+
+def vanished_series(history: History) -> list[Series]:
+    """Series that were right once and of which the newest commit of their machine says nothing."""
+    return [
+        series
+        for series in history.series
+        if any(point.state is CaseState.RIGHT for point in series.points)
+        and (
+            series.newest.commit != history.commits[series.machine][-1]
+            or series.newest.state in (CaseState.UNKNOWN, CaseState.UNSUPPORTED)
+        )
+    ]
+
+
+def reference(points: Sequence[Point]) -> Point | None:
+    """Return what the newest point is compared with: the last one of another TVM release; None if there is none."""
+    *earlier, newest = points
+    other = [point for point in earlier if point.tvm and newest.tvm and release(point.tvm) != release(newest.tvm)]
+    return other[-1] if other else None
+
+
+def change(series: Series) -> float | None:
+    """Relative change of the latency since `reference`; None if one of the two is not known."""
+    before = reference(series.points)
+    if before is None or before.wall_ms is None or series.newest.wall_ms is None:
+        return None
+    return series.newest.wall_ms / before.wall_ms - 1
+
+
+def change_bounds(series: Series) -> tuple[float, float] | None:
+    """Return how far the change may be off by asv's intervals of both medians: no more is known of one session each."""
+    before, now = reference(series.points), series.newest
+    if before is None or not before.low_ms or not before.high_ms or not now.low_ms or not now.high_ms:
+        return None
+    return now.low_ms / before.high_ms - 1, now.high_ms / before.low_ms - 1

@@ -1,0 +1,152 @@
+"""What the kernels of each case took over the commits of a history, from the profiles kept beside its records."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import intern
+
+from pydantic import ValidationError
+
+from harness.base.outcome import Outcome
+from harness.judge.history.events import Event
+from harness.judge.history.results import History, Point, Series, state_of_quirks
+from harness.measure.kernels.operators import by_kind
+from harness.measure.kernels.profile import ENDING, Head, Profile, read_profiles
+
+NEWEST = 40
+"""Commits whose kernels are read; of those before, the two sides of each step."""
+COMPARED = 2
+"""Newest profiles of a series that are kept whole."""
+
+
+@dataclass
+class CaseKernels:
+    """One series, as far as its kernels were watched."""
+
+    series: Series
+    times_ms: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Time of each kind of operator by its name, for each commit in order."""
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    """Profiles by commit in order: the newest, and both sides of each step and of the last change of the build."""
+    rebuilt: tuple[str, str] | None = None
+    """The last two neighbouring commits with kernel times whose builds differ; None if none do lately."""
+
+    def point(self, commit: str) -> Point:
+        """Return the point of a commit."""
+        return next(point for point in self.series.points if point.commit == commit)
+
+    @property
+    def newest(self) -> tuple[Point, Profile]:
+        """The newest commit that has any, which need not be the history's newest."""
+        commit, profile = list(self.profiles.items())[-1]
+        return self.point(commit), profile
+
+
+Key = tuple[str, str, str]
+"""Machine, case and state of quirks."""
+Kernels = Mapping[Key, CaseKernels]
+
+
+def key_of(series: Series) -> Key:
+    """Under which a series' kernels are."""
+    return series.machine, series.case.id, series.quirks
+
+
+def load_kernels(results: Path, history: History, moved: Sequence[Event], *, only_moved: bool = False) -> Kernels:
+    """Return the kernels of each series that has any; with `only_moved`, of the commits on either side of a step alone.
+
+    Files that cannot be read are added to what the history skipped.
+    """
+    found = {key_of(series): CaseKernels(series) for series in history.series}
+    for machine, commits in history.commits.items():
+        folder = results / machine
+        if any(folder.glob(f"*{ENDING}")):
+            recent = [] if only_moved else commits[-NEWEST:]
+            _load(folder, commits, recent, found, _sides(machine, moved), history.skipped)
+    return {key: kernels for key, kernels in found.items() if kernels.profiles}
+
+
+def _sides(machine: str, moved: Sequence[Event]) -> dict[str, set[Key]]:
+    """Return the commits on either side of a step, with the series that made it."""
+    found: dict[str, set[Key]] = {}
+    for event in moved:
+        if event.step and event.series.machine == machine:
+            for point in (event.before, event.after):
+                found.setdefault(point.commit, set()).add(key_of(event.series))
+    return found
+
+
+def _load(
+    folder: Path,
+    commits: Sequence[str],
+    recent: Collection[str],
+    found: Mapping[Key, CaseKernels],
+    sides: Mapping[str, Collection[Key]],
+    skipped: list[str],
+) -> None:
+    """Read the commits of one machine, the newest first, so that it is known which profiles are to be kept whole."""
+    points = _points(folder.name, found, {*recent, *sides})
+    newer: dict[Key, tuple[str, Profile]] = {}
+    for commit in (one for one in reversed(commits) if one in points):
+        named, here = sides.get(commit, ()), points[commit]
+        wanted = here if commit in recent else {key: here[key] for key in named if key in here}
+        for key, profile in _profiles(folder, commit, wanted, skipped).items():
+            if commit in recent:
+                _add(found[key], commit, profile, newer.get(key))
+                newer[key] = commit, profile
+            if key in named:
+                found[key].profiles[commit] = profile
+    for key in (key for key in found if key[0] == folder.name):
+        found[key].times_ms = dict(reversed(found[key].times_ms.items()))
+        found[key].profiles = dict(reversed(found[key].profiles.items()))
+
+
+def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, Profile] | None) -> None:
+    """Add one of the newest commits; `newer` is what was added before."""
+    kernels.times_ms[commit] = _times_ms(profile)
+    if newer and not kernels.rebuilt and newer[1].artifact != profile.artifact:
+        kernels.rebuilt = commit, newer[0]
+        kernels.profiles.update([newer, (commit, profile)])
+    if len(kernels.profiles) < COMPARED:
+        kernels.profiles[commit] = profile
+
+
+def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[str]) -> dict[str, dict[Key, Point]]:
+    """Return the points with a latency, by commit and series."""
+    points: dict[str, dict[Key, Point]] = {}
+    for key, kernels in found.items():
+        if key[0] == machine:
+            for point in kernels.series.points:
+                if point.commit in commits and point.outcome is Outcome.OK and point.artifact:
+                    points.setdefault(point.commit, {})[key] = point
+    return points
+
+
+def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: list[str]) -> dict[Key, Profile]:
+    """Return the last profile of each of these points: of the same build, whose answer was right."""
+
+    def key(one: Head | Profile) -> Key:
+        return folder.name, one.case, state_of_quirks(as_shipped=one.as_shipped)
+
+    def wanted(head: Head) -> bool:
+        point = points.get(key(head))
+        return point is not None and point.artifact == head.artifact
+
+    found: dict[Key, Profile] = {}
+    for file in sorted(folder.glob(f"{glob.escape(commit[:8])}-*{ENDING}")):
+        try:
+            found.update((key(profile), profile) for profile in read_profiles(file, wanted))
+        except (OSError, ValueError) as error:
+            why = "no profile" if isinstance(error, ValidationError) else str(error).partition("\n")[0]
+            skipped.append(f"{file}: {why}")
+    return found
+
+
+def _times_ms(profile: Profile) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for label, alike in by_kind(profile):
+        found[intern(label)] = found.get(label, 0.0) + sum(operator.ms for operator in alike)
+    return found

@@ -1,0 +1,291 @@
+"""asv's results and our records as series of points.
+
+asv keeps numbers, one JSON file for each commit and environment of a machine; our record file of the same name beside
+it says why a number is missing. A commit without records (it could not be installed, or asv was run by hand) is read
+from asv's file alone. Files come from others: a torn or foreign one is named and left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import intern
+from typing import Any
+
+import msgspec
+from pydantic_core import from_json
+
+from harness.base.case import Case
+from harness.base.outcome import STATES, CaseState, Outcome
+from harness.base.request import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.judge.decisions import Decision, DecisionFile
+from harness.judge.decisions import load as load_confirmed
+from harness.judge.remarks import as_opencl
+from harness.judge.stats.session import is_time, locations_ms
+from harness.measure.records.record import Record
+from harness.measure.records.view import RecordView, load_views, without_garbage_collection
+
+LATENCY = "latency.Wall.time_inference"
+OUTCOME = "outcome.Outcome.track_outcome"
+BENCHMARKS_FILE, MACHINE_FILE = "benchmarks.json", "machine.json"
+CODES = {
+    Outcome.OK: 0,
+    Outcome.UNSUPPORTED: 1,
+    Outcome.INCONCLUSIVE: 2,
+    Outcome.THROTTLED: 3,
+    Outcome.DEVICE_LOST: 4,
+    Outcome.INFRA_ERROR: 5,
+    Outcome.WRONG_RESULT: 10,
+    Outcome.RUNTIME_ERROR: 20,
+    Outcome.KERNEL_BUILD_ERROR: 21,
+    Outcome.DEVICE_CRASH: 22,
+    Outcome.HANG: 23,
+    Outcome.COMPILE_ERROR: 30,
+    Outcome.COMPILER_CRASH: 31,
+    Outcome.COMPILE_TIMEOUT: 32,
+    Outcome.ORACLE_NOT_FINITE: 40,
+    Outcome.OUT_OF_RANGE: 41,
+    Outcome.INPUT_REFUSED: 42,
+}
+"""Outcomes as numbers, which is all that asv keeps. Published results hold them: never renumber, only add."""
+_OUTCOMES = {code: outcome for outcome, code in CODES.items()}
+Key = tuple[str, str]
+"""Case id and state of quirks."""
+
+
+class Point(msgspec.Struct, frozen=True, gc=False):
+    """One case at one commit on one machine. A history has a million, and msgspec makes them four times as fast."""
+
+    commit: str
+    date_ms: int
+    """Date of the commit, in ms since the epoch."""
+    outcome: Outcome | None
+    """None if nothing was measured: the commit could not be installed, or its process died."""
+    message: str = ""
+    wall_ms: float | None = None
+    """Location of the samples (`harness.judge.stats.session`); asv's own median where no record was kept."""
+    low_ms: float | None = None
+    high_ms: float | None = None
+    """Bounds of asv's 99 % confidence interval of the median."""
+    max_abs_err: float | None = None
+    tolerance: float | None = None
+    tvm: str = ""
+    ffi: str = ""
+    harness: str = ""
+    quirks: tuple[str, ...] = ()
+    artifact: str = ""
+    emulated: bool = False
+    """Whether the path itself was emulated, so that it has no latency."""
+    vacuous: bool = False
+    """Whether being right proves nothing; the message says why."""
+    remark: str = ""
+    """What a row says beside the state: `as opencl` where nothing went the way of its path; the message says why."""
+
+    @property
+    def state(self) -> CaseState:
+        """The state that its outcome means. A commit that cannot be installed is broken."""
+        if self.vacuous:
+            return CaseState.VACUOUS
+        return STATES[self.outcome] if self.outcome else CaseState.BROKEN
+
+
+@dataclass(frozen=True)
+class Series:
+    """All points of one case, in one state of quirks, on one machine, in the order of commits."""
+
+    machine: str
+    case: Case
+    quirks: str
+    points: list[Point]
+
+    @property
+    def newest(self) -> Point:
+        """The last point."""
+        return self.points[-1]
+
+
+@dataclass(frozen=True)
+class History:
+    """What a results folder holds."""
+
+    machines: dict[str, dict[str, Any]]
+    series: list[Series]
+    commits: dict[str, list[str]]
+    """The commits at which each machine was measured, in order."""
+    skipped: list[str] = field(default_factory=list)
+    """Files that could not be read, each with the reason."""
+    confirmed: Sequence[Decision] = ()
+    """What was decided in turns, oldest first."""
+
+
+def outcome_of(code: float) -> Outcome | None:
+    """Return the outcome of a number, None for a number that is none."""
+    return _OUTCOMES.get(int(code)) if code == int(code) else None
+
+
+def record_files(folder: Path) -> list[Path]:
+    """Our files of a machine."""
+    return sorted(folder.glob("*.jsonl"))
+
+
+def newest_records(records: Iterable[Record]) -> list[Record]:
+    """Return the newest record of each case and state of quirks."""
+    return list({(record.case, record.as_shipped): record for record in records}.values())
+
+
+@without_garbage_collection()
+def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path | None = None) -> History:
+    """Read a results folder, and a file of what was decided in turns. `order` numbers commits, else their dates do."""
+    skipped: list[str] = []
+    machines: dict[str, dict[str, Any]] = {}
+    commits: dict[str, list[str]] = {}
+    series: list[Series] = []
+    for folder in sorted(path.parent for path in results.glob(f"*/{MACHINE_FILE}")):
+        try:
+            machines[folder.name] = {**_object(folder / MACHINE_FILE), "machine": folder.name}
+        except _ForeignFile as problem:
+            skipped.append(str(problem))
+            machines[folder.name] = {"machine": folder.name}
+        files = [file for file in sorted(folder.glob("*.json")) if file.name != MACHINE_FILE]
+        read = [points for file in files if (points := _points_or_none(file, skipped))]
+        read.sort(key=lambda points: _place(next(iter(points.values())), order or {}))
+        found: dict[Key, list[Point]] = {}
+        for points in read:
+            for key, point in points.items():
+                found.setdefault(key, []).append(point)
+        commits[folder.name] = list(dict.fromkeys(next(iter(points.values())).commit for points in read))
+        mine = [Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in found.items()]
+        series += sorted(mine, key=lambda one: (one.case, one.quirks))
+    known = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
+    return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
+
+
+def _place(point: Point, order: Mapping[str, int]) -> tuple[int, int]:
+    return order.get(point.commit, -1), point.date_ms
+
+
+def _points_or_none(file: Path, skipped: list[str]) -> dict[Key, Point] | None:
+    try:
+        return _points(file, skipped)
+    except _ForeignFile as problem:
+        skipped.append(str(problem))
+        return None
+
+
+class _ForeignFile(ValueError):
+    """A file that is not what its name says."""
+
+
+def _object(file: Path) -> dict[str, Any]:
+    try:
+        data = from_json(file.read_bytes())  # six times as fast as json on asv's long rows of samples
+    except (OSError, ValueError) as error:
+        raise _ForeignFile(f"{file}: {error}") from None
+    if not isinstance(data, dict):
+        raise _ForeignFile(f"{file}: not a JSON object")
+    return data
+
+
+def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
+    """Return the points of one results file of asv, with what our records say of them."""
+    data = _object(file)
+    try:
+        commit, date_ms = str(data["commit_hash"]), int(data["date"])
+        rows = {name: dict(zip(data["result_columns"], row, strict=False)) for name, row in data["results"].items()}
+        outcomes = _by_case(rows.get(OUTCOME), "result")
+        latencies = _by_case(rows.get(LATENCY), "result", "stats_ci_99_a", "stats_ci_99_b")
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise _ForeignFile(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
+    views = load_views(file.with_suffix(".jsonl"))
+    skipped.extend(views.skipped)
+    located = zip(views.records, locations_ms([one.comparable_ms for one in views.records]), strict=True)
+    records = {(one.case, state_of_quirks(as_shipped=one.as_shipped)): (one, wall_ms) for one, wall_ms in located}
+    points = {}
+    for key in {**latencies, **outcomes}:
+        value, low, high = latencies.get(key, _NOTHING)
+        (code,) = outcomes.get(key, (None,))
+        if record := records.get(key):
+            points[key] = _from_record(commit, date_ms, *record, low, high)
+        elif not all(isinstance(one, float) and math.isnan(one) for one in (value, code)):  # NaN: not asked for
+            points[key] = _from_asv(commit, date_ms, value, code, low, high)
+    return points
+
+
+_NOTHING = (None, None, None)
+
+
+def _by_case(row: Mapping[str, Any] | None, *columns: str) -> dict[Key, tuple[float | None, ...]]:
+    """Columns of a benchmark by case and state of quirks."""
+    if not row:
+        return {}
+    keys = _keys(tuple(tuple(map(str, values)) for values in row["params"]))
+    nothing = [None] * len(keys)
+    return dict(zip(keys, zip(*(row.get(name) or nothing for name in columns), strict=True), strict=True))
+
+
+@functools.lru_cache(16)
+def _keys(params: tuple[tuple[str, ...], ...]) -> list[Key]:
+    """Return all combinations of a benchmark's parameters, which asv writes as Python literals: the same in most files.
+
+    Raises ValueError for a case that is none.
+    """
+    cases, states = (tuple(text.strip("'\"") for text in values) for values in params)
+    return list(itertools.product([Case.parse(text).id for text in cases], states))
+
+
+def state_of_quirks(*, as_shipped: bool) -> str:
+    """Which of the two states of quirks a record was taken in."""
+    return AS_SHIPPED if as_shipped else WITH_WORKAROUNDS
+
+
+def _from_record(
+    commit: str, date_ms: int, record: RecordView, wall_ms: float, low: float | None, high: float | None
+) -> Point:
+    other_path = as_opencl(record.path, record.facts)
+    vacuous = record.vacuous
+    remarks = [*vacuous, other_path.why] if other_path else vacuous
+    return Point(
+        commit,
+        date_ms,
+        record.outcome,
+        record.message or "; ".join(remarks),
+        None if math.isnan(wall_ms) else wall_ms,
+        _ms(low),
+        _ms(high),
+        record.max_abs_err,
+        record.tolerance,
+        intern(record.tvm),  # one text for all points that have it, not a million
+        intern(record.ffi),
+        intern(record.harness),
+        _same(record.quirks),
+        intern(record.artifact),
+        record.path in record.emulated,
+        bool(vacuous) and record.outcome is Outcome.OK,
+        other_path.word if other_path else "",
+    )
+
+
+@functools.lru_cache(1 << 10)
+def _same(quirks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first of all equal ones."""
+    return quirks
+
+
+def _from_asv(
+    commit: str, date_ms: int, value: float | None, code: float | None, low: float | None, high: float | None
+) -> Point:
+    outcome = None if code is None or math.isnan(code) else outcome_of(code)
+    if outcome is None and value is not None and not math.isnan(value):
+        outcome = Outcome.OK
+    message = "" if outcome else "nothing was measured: the commit could not be installed, or its process died"
+    right = outcome is Outcome.OK and value is not None and is_time(value * 1e3)
+    return Point(commit, date_ms, outcome, message, _ms(value) if right else None, _ms(low), _ms(high))
+
+
+def _ms(seconds: float | None) -> float | None:
+    """Return seconds in ms; None for the infinite bound of an interval that asv could not close."""
+    return None if seconds is None or not math.isfinite(seconds) else seconds * 1e3

@@ -1,0 +1,284 @@
+"""asv, started with what its benchmarks need to know, and ended with all that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.failures import DeviceBusy, RigFailure
+from device_runner.files import scratch_folder
+from device_runner.lease import lease
+from device_runner.registry import in_use
+from device_runner.store import cache_root
+from harness.base.failures import UsageError
+from harness.base.process import Listener, bound, end_family
+from harness.base.request import QUIRK_STATES
+from harness.base.suite import load_suite
+from harness.base.terminal import write
+from harness.judge.history import asv_process
+from harness.judge.history.results import newest_records, record_files, state_of_quirks
+from harness.judge.revisions.environment import build_variables
+from harness.judge.revisions.sources import configuration
+from harness.measure.progress import STILL, Silence
+from harness.measure.records.record import Record, RecordFile
+from harness.tools.isa.history import ENDING
+
+ASV_SOME_FAILED = 2
+LONGEST_SILENCE_S = 4 * 3600.0
+"""asv prints a line for every commit that it installs and every benchmark that it runs. Building TVM is the longest."""
+POLL_S = 1.0
+END_S = 30.0
+"""Time that a process may take to end after its output has ended."""
+
+_ASV = bound("from asv.main import main; main()")
+"""Our benchmarks in turn end with asv."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What an asv configuration says, with absolute paths."""
+
+    config: Path
+    results: Path
+    html: Path
+    environments: Path
+
+
+def load_project(config: Path) -> Project:
+    """Read an asv configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
+    conf = configuration(config)
+    home = config.resolve().parent
+    return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
+
+
+def machine_of(identity: Identity) -> dict[str, str]:
+    """Return what asv keeps of a machine. Its own fields come first, then ours, which it publishes just the same."""
+    return {
+        "machine": identity.key,
+        "os": identity.rom,
+        "arch": identity.abi,
+        "cpu": identity.soc,
+        "num_cpu": "",
+        "ram": "",
+        "gpu": identity.gpu,
+        "driver": identity.driver,
+        "clml": identity.clml,
+        "emulated": ", ".join(identity.emulated),
+    }
+
+
+def register(identity: Identity, name: str = "") -> str:
+    """Write the machine into asv's file of the user and return its name: the identity's key if none is given.
+
+    An entry of this name that was written by hand is replaced: the device knows better. Raises UsageError if that file
+    is not asv's.
+    """
+    from asv.machine import MachineCollection
+    from asv.util import UserError
+
+    machine = machine_of(identity) | ({"machine": name} if name else {})
+    try:
+        MachineCollection.save(machine["machine"], machine)
+    except (UserError, TypeError, AttributeError) as error:
+        file = MachineCollection.get_machine_file_path()
+        raise UsageError(f"{file} is not asv's: {error}", hint="mend it or move it away") from error
+    return machine["machine"]
+
+
+@dataclass(frozen=True)
+class HistoryRequest:
+    """What `history run` was asked for."""
+
+    device: str
+    suite: Path | None
+    commits: str
+    """Commits in asv's notation; empty for the heads of the configured branches."""
+    record_samples: bool = True
+    skip_existing: bool = True
+    everywhere: Collection[str] = ()
+    """Ids of cases that every commit measured before has to have; empty to leave those commits as they are."""
+    options: Sequence[str] = ()
+    """Passed on to `asv run`."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run added to a history."""
+
+    records: list[Record]
+    not_installed: list[str]
+    """The first digits of commits that could not be built or installed."""
+
+
+def run(project: Project, request: HistoryRequest, identity: Identity) -> RunResult:
+    """Let asv measure. Raises DeviceBusy, RigFailure, UsageError.
+
+    Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
+    """
+    with _exclusive(project):
+        machine = register(identity)
+        folder = project.results / machine
+        folder.mkdir(parents=True, exist_ok=True)
+        before = {file: file.stat().st_size for file in record_files(folder)}
+        without = set(_without_records(folder))
+        variables = _variables(request, identity, folder)
+        if open_ones := reopen_commits(folder, request.everywhere):
+            with _hash_file(open_ones) as commits:
+                _asv(project, _arguments(machine, request, commits), variables)
+        code = _asv(project, _arguments(machine, request, request.commits), variables)
+        made = new_records(folder, before)
+    missing = _without_records(folder)
+    if code == ASV_SOME_FAILED and not made and missing:  # without, all was measured by a run that was killed
+        raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
+    return RunResult(made, [name for name in missing if name not in without])
+
+
+def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
+    """Return the newest record of each case at each commit, beyond the first `before` bytes of a file.
+
+    A commit is a file: what is right at one commit says nothing of another.
+    """
+    return [
+        r for file in record_files(folder) for r in newest_records(RecordFile(file).load(before.get(file, 0)).records)
+    ]
+
+
+def _without_records(folder: Path) -> list[str]:
+    """Return commits of which asv has a file and we have none: no process of theirs ever ran."""
+    ours = (".jsonl", ENDING)
+    files = [file for file in sorted(folder.glob("*-*.json")) if not any(file.with_suffix(e).exists() for e in ours)]
+    return [file.name.split("-", 1)[0] for file in files]
+
+
+def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
+    """Make commits ready to be taken up again some of whose cases met no device or have no record; return them.
+
+    asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
+    they settle is not measured again.
+    """
+    found = []
+    for file in record_files(folder):
+        newest = newest_records(RecordFile(file).load().records)
+        had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
+        if all(record.outcome.conclusive for record in newest) and had >= set(
+            itertools.product(everywhere, QUIRK_STATES)
+        ):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            file.with_suffix(".json").unlink()
+        found.append(file.name.split("-", 1)[0])
+    return found
+
+
+@contextlib.contextmanager
+def _exclusive(project: Project) -> Iterator[None]:
+    """Two runs would write the same environments and results."""
+    name = "asv"
+    try:
+        with lease(name, project.environments.parent, timeout_s=0):
+            yield
+    except DeviceBusy as busy:
+        if not busy.message.startswith(f"{name} "):
+            raise
+        raise RigFailure(f"another history of {project.config} is running: {busy.message}", hint=busy.hint) from None
+
+
+def _variables(request: HistoryRequest, identity: Identity, folder: Path) -> dict[str, str]:
+    chosen = {
+        asv_process.DEVICE: request.device,
+        asv_process.IDENTITY: asv_process.identity_to(identity),
+        asv_process.RECORDS: str(folder.resolve()),
+        asv_process.REUSE: "1" if request.skip_existing else "",
+    }
+    return chosen | ({asv_process.SUITE: str(request.suite.resolve())} if request.suite else {})
+
+
+def _arguments(machine: str, request: HistoryRequest, commits: str) -> list[str]:
+    options = ["--machine", machine, "--show-stderr"]
+    options += ["--record-samples"] if request.record_samples else []
+    options += ["--skip-existing"] if request.skip_existing else []
+    return ["run", *options, *request.options, *([commits] if commits else [])]
+
+
+@contextlib.contextmanager
+def _hash_file(commits: Sequence[str]) -> Iterator[str]:
+    with scratch_folder() as folder:
+        file = folder / "commits.txt"
+        file.write_text("\n".join(commits), encoding="utf-8")
+        yield f"HASHFILE:{file}"
+
+
+def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
+    code = asv(project, arguments, variables, silence_s=_silence_s(variables), going_on=_on_devices)
+    if code not in (0, ASV_SOME_FAILED):
+        raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
+    return code
+
+
+def _silence_s(variables: Mapping[str, str]) -> float:
+    """Return a silence longer than any case may take by its suite's deadlines."""
+    suite = variables.get(asv_process.SUITE)
+    return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
+
+
+def _on_devices() -> str:
+    """Return what is done on devices of this host, for asv swallows what its benchmarks say."""
+    held = in_use(cache_root()).items()
+    return "; ".join(f"{name}: {' '.join((by.case, by.step))}" for name, by in held if by.step)
+
+
+def asv(
+    project: Project,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    output: Callable[[str], None] | None = None,
+    *,
+    silence_s: float = LONGEST_SILENCE_S,
+    going_on: Callable[[], str] = str,
+) -> int:
+    """Run an asv command on a project and return its exit code. Whatever ends us ends it and all that it started.
+
+    `output` is told each line that it prints; without it they go where ours go. While it is silent, `going_on` is asked
+    what it is at, now and then, and the answer printed, unless it is empty. How long a history takes nobody knows
+    beforehand, but asv says something at every step: raises RigFailure if it is silent for `silence_s`.
+    """
+    with scratch_folder() as temporary:  # asv leaves its own there if it is killed
+        process = subprocess.Popen(
+            [sys.executable, *_ASV, "--config", str(project.config), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **build_variables(project.environments), **(variables or {}), "TMPDIR": str(temporary)},
+            start_new_session=True,
+            text=True,
+        )
+        assert process.stdout
+        silence, said = Silence(), output or write
+
+        def hear(line: str) -> None:
+            silence.broken()
+            said(line)
+
+        heard = Listener(process.stdout, hear)
+        try:
+            while heard.reading:
+                if heard.silent_s > silence_s:
+                    hint = "nothing that it does takes so long; is the disk or the network stuck? Run it again"
+                    raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
+                if silence.too_long and (what := going_on()):
+                    said(f"{STILL}{what}")
+                heard.join(POLL_S)
+            return process.wait(END_S)
+        finally:
+            if process.poll() is None:
+                end_family(process.pid)
+                process.wait()
+            heard.join(END_S)

@@ -1,0 +1,105 @@
+"""Kernels of two builds of one case: what `gate`, `compare` and `profile --against` show side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from device_runner.failures import RigFailure
+from harness.base.failures import UsageError
+from harness.judge.baseline import load
+from harness.judge.compare import Comparison, KernelChange
+from harness.judge.gate import Remeasure, blessed_plan
+from harness.judge.revisions.compare import RevisionPair
+from harness.judge.revisions.toolchain import Toolchain
+from harness.judge.stats.turns import Arm
+from harness.measure.kernels.measure import WatchedProfile, watch_case
+from harness.measure.kernels.operators import groups_of
+from harness.measure.kernels.peaks import load_peaks
+from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
+
+if TYPE_CHECKING:
+    from harness.measure.progress import Progress
+    from harness.measure.workbench import Workbench
+
+REPEAT = 10
+"""Inferences to watch on each side."""
+
+
+def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:
+    """Return what became of each kind of operator, the largest change first."""
+    return tuple(
+        KernelChange(
+            group.label,
+            group.other_ms if group.other else None,
+            group.mine_ms if group.mine else None,
+            (sum(one.launches for one in group.other), sum(one.launches for one in group.mine)),
+            group.source,
+        )
+        for group in groups_of(head, base)
+    )
+
+
+@dataclass(frozen=True)
+class GateKernels:
+    """Watches both builds of a gated case (`harness.judge.confirm.Explain`), and keeps the profiles."""
+
+    again: Remeasure
+
+    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
+        """Watch base, then head, in a session of each. Raises Failure."""
+        both, run = self.again.both(comparison), self.again.run
+        peaks = load_peaks(self.again.cache, run.device.identity.key) or Peaks()
+        base, head = (
+            watch_case(both.plans[arm], both.built, run, REPEAT, peaks, self.again.progress).profile
+            for arm in (Arm.BASE, Arm.HEAD)
+        )
+        base = base.model_copy(update={"tvm": both.blessed.tvm})
+        for profile in (base, head):
+            append_profile(kernels_file(self.again.records.path), profile)
+        return kernel_changes(base, head)
+
+
+@dataclass(frozen=True)
+class RevisionKernels:
+    """The same for two revisions of the compiler."""
+
+    pair: RevisionPair
+    keep: Callable[[Arm, Profile], None] = lambda *_: None
+
+    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
+        """Ask `profile` of either revision. Raises Failure."""
+        toolchains = {Arm.BASE: self.pair.base, Arm.HEAD: self.pair.head}
+        found = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
+        for arm, profile in found.items():
+            self.keep(arm, profile)
+        return kernel_changes(found[Arm.BASE], found[Arm.HEAD])
+
+
+def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
+    """Return the profile of the build that a workbench's first case was blessed with.
+
+    Raises what `watch_case` raises; UsageError without a baseline, or if its build is not in the store.
+    """
+    plan, identity = bench.plans[0], bench.device.identity.key
+    found = [one for one in load(folder) if (one.case, one.identity_key) == (plan.case.id, identity)]
+    if not found:
+        raise UsageError(
+            f"{folder} has no baseline of {plan.case.id} on {identity}", hint="`adreno-bench bless` makes one"
+        )
+    was, old = blessed_plan(plan, found[0], bench.builder)
+    return watch_case(was, {**bench.builder.build(plan.jobs), old.key: old}, bench.run, repeat, peaks, progress)
+
+
+def profile_with(toolchain: Toolchain, case: str, repeat: int = REPEAT) -> Profile:
+    """Return the profile of a case that a revision of the compiler builds. Raises RigFailure, UsageError."""
+    text = toolchain.profile(case, repeat)
+    try:
+        return Profile.model_validate_json(text)
+    except ValidationError as error:
+        revision = toolchain.commands.revision
+        raise RigFailure(f"{revision} printed no profile of {case}: {error.errors()[0]['msg']}") from error

@@ -1,0 +1,68 @@
+"""What `adreno-bench show CASE` begins with: one record in about ten lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.judge.remarks import remarks
+from harness.judge.report import words
+from harness.judge.report.facts import case_facts, clock_text, device_facts, heat_text, reproduce
+from harness.judge.report.matrix import entries_of, matrices_of
+from harness.judge.stats.sample_summary import summarise_samples
+from harness.measure.records.record import Record
+
+BARS = " ▁▂▃▄▅▆▇█"
+BINS = 32
+LABEL = 10
+MEMORY = ("peak memory", "peak GPU memory", "planned memory", "library")
+
+
+def case_summary(record: Record) -> str:
+    """State, latency with its interval and percentiles, a histogram, both clocks, memory, heat, and the command."""
+    (entry,) = entries_of([[record]], {})
+    (matrix,) = matrices_of([entry])
+    device, case = dict(device_facts(matrix)), dict(case_facts(entry))
+    state = f"{words.SYMBOLS[entry.state]} {entry.state.value}"
+    outcome = f", {record.outcome.value} (owner: {record.owner.value}): {record.message}" if record.message else ""
+    lines = [
+        ("case", f"{record.case}{' as shipped' * record.as_shipped}"),
+        ("state", f"{state}{outcome}"),
+        ("hint", record.hint),
+        *((remark.word, remark.why) for remark in remarks(record)),
+        ("error", ", ".join(filter(None, (case.get("error"), record.judge and f"judged by {record.judge}")))),
+        *(_samples("latency", record.wall_ms) if entry.wall_ms else []),
+        *(_samples("device", record.device_ms)[:1] if entry.wall_ms else []),
+        ("also", "; ".join(f"{name} {case[name]}" for name in ("throughput", "first run", "load") if name in case)),
+        ("memory", "; ".join(f"{name} {case[name]}" for name in MEMORY if name in case)),
+        ("GPU", "; ".join(filter(None, (clock_text([record]), heat_text([record]))))),
+        ("device", ", ".join(filter(None, (device.get("SoC"), device.get("GPU"), f"TVM {record.compilers.tvm}")))),
+        ("emulated", ", ".join(record.emulated)),
+        ("command", reproduce(record)),
+    ]
+    told = [f"{name:{LABEL}} {value}" for name, value in lines if value]
+    return "\n".join([*told, "", f"`adreno-bench show --all {record.case}` shows every field"])
+
+
+def histogram(samples: Sequence[float]) -> str:
+    """Return a histogram of samples in characters: each is a bin, full where most samples are."""
+    low, high = min(samples), max(samples)
+    counts = [0] * BINS
+    for sample in samples:
+        counts[min(BINS - 1, int(BINS * (sample - low) / (high - low)))] += 1
+    most = max(counts)
+    return "".join(BARS[-(-count * (len(BARS) - 1) // most)] for count in counts)
+
+
+def _samples(name: str, samples_ms: Sequence[float]) -> list[tuple[str, str]]:
+    """Median with its interval and percentiles; then a histogram, if there is something to see."""
+    found = summarise_samples(samples_ms)
+    if found is None:
+        return []
+    interval = f" ({found.low_ms:.4g} to {found.high_ms:.4g})" if found.low_ms and found.high_ms else ""
+    text = (
+        f"median {words.latency(found.median_ms)}{interval}, min {found.min_ms:.4g}, p90 {found.p90_ms:.4g}, "
+        f"p99 {found.p99_ms:.4g}, {found.count} samples"
+    )
+    if found.min_ms == found.max_ms:
+        return [(name, text)]
+    return [(name, text), ("", f"{found.min_ms:.4g} {histogram(samples_ms)} {found.max_ms:.4g} ms")]

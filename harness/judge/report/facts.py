@@ -1,0 +1,161 @@
+"""What is known of a device and of a case beside its samples, in words, and the command that measures it again."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from harness.base.tables import size
+from harness.compile.quirks import QUIRKS
+from harness.judge.report import words
+from harness.judge.report.matrix import Entry, Matrix
+from harness.judge.sides import histogram_of
+from harness.judge.stats.session import location_ms
+from harness.measure.probes.sustained import Sustained
+from harness.measure.records.record import Record
+
+NAMING = ("--model", "--shape", "--input")
+"""Options that name a model and its inputs."""
+
+Facts = list[tuple[str, str]]
+
+
+def device_facts(matrix: Matrix) -> Facts:
+    """Return what the device is, and how it was while it measured."""
+    record, entries = matrix.record, matrix.entries
+    identity = record.identity
+    records = [one for entry in entries for one in entry.sessions]
+    began = sorted(one.started for one in records)
+    quirks = sorted({quirk for one in records for quirk in workarounds_of(one)})
+    facts = [
+        ("SoC", identity.soc),
+        ("GPU", identity.gpu),
+        ("CLML", identity.clml),
+        ("memory", size(identity.memory_bytes) if identity.memory_bytes else ""),
+        ("TVM", ", ".join(sorted({one.compilers.tvm for one in records}))),
+        ("clocks", clock_text(records)),
+        ("GPU heat", heat_text(records)),
+        ("measured", words.between(began[0], began[-1])),
+        ("ROM", identity.rom),
+        ("driver", identity.driver),
+        ("workarounds", ", ".join(quirks)),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def case_facts(entry: Entry, sustained: Sustained | None = None) -> Facts:
+    """Return all that is known of a case beside its samples. `sustained` is what its build did without a pause."""
+    record = entry.record
+    facts = [
+        ("error", words.error_text(record.max_abs_err, record.tolerance)),
+        ("judge", record.judge),
+        ("top-1", _top_one(record)),
+        ("throughput", _throughput(entry)),
+        *_sustained(sustained),
+        ("first run", words.latency(record.first_run_ms)),
+        ("load", words.latency(record.init_ms)),
+        ("library", size(record.library_bytes)),
+        ("planned memory", size(record.facts.get("storage_bytes"))),
+        ("peak memory", size(record.peak_memory_bytes)),
+        ("peak GPU memory", size(record.peak_gpu_memory_bytes)),
+        ("kernels", str(record.facts.get("kernels", "-"))),
+        ("launches", str(record.launches or "-")),
+        ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),
+        ("sessions", str(len(entry.sessions))),
+        ("workarounds", ", ".join(workarounds_of(record))),
+        ("remarks", ", ".join(entry.remarks)),
+    ]
+    return [(name, value) for name, value in facts if value not in ("", "-")]
+
+
+def workarounds_of(record: Record) -> Sequence[str]:
+    """Return the workarounds that changed what was built; all that were active, if nobody knows which did."""
+    return record.quirks if record.effective_quirks is None else record.effective_quirks
+
+
+def _top_one(record: Record) -> str:
+    counted = record.top_one
+    if counted is None:
+        return ""
+    return f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
+
+
+def _sustained(run: Sustained | None) -> Facts:
+    figures = run.figures if run else None
+    if figures is None:
+        return []
+    first, last = words.latency(figures.first_ms), words.latency(figures.last_ms)
+    window = f"{first} in the first {figures.window_s:.0f} s, {last} in the last ({figures.ratio:.2f} times)"
+    facts = [("without a pause", window)]
+    if energy := figures.energy:
+        each = f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g} mJ"
+        facts.append(("energy", f"{each} for an inference, with all else that the phone did"))
+    return facts
+
+
+def _throughput(entry: Entry) -> str:
+    batched = location_ms(entry.record.batched_ms)
+    if math.isfinite(batched):
+        return f"{1000 / batched:.4g} /s in batches of {entry.record.batch}"
+    return f"{1000 / entry.wall_ms:.4g} /s one by one" if entry.wall_ms else ""
+
+
+def clock_text(records: Sequence[Record]) -> str:
+    """Return the clock of the GPU that was used most, over all sessions that know it."""
+    histograms = [found for record in records if (found := histogram_of(record.steadiness))]
+    if not histograms:
+        return ""
+    shares: dict[str, float] = {}
+    for one in histograms:
+        for clock, share in one.items():
+            shares[clock] = shares.get(clock, 0.0) + share / len(histograms)
+    most = max(shares, key=lambda clock: shares[clock])
+    return f"{shares[most]:.0%} of the time at {most} MHz"
+
+
+def heat_text(records: Sequence[Record]) -> str:
+    """Between which temperatures the GPU was, before and after the samples."""
+    readings = [record.steadiness.get(when) for record in records for when in ("before", "after")]
+    known = [one.get("gpu_c") for one in readings if isinstance(one, dict)]
+    found = [heat for heat in known if isinstance(heat, (int, float)) and math.isfinite(heat)]
+    if not found:
+        return ""
+    low, high = min(found), max(found)
+    return f"{low:.0f} °C" if round(low) == round(high) else f"{low:.0f} to {high:.0f} °C"
+
+
+def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
+    """Return the command. Without `suite` it is for whoever stands in the folder of the suite file.
+
+    What is `published` names a phone by its SoC: its serial stays in the records.
+    """
+    words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
+    words += _model_options(record.model_options, published=published)
+    words += ["--device", _label(record) if published else record.device, "--case", record.case]
+    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
+
+
+def _model_options(options: Sequence[str], *, published: bool) -> list[str]:
+    """Return the options that name a model and its inputs, without folders if they are published.
+
+    A record may be somebody else's, so nothing else is taken from it.
+    """
+    pairs = [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
+    return [word for option, value in pairs for word in (option, Path(value).name if published else value)]
+
+
+def _label(record: Record) -> str:
+    """Return the device by its SoC if its name is its serial, which stays in the records."""
+    identity = record.identity
+    if identity.kind != "phone":
+        return record.device
+    return f"soc={identity.soc}" if identity.soc else "SERIAL"
+
+
+def _as_shipped(record: Record) -> list[str]:
+    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
+    chosen = [quirk for quirk in record.quirks if quirk not in essential]
+    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]

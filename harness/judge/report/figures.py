@@ -1,0 +1,392 @@
+"""All drawings: from what was measured to figures of plotly, which `figures.js` draws in the reader's browser.
+
+A figure has numbers and a few names; texts of others are escaped, since plotly takes markup. Figures of the same
+machine on one page share the names of its commits (`commit_names`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from markupsafe import escape
+
+from harness.base.outcome import CaseState
+from harness.base.request import AS_SHIPPED
+from harness.judge.history.kernel_times import CaseKernels
+from harness.judge.history.results import History, Point, Series
+from harness.judge.report import words
+from harness.judge.report.points import thin
+from harness.measure.kernels.peaks import RooflinePoint, points_of, roof_of
+from harness.measure.kernels.profile import Profile
+from harness.measure.probes.sustained import Bin
+from harness.measure.records.record import Record
+
+Trace = dict[str, Any]
+
+LINES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito, Color Universal Design (2008): told apart by all kinds of colour vision. No two lines of a figure are
+told apart by colour alone."""
+QUIET, LOUD = "#7a7a7a", "#c8322d"
+MARKS = {
+    CaseState.RIGHT: ("circle", QUIET),
+    CaseState.VACUOUS: ("diamond-open", QUIET),
+    CaseState.WRONG: ("x", LOUD),
+    CaseState.BROKEN: ("square", LOUD),
+    CaseState.UNSUPPORTED: ("circle-open", QUIET),
+    CaseState.UNKNOWN: ("diamond", QUIET),
+}
+"""Shape and colour of each state; what is bad is drawn last, above its neighbours."""
+PLOT_PX, ROW_PX = 260, 40
+"""Height of the latencies with their axis, and of a series' name and marks below them."""
+MARGIN_PX = {"l": 56, "r": 40, "t": 26, "b": 6}
+TICKS_PX = 52
+UNTIMED_PX = MARGIN_PX["t"] + MARGIN_PX["b"] + TICKS_PX + 1
+"""The same as `PLOT_PX` where no series has a latency: the axis of commits alone."""
+DENSE = 150
+"""Commits from which on a line stands for neighbouring points: their dots would hide each other."""
+OPERATORS = 6
+"""Number of operators with a line of their own; the others share one."""
+LARGEST_PX = 40.0
+"""Size of an operator's mark, if it took all the time."""
+NAMED = 3
+"""Operators of each case that have their name beside them, those that take longest."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What plotly.js draws, and what a page has to know of it."""
+
+    title: str
+    """Title for screen readers."""
+    height_px: int
+    """Kept free until it is drawn, so that nothing moves under the reader's finger."""
+    data: list[Trace]
+    layout: dict[str, Any]
+
+
+# Latencies over commits
+
+
+def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[int, Collection[str]]) -> Figure:
+    """Series of one machine over its commits, and below them a row for each with its name and a mark for each commit.
+
+    `named` has, by the identity of a series, commits that are drawn in any case.
+    """
+    places = {commit: place for place, commit in enumerate(commits)}
+    kinds = list(dict.fromkeys(words.kind_text(one.case) for one in series))
+    traces, names, samples = [], [], []
+    for row, one in enumerate(series):
+        kind = kinds.index(words.kind_text(one.case))
+        hollow = one.quirks == AS_SHIPPED
+        line = {"dash": LINES[kind % len(LINES)], "color": COLOURS[kind % len(COLOURS)], "width": 1 if hollow else 2}
+        points = [one.points[place] for place in thin(one.points, named.get(id(one), ()))]
+        x = [places[point.commit] for point in points]
+        dense = len(commits) > DENSE
+        traces += _latency(points, x, dense, line, "circle-open" if hollow else "circle", str(row))
+        traces += _states(points, x, dense, row + 0.72)
+        names.append(_row_name(f"{words.kind_text(one.case)}, {words.quirks_text(one)}", row))
+        samples.append(_row_sample(line, row))
+    timed = any(point.wall_ms is not None for one in series for point in one.points)
+    height = (PLOT_PX if timed else UNTIMED_PX) + ROW_PX * len(series)
+    inner = height - MARGIN_PX["t"] - MARGIN_PX["b"]
+    rows = ROW_PX * len(series) / inner
+    count = len(commits)
+    axis = {"type": "category", "range": [-0.02 * count - 0.3, 1.02 * count - 0.7], "anchor": "y", "ticks": "outside"}
+    layout = {
+        "meta": {"commits": series[0].machine},
+        "margin": MARGIN_PX,
+        "showlegend": False,
+        "annotations": names,
+        "shapes": samples,
+        "xaxis": {**axis, "tickangle": 0, "zeroline": False},
+        "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **_axis("latency, ms"), "visible": timed},
+        "yaxis2": {"range": [len(series), 0], "domain": [0, rows], "visible": False, "fixedrange": True},
+    }
+    return Figure(
+        f"latency of {series[0].case.model} on {series[0].case.path} over {count} commits", height, traces, layout
+    )
+
+
+def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
+    """Return each machine's commits in order: the name on the axis, and the details.
+
+    A reader knows a commit by the release of TVM that was measured there if each has another one, else by its day.
+    """
+    found = {}
+    for machine, commits in history.commits.items():
+        points: dict[str, Point] = {}
+        for one in (one for one in history.series if one.machine == machine):
+            points.update((p.commit, p) for p in one.points if p.tvm or p.commit not in points)
+        releases = len({point.tvm for point in points.values()}) == len(commits)
+        found[machine] = [_commit_name(points[commit], by_release=releases) for commit in commits]
+    return found
+
+
+def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
+    tvm, day, short = _text(point.tvm), words.date_text(point), _text(point.commit[: words.HASH_LENGTH])
+    if words.is_release(point):
+        return f"TVM {tvm}", day
+    return (f"{tvm}<br>{short}", day) if by_release else (f"{day}<br>{short}", tvm and f"TVM {tvm}")
+
+
+def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, symbol: str, group: str) -> list[Trace]:
+    """Return the line of a series with its confidence intervals, and its dots."""
+    ms = [_number(point.wall_ms) for point in points]
+    shared = {"legendgroup": group, "hovertemplate": "%{x}<br>%{customdata}<br>%{y} ms<extra></extra>"}
+    traces = [{"x": x, "y": ms, "mode": "lines", "line": line, "error_y": _intervals(points, line["color"])}]
+    if dots := _dots(ms, dense):
+        size = 4 if dense else 9
+        traces.append(_marks([x[i] for i in dots], [ms[i] for i in dots], (symbol, line["color"]), size))
+    return [{**trace, **shared} for trace in traces]
+
+
+def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> list[Trace]:
+    """Return the marks of a series. Where points are many, a line stands for those that were right."""
+    states = [point.state for point in points]
+    right = [row if state is CaseState.RIGHT else None for state in states]
+    line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, "hoverinfo": "skip"}
+    traces = [{**line, "yaxis": "y2"}] if dense else []
+    for state, mark in MARKS.items():
+        places = [place for place, one in enumerate(states) if one is state]
+        if state is CaseState.RIGHT:
+            places = _dots(right, dense)
+        if places:
+            why = [_text(points[place].message) for place in places]
+            hover = f"%{{x}}<br>%{{customdata}}<br>{words.SYMBOLS[state]} {state.value}"
+            text = {"text": why, "hovertemplate": f"{hover}<br>%{{text}}<extra></extra>"}
+            rest = text if any(why) else {"hovertemplate": f"{hover}<extra></extra>"}
+            marks = _marks([x[i] for i in places], [row] * len(places), mark, 10)
+            traces.append({**marks, "yaxis": "y2", **rest})
+    return traces
+
+
+def _dots(values: Sequence[float | None], dense: bool) -> list[int]:
+    """Return the places that have a dot: all with a value or, where points are many, those without a neighbour."""
+    known = {place for place, value in enumerate(values) if value is not None}
+    return sorted(place for place in known if not (dense and {place - 1, place + 1} & known))
+
+
+def _marks(x: Sequence[int], y: Sequence[float | None], mark: tuple[str, str], size: int) -> Trace:
+    """Return marks of a shape and a colour."""
+    return {"x": x, "y": y, "mode": "markers", "marker": {"symbol": mark[0], "color": mark[1], "size": size}}
+
+
+def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Trace:
+    """Return asv's confidence intervals for plotly: how far each bound lies above or below."""
+    bounds = [
+        (p.high_ms - p.wall_ms, p.wall_ms - p.low_ms)
+        if p.wall_ms is not None and p.low_ms is not None and p.high_ms is not None
+        else (None, None)
+        for p in points
+    ]
+    above, below = ([_number(pair[side]) for pair in bounds] for side in (0, 1))
+    known = any(value is not None for value in above)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above if known else [],
+        "arrayminus": below if known else [],
+        "width": 0,
+        "thickness": thickness,
+        "color": colour,
+    }
+
+
+def _row_name(name: str, row: int) -> Trace:
+    """Return a click on it hides the line of its series."""
+    at = {"x": 0, "xref": "paper", "xanchor": "left", "xshift": 32 - MARGIN_PX["l"]}
+    at |= {"y": row + 0.3, "yref": "y2", "yanchor": "middle"}
+    return {**at, "text": _text(name), "showarrow": False, "captureevents": True, "font": {"size": 11}}
+
+
+def _row_sample(line: Trace, row: int) -> Trace:
+    """Return a piece of the line, before its name."""
+    at = {"xref": "paper", "xsizemode": "pixel", "xanchor": 0, "x0": 4 - MARGIN_PX["l"], "x1": 32 - MARGIN_PX["l"]}
+    return {"type": "line", **at, "yref": "y2", "y0": row + 0.3, "y1": row + 0.3, "line": line}
+
+
+# Kernels
+
+
+def kernel_times(kernels: CaseKernels) -> Figure:
+    """Return the operators that take longest at any commit, and all others as one, over the commits."""
+    times = list(kernels.times_ms.values())
+    longest: dict[str, float] = {}
+    for one in times:
+        for label, ms in one.items():
+            longest[label] = max(ms, longest.get(label, 0.0))
+    labels = sorted(longest, key=lambda label: -longest[label])[:OPERATORS]
+    columns = [(label, [one.get(label) for one in times], COLOURS[place]) for place, label in enumerate(labels)]
+    if len(longest) > OPERATORS:
+        rest = [sum(ms for label, ms in one.items() if label not in labels) for one in times]
+        columns.append((f"{len(longest) - OPERATORS} others", list(rest), QUIET))
+    points = [kernels.point(commit) for commit in kernels.times_ms]
+    x = [_text(point.tvm if words.is_release(point) else point.commit[: words.HASH_LENGTH]) for point in points]
+    told = [_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]
+    traces = [
+        {
+            "name": _text(name),
+            "x": x,
+            "y": [_number(ms) for ms in column],
+            "customdata": told,
+            "mode": "lines+markers",
+            "line": {"color": colour, "dash": LINES[place % len(LINES)]},
+            "hovertemplate": f"{_text(name)}<br>%{{customdata}}<br>%{{y}} ms<extra></extra>",
+        }
+        for place, (name, column, colour) in enumerate(columns)
+    ]
+    layout = {
+        "legend": {"orientation": "h", "y": -0.15},
+        "xaxis": {"type": "category", "tickangle": 0, "zeroline": False},
+        "yaxis": _axis("time of an inference, ms"),
+    }
+    return Figure(f"time of each operator over {len(points)} commits", 400, traces, layout)
+
+
+def roofline(profiles: Sequence[Profile]) -> Figure | None:
+    """Plot each operator's rate over its intensity below the device's peaks; None if nothing can be drawn.
+
+    The model: Williams, Waterman and Patterson, Roofline (CACM 52(4), 2009). Operations and bytes are those that an
+    operator needs, so a point is where a perfect kernel of it would lie, moved down by what its kernels waste.
+    """
+    points = {profile.case: points_of(profile) for profile in profiles}
+    intensities = [point.intensity for found in points.values() for point in found]
+    if not intensities:
+        return None
+    traces = [
+        {
+            "name": f"at best: {_rate(peaks.copy_gb_s)} GB/s, {_rate(peaks.float32_gflop_s)} GFLOP/s",
+            "x": [_number(x) for x, _ in roof],
+            "y": [_number(y) for _, y in roof],
+            "mode": "lines",
+            "line": {"color": QUIET, "width": 2},
+            "hoverinfo": "skip",
+        }
+        for peaks in dict.fromkeys(profile.peaks for profile in profiles)
+        if (roof := roof_of(peaks, min(intensities), max(intensities)))
+    ]
+    looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
+    traces += [_operators(*found, *look) for look, found in zip(looks, points.items(), strict=False)]
+    layout = {
+        "legend": {"orientation": "h", "y": -0.2},
+        "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
+        "yaxis": {"type": "log", "title": {"text": "GFLOP/s, as needed"}, "fixedrange": True},
+    }
+    return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
+
+
+def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str) -> Trace:
+    labels = [_text(point.label) for point in points]
+    told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
+    sizes = [_number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
+    return {
+        "name": _text(case),
+        "x": [_number(point.intensity) for point in points],
+        "y": [_number(point.gflop_s) for point in points],
+        "text": [label if place < NAMED else "" for place, label in enumerate(labels)],
+        "customdata": told,
+        "mode": "markers+text",
+        "textposition": names,
+        "textfont": {"size": 10},
+        "cliponaxis": False,
+        "marker": {"color": colour, "symbol": symbol, "opacity": 0.6, "size": sizes},
+        "hovertemplate": "%{customdata}<br>%{y} GFLOP/s<extra></extra>",
+    }
+
+
+# Sustained runs
+
+
+def sustained(record: Record) -> Figure:
+    """Latency over time, and below it what the phone said of its heat; shaded where heat slowed it down.
+
+    The record has at least one bin.
+    """
+    run = record.sustained
+    assert run
+    assert run.figures
+    bins, figures, end_s = run.bins, run.figures, run.lasted_s
+    at_s = [one.at_s for one in bins]
+    first, last = [0, figures.window_s], [end_s - figures.window_s, end_s]
+    traces = [
+        _line("median", at_s, [one.wall_ms for one in bins], COLOURS[0], "solid", "y"),
+        _line("90 %", at_s, [one.p90_ms for one in bins], COLOURS[5], "dot", "y"),
+        _line(f"first {figures.first_ms:.4g} ms", first, [figures.first_ms] * 2, QUIET, "dash", "y"),
+        _line(
+            f"last {figures.last_ms:.4g} ms: {figures.ratio:.2f} times the first",
+            last,
+            [figures.last_ms] * 2,
+            QUIET,
+            "dashdot",
+            "y",
+        ),
+    ]
+    panels: dict[str, Trace] = {"inference, ms": {}}
+    for unit, (rest, lines) in _PANELS.items():
+        for column, name, place, dash in lines:
+            if column in run.columns:
+                panels[unit] = rest
+                values = [getattr(one, column) for one in bins]
+                traces.append(_line(name, at_s, values, COLOURS[place], dash, f"y{len(panels)}", shape="hv"))
+    share = 1 / (len(panels) + 1)  # the first has two
+    layout: dict[str, Any] = {}
+    for place, (unit, rest) in enumerate(panels.items()):
+        top, bottom = 1 - share * (place + 1 if place else 0), 1 - share * (place + 2)
+        layout[f"yaxis{place + 1 if place else ''}"] = {"domain": [max(0, bottom + 0.03), top], **_axis(unit), **rest}
+    layout["xaxis"] = {"title": {"text": "seconds since the beginning"}, "anchor": f"y{len(panels)}"}
+    layout |= {"legend": {"orientation": "h", "y": -0.12}, "hovermode": "x", "shapes": list(_slowed(bins, end_s))}
+    return Figure(f"sustained run of {record.case}", 200 + 130 * len(panels), traces, layout)
+
+
+_PANELS: dict[str, tuple[Trace, tuple[tuple[str, str, int, str], ...]]] = {
+    "clock, MHz": ({}, (("clock_mhz", "GPU clock", 2, "solid"),)),
+    "power level": (
+        {"autorange": "reversed", "rangemode": "normal", "dtick": 1, "zeroline": False},  # as the clock: down is slower
+        (("power_level", "fastest level that heat allows", 4, "dash"),),
+    ),
+    "°C": ({"rangemode": "normal"}, (("gpu_c", "GPU, °C", 1, "solid"), ("battery_c", "battery, °C", 3, "dash"))),
+    "battery, %": ({}, (("battery_percent", "battery, %", 3, "solid"),)),
+}
+"""What a phone may say, by panel: its axis, and of each line the column of a sustained run, name, colour and dash."""
+
+
+def _line(
+    name: str, x: Sequence[float], y: Sequence[float | None], colour: str, dash: str, axis: str, shape: str = "linear"
+) -> Trace:
+    line = {"color": colour, "dash": dash, "width": 1.5, "shape": shape}
+    return {"name": name, "x": list(x), "y": [_number(one) for one in y], "mode": "lines", "line": line, "yaxis": axis}
+
+
+def _slowed(bins: Sequence[Bin], end_s: float) -> Iterable[Trace]:
+    """Yield the times in which heat allowed less than the fastest level."""
+    ends = [*(one.at_s for one in bins[1:]), end_s]
+    for slowed, group in groupby(zip(bins, ends, strict=True), key=lambda pair: bool(pair[0].power_level)):
+        stretch = list(group)
+        if slowed:
+            at = {"x0": stretch[0][0].at_s, "x1": stretch[-1][1], "y0": 0, "y1": 1, "yref": "paper"}
+            yield {"type": "rect", **at, "fillcolor": COLOURS[4], "opacity": 0.18, "line": {"width": 0}}
+
+
+# Shared
+
+
+def _rate(value: float | None) -> str:
+    return f"{value:,.0f}" if value and value >= 1000 else f"{value:.3g}"
+
+
+def _axis(label: str) -> Trace:
+    """Return an axis from zero, with its unit."""
+    return {"rangemode": "tozero", "title": {"text": label, "standoff": 4}, "fixedrange": True}
+
+
+def _text(text: str) -> str:
+    return str(escape(text))
+
+
+def _number(value: float | None) -> float | None:
+    """Five significant digits: more than a figure can show."""
+    return None if value is None else float(f"{value:.5g}")

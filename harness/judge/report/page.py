@@ -1,0 +1,64 @@
+"""Builds pages: templates and figures, with scripts beside a page of a site, or inside a page that stands alone.
+
+Plotly's script is taken from the installed package and packed, to two fifths of its length. Pages work from a folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import SetupMissing
+from device_runner.files import write_whole
+from harness.judge.report import words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PLOTLY, SCRIPT, FILTER = SCRIPTS = ("plotly.js", "figures.js", "filter.js")
+
+
+def environment() -> Environment:
+    """Return the templates, with what all of them use. Raises SetupMissing without jinja2."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2.utils import htmlsafe_json_dumps
+    except ImportError as error:
+        raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
+    made = Environment(
+        loader=PackageLoader("harness.judge.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.globals.update(zip=zip, words=words)
+    made.filters["json"] = lambda value: htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return made
+
+
+def write_scripts(folder: Path) -> None:
+    """Put the scripts of a site beside its pages."""
+    for name in SCRIPTS:
+        (folder / name).write_text(_script(name), encoding="utf-8")
+
+
+def write_page(file: Path, template: str, *, scripts: Sequence[str] = (PLOTLY, SCRIPT), **facts: Any) -> None:
+    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing."""
+    shared = {"pages": {}, "page": "", "skipped": [], "scripts": [_script(name) for name in scripts]}
+    write_whole(file, environment().get_template(template).render(**shared, **facts))
+
+
+def _script(name: str) -> str:
+    text = (files("harness.judge.report") / "templates" / name).read_text("utf-8")
+    if name != PLOTLY:
+        return text
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
+    return text.replace("GZIPPED", base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode())

@@ -1,0 +1,354 @@
+"""The published site: what `asv publish` writes, and in front of it our pages, plain files that need no server."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from device_runner.failures import RigFailure
+from harness.base.failures import UsageError
+from harness.base.outcome import CaseState
+from harness.base.request import WITH_WORKAROUNDS
+from harness.judge.decisions import FILE as CONFIRMED
+from harness.judge.history.events import (
+    WORST_FIRST,
+    Event,
+    change,
+    change_bounds,
+    events,
+    is_news,
+    short_series,
+    too_short_text,
+    vanished_series,
+)
+from harness.judge.history.kernel_times import key_of, load_kernels
+from harness.judge.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
+from harness.judge.history.runs import Project, asv
+from harness.judge.report import words
+from harness.judge.report.figures import Figure, commit_names, kernel_times, latencies, roofline
+from harness.judge.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
+from harness.judge.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
+from harness.judge.report.points import POINTS, write_points
+from harness.judge.report.strips import sparkline
+from harness.judge.verdict import Verdict
+from harness.measure.probes.base import Step, no_step
+from harness.measure.progress import Tally
+from harness.tools.isa.history import Codes, CodeState, load_codes
+
+GRAPHS = "graphs.html"
+"""What asv's own front page is called on the site, whose front page is ours."""
+FIGURES = (PLOTLY, SCRIPT)
+PAGES = {
+    "index.html": ("front.html.j2", "Newest state", (FILTER,)),
+    "moved.html": ("moved.html.j2", "What moved", ()),
+    "charts.html": ("charts.html.j2", "Charts", FIGURES),
+    "kernels.html": ("kernels.html.j2", "Kernels", ()),
+    "coverage.html": ("coverage.html.j2", "Coverage", ()),
+    "installed.html": ("installed.html.j2", "Installed", ()),
+}
+"""Template, title and scripts of each page."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series on the front page."""
+
+    series: Series
+    moved: Verdict | None
+    """What happened to it lately."""
+    spark: Markup
+
+    @property
+    def state(self) -> CaseState:
+        """State of the newest point."""
+        return self.series.newest.state
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """All series of one model on one machine, side by side."""
+
+    model: str
+    cells: list[list[Row]]
+    """One for each path of the table; none in it where the model was not measured on it."""
+
+    @property
+    def series(self) -> list[Row]:
+        """All of them."""
+        return [row for cell in self.cells for row in cell]
+
+    @property
+    def urgency(self) -> int:
+        """How much it wants to be looked at: the least number first."""
+        return min(_urgency(row) for row in self.series)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The newest state on one machine: a row a model, what is wrong, broken or slower first."""
+
+    machine: Mapping[str, Any]
+    newest: Point
+    paths: list[str]
+    rows: list[ModelRow]
+
+    @property
+    def shared(self) -> str:
+        """What all cases are, said once: precision and tuning, and whether with workarounds, as far as they agree."""
+        return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
+
+    def own(self, row: Row) -> str:
+        """Return what tells a series from others of its model and path."""
+        kinds, quirks = map(set, self._labels)
+        labels = _labels(row.series)
+        return ", ".join(label for label, all_ in zip(labels, (kinds, quirks), strict=True) if len(all_) > 1)
+
+    @cached_property
+    def _labels(self) -> tuple[list[str], list[str]]:
+        labels = [_labels(one.series) for row in self.rows for one in row.series]
+        return [kind for kind, _ in labels], [quirks for _, quirks in labels]
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What was installed when a commit was measured on a machine."""
+
+    machine: str
+    point: Point
+    quirks: list[str]
+
+
+@dataclass(frozen=True)
+class PublishedSite:
+    """What was written."""
+
+    front: Path
+    pages: int
+    skipped: list[str]
+    """Results that could not be read."""
+
+
+def publish(project: Project, docs: str = "", step: Step = no_step) -> PublishedSite:
+    """Write the site, whose pages link to `docs`. `step` hears how far it is, in asv's words and then in ours.
+
+    Raises UsageError before anything was measured, RigFailure if asv cannot publish.
+    """
+    environment()  # before asv takes its time
+    if not (project.results / BENCHMARKS_FILE).exists():
+        raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
+    said: list[str] = []
+
+    def hear(line: str) -> None:
+        said.append(line)
+        step(f"asv has done {line.strip()}")  # it ends a line, with the share of its steps, when the next one begins
+
+    if asv(project, ["publish", "--no-pull"], output=hear):
+        bad = load(project.results).skipped
+        message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(said), 'it said nothing')}"
+        raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
+    step("reading the results")
+    history = load(project.results, _order(project.html), CONFIRMED)
+    _make_room(project.html)
+    codes = load_codes(project.results, history.commits)
+    pages = write_site(history, project.html, GRAPHS, codes, project.results, docs, step)
+    return PublishedSite(project.html / "index.html", pages, history.skipped)
+
+
+def _order(html: Path) -> dict[str, int]:
+    """Return the number that asv gave each commit."""
+    revisions = json.loads((html / "index.json").read_bytes())["revision_to_hash"]
+    return {commit: int(revision) for revision, commit in revisions.items()}
+
+
+def _make_room(html: Path) -> None:
+    (html / "index.html").rename(html / GRAPHS)
+    feed = html / "regressions.xml"
+    feed.write_text(feed.read_text(encoding="utf-8").replace("index.html#", f"{GRAPHS}#"), encoding="utf-8")
+
+
+def write_site(
+    history: History,
+    folder: Path,
+    graphs: str,
+    codes: Codes = MappingProxyType({}),
+    results: Path | None = None,
+    docs: str = "",
+    step: Step = no_step,
+) -> int:
+    """Write all pages and return how many. `graphs` is the name of asv's own page, `docs` the address of the docs.
+
+    Of cases whose kernels were watched, the profiles are read from `results`.
+    """
+    templates = environment()
+    moved = events(history)
+    kernels = load_kernels(results, history, moved) if results else {}
+    templates.globals.update(
+        change=change,
+        change_bounds=change_bounds,
+        machine_facts=_machine_facts,
+        anchor=lambda machine, model: f"{machine}-{model}",
+        graph=lambda series: _graph(graphs, series),
+        codes=lambda series: _codes(codes, series),
+        kernels_of=lambda series: file_of(key_of(series)) if key_of(series) in kernels else "",
+        between=lambda event: comparison_of(event, kernels.get(key_of(event.series))),
+    )
+    facts = {
+        "pages": {name: title for name, (_, title, _) in PAGES.items()},
+        "graphs": graphs,
+        "docs": docs,
+        "history": history,
+        "skipped": history.skipped,
+        "tables": (tables := _tables(history, moved)),
+        "states": _states(tables),
+        "choices": _choices(tables),
+        "news": sorted((e for e in moved if is_news(e, history)), key=lambda e: WORST_FIRST.index(e.verdict)),
+        "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
+        "vanished": vanished_series(history),
+        "too_short": too_short_text(short_series(history)),
+        "installed": list(_installed(history)),
+        "charts": _charts(history, moved),
+        "commits": commit_names(history),
+        "points": POINTS,
+        "kernel_pages": (watched := pages_of(kernels)),
+    }
+    write_scripts(folder)
+    write_points(history, folder)
+    tally = Tally()
+    tally.expect(len(PAGES) + len(watched))
+    for name, (template, title, scripts) in PAGES.items():
+        step(f"our pages: {tally}")
+        text = templates.get_template(template).render(page=name, title=title, scripts=scripts, **facts)
+        (folder / name).write_text(text, encoding="utf-8")
+        tally.did()
+    of_case = templates.get_template("case_kernels.html.j2")
+    for one in watched:
+        step(f"our pages: {tally}")
+        times = kernel_times(one.kernels) if one.kernels.times_ms else None
+        drawn = {"times": times, "roofline": roofline([one.kernels.newest[1]]), "scripts": FIGURES}
+        mine = {"page": one.file, "title": one.series.case.id, "one": one, "comparisons": comparisons(one, moved)}
+        (folder / one.file).write_text(of_case.render(**facts, **mine, **drawn), encoding="utf-8")
+        tally.did()
+    return len(PAGES) + len(watched)
+
+
+def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, str, Figure]]:
+    """Return a figure for each path of each model of each machine.
+
+    Both commits of what `moved` are drawn in any case.
+    """
+    named: dict[int, set[str]] = {}
+    for event in moved:
+        named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))
+
+    def key(series: Series) -> tuple[str, str, str]:
+        return series.machine, series.case.model, series.case.path
+
+    paths = words.ordered_paths({series.case.path for series in history.series})
+    ordered = sorted(history.series, key=lambda one: (one.machine, one.case.model, paths.index(one.case.path)))
+    groups = groupby(ordered, key=key)
+    return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
+
+
+def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
+    """Return how many series are in which state now."""
+    counts = Counter(one.state for table in tables for row in table.rows for one in row.series)
+    return {state: counts[state] for state in CaseState if counts[state]}
+
+
+def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
+    verdicts = {id(event.series): event.verdict for event in reversed(moved) if is_news(event, history)}
+    tables = []
+    for machine, commits in sorted(history.commits.items()):
+        here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
+        if here:
+            rows = [
+                Row(one, verdicts.get(id(one)), sparkline(one.points, words.spark_text(one.points))) for one in here
+            ]
+            paths = words.ordered_paths({one.case.path for one in here})
+            tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
+    return tables
+
+
+def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
+    by_model: dict[str, list[Row]] = {}
+    for row in rows:
+        by_model.setdefault(row.series.case.model, []).append(row)
+    found = [
+        ModelRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
+        for model, mine in by_model.items()
+    ]
+    return sorted(found, key=lambda row: (row.urgency, row.model))
+
+
+def _labels(series: Series) -> tuple[str, str]:
+    case = series.case
+    return f"{case.precision.value} {case.tuning.value}", words.quirks_text(series)
+
+
+MACHINE_FACTS = {
+    "soc": "SoC",
+    "gpu": "GPU",
+    "clml": "CLML",
+    "cpu": "CPU",
+    "ram": "RAM",
+    "rom": "ROM",
+    "driver": "driver",
+}
+
+
+def _machine_facts(table: Table) -> list[tuple[str, str]]:
+    """Return what asv's machine file tells of a device, and what was installed at the newest commit."""
+    newest = table.newest
+    found = [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
+    found += [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
+    return [(name, value) for name, value in found if value]
+
+
+def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
+    """Return what can be hidden: paths, states and devices."""
+    rows = [one for table in tables for row in table.rows for one in row.series]
+    return {
+        "path": words.ordered_paths({one.series.case.path for one in rows}),
+        "state": [state.value for state in CaseState if any(one.state is state for one in rows)],
+        "device": sorted({one.series.machine for one in rows}),
+    }
+
+
+def _urgency(row: Row) -> int:
+    """Sort key of a series: wrong, broken, slower, then all others."""
+    worst = (row.state is CaseState.WRONG, row.state is CaseState.BROKEN, row.moved is Verdict.SLOWER)
+    return worst.index(True) if any(worst) else len(worst)
+
+
+def _installed(history: History) -> Iterable[Installation]:
+    """Yield the newest commit first. Points of one commit agree on releases and differ in quirks."""
+    for machine, commits in sorted(history.commits.items()):
+        by_commit: dict[str, list[Point]] = {commit: [] for commit in commits}
+        for one in history.series:
+            if one.machine == machine:
+                for point in one.points:
+                    by_commit[point.commit].append(point)
+        for points in reversed(by_commit.values()):
+            known = next((point for point in points if point.tvm), points[0])
+            yield Installation(machine, known, sorted({quirk for point in points for quirk in point.quirks}))
+
+
+def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
+    """Return the machine code of a case, beside the series with workarounds, as which it was compiled."""
+    return codes.get((series.machine, series.case.id), ()) if series.quirks == WITH_WORKAROUNDS else ()
+
+
+def _graph(graphs: str, series: Series) -> str:
+    """Return the link to asv's graph of a series, in which asv writes parameters as Python literals."""
+    chosen = {"machine": series.machine, "p-case": repr(series.case.id), "p-quirks": repr(series.quirks)}
+    return f"{graphs}#{LATENCY}?{urlencode(chosen)}"

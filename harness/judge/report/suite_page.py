@@ -1,0 +1,176 @@
+"""The page of a run, a gate or a comparison: one file that needs no network and that a colleague can be sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from markupsafe import Markup
+
+from harness.base.outcome import CaseState
+from harness.compile.paths.clml.report import render
+from harness.judge.kernel_sides import kernel_changes
+from harness.judge.path_ranking import PathRanking, rank_paths
+from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
+from harness.judge.report.facts import case_facts, device_facts, reproduce
+from harness.judge.report.kernel_pages import rows_of
+from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
+from harness.judge.report.page import FILTER, write_page
+from harness.judge.report.strips import roof_bounds, roofline_strip, samples_strip
+from harness.judge.sides import SeriesKey
+from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
+from harness.judge.stats.session import location_ms
+from harness.measure.kernels.peaks import points_of
+from harness.measure.kernels.profile import Profile, kernels_file, read_profiles
+from harness.measure.probes.latency import KERNELS
+from harness.measure.records.record import Record
+from harness.tools.explain.first_wrong import BuildKey, FirstWrong
+
+MOST_KERNELS = 5
+"""Kinds of operators shown below a verdict."""
+LONGEST_FACT = 60
+"""Characters of a fact that share a line with others."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The samples of one clock, over all sessions of a case."""
+
+    name: str
+    location_ms: float
+    numbers: SampleSummary
+    strip: Markup
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The operators of a profile below the roof of the device."""
+
+    strip: Markup
+    low: float
+    """Operations for each byte at the left end."""
+    high: float
+
+
+def write_report(
+    file: Path,
+    builds: Iterable[Sequence[Record]],
+    profiles: Mapping[str, Profile],
+    comparison: ComparisonExport | None = None,
+    sustained: Iterable[Record] = (),
+    first_wrong: Mapping[BuildKey, FirstWrong] = MappingProxyType({}),
+) -> None:
+    """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
+
+    Args:
+        file: The page to write.
+        builds: The sessions of the latest build of each series.
+        profiles: What is known of the kernels, by artifact.
+        comparison: What a gate or a comparison said of them.
+        sustained: Runs of these builds without a pause.
+        first_wrong: Where wrong and broken builds go off, as far as somebody looked.
+    """
+    unpaused = {(SeriesKey.of(one), one.build): one.sustained for one in sustained}
+    matrices = matrices_of(entries_of(builds, profiles))
+    write_page(
+        file,
+        "report.html.j2",
+        scripts=[FILTER],
+        title=_title(matrices),
+        matrices=matrices,
+        conclusions=conclusions_of,
+        states=_states(matrices),
+        kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
+        comparison=comparison,
+        first_wrong=lambda record: first_wrong.get(BuildKey.of(record)),
+        first_wrong_now=lambda one: first_wrong.get(_head_build(one)) if one.head else None,
+        kernels_between=lambda one: _kernels_between(one, profiles),
+        most_kernels=MOST_KERNELS,
+        longest=LONGEST_FACT,
+        device_facts=device_facts,
+        clocks=clocks_of,
+        case_facts=lambda entry: case_facts(entry, unpaused.get((SeriesKey.of(entry.record), entry.record.build))),
+        roofline=roofline_of,
+        kernels=lambda entry: rows_of(entry.profile) if entry.profile else [],
+        partitions=lambda record: render(record.offload) if record.offload else "",
+        reproduce=reproduce,
+    )
+
+
+def profiles_of(records: Sequence[Path], artifacts: set[str]) -> dict[str, Profile]:
+    """Return the newest profile of each artifact, from the files beside files of records.
+
+    Raises OSError, ValueError.
+    """
+    files = [kernels_file(file) for file in records]
+    return {
+        profile.artifact: profile
+        for file in files
+        if file.exists()
+        for profile in read_profiles(file, lambda head: head.artifact in artifacts)
+    }
+
+
+def _title(matrices: Sequence[Matrix]) -> str:
+    """Say what the page is of, for whoever gets it: `18 cases on Adreno750, TVM 0.27.0.post1`."""
+    if not matrices:
+        return "Report"
+    cases = sum(len(matrix.entries) for matrix in matrices)
+    where = matrices[0].name if len(matrices) == 1 else f"{len(matrices)} devices"
+    compilers = {one.compilers.tvm for matrix in matrices for entry in matrix.entries for one in entry.sessions}
+    return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
+
+
+def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
+    """Return how many series are in which state."""
+    counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
+    return {state: counts[state] for state in CaseState if counts[state]}
+
+
+def conclusions_of(row: ModelRow) -> list[str]:
+    """Return which path of a model wins, as far as the sessions tell."""
+    timed = {entry.record.path for entry in row.entries if entry.wall_ms}
+    ranked = rank_paths([record for entry in row.entries for record in entry.sessions]) if len(timed) > 1 else []
+    several = len(ranked) > 1
+    return [f"{f'{one.precision} {one.tuning}: ' if several else ''}{_winner(one)}" for one in ranked if one.lead]
+
+
+def _winner(ranking: PathRanking) -> str:
+    return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
+
+
+def _head_build(one: CaseComparison) -> BuildKey:
+    head = one.head
+    assert head is not None
+    return BuildKey(one.identity, one.case, one.as_shipped, head.artifact, head.tvm)
+
+
+def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[KernelExport]:
+    """Which kernels take longer or shorter now: what the gate watched, else what lies beside the records."""
+    if one.kernels or not one.verdict.changed or not one.base or not one.head:
+        return one.kernels
+    base, head = profiles.get(one.base.artifact), profiles.get(one.head.artifact)
+    return [KernelExport.of(kernel) for kernel in kernel_changes(base, head)] if base and head else []
+
+
+def roofline_of(profile: Profile) -> Roofline | None:
+    """Return the roofline of a profile; None if its device's peaks are not known, or what its operators need."""
+    points = points_of(profile)
+    low, high = roof_bounds(points, profile.peaks)
+    strip = roofline_strip(points, profile.peaks, low, high)
+    return Roofline(strip, low, high) if strip else None
+
+
+def clocks_of(entry: Entry) -> Iterator[Clock]:
+    """Both clocks of a case, as far as it has samples."""
+    right = [record for record in entry.sessions if record.outcome is entry.record.outcome]
+    device = "device" if entry.record.device_clock in ("", KERNELS) else "device (whole recordings)"
+    for name, sessions in (("wall", [one.wall_ms for one in right]), (device, [one.device_ms for one in right])):
+        samples = [ms for session in sessions for ms in session]
+        numbers = summarise_samples(samples)
+        if numbers:
+            one = entry.wall_ms if name == "wall" and entry.wall_ms else location_ms(samples)
+            yield Clock(name, one, numbers, samples_strip(sessions, numbers, f"{name} time"))

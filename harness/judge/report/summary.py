@@ -1,0 +1,174 @@
+"""The newest state as text: for a terminal, or as Markdown for a job's summary and a pull request's comment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import to_builtins
+
+from harness.base.tables import markdown_table, table
+from harness.judge.history.events import (
+    WORST_FIRST,
+    Event,
+    change,
+    events,
+    is_news,
+    short_series,
+    too_short_text,
+    vanished_series,
+)
+from harness.judge.history.kernel_times import Kernels, key_of
+from harness.judge.history.results import History, Series
+from harness.judge.report import words
+from harness.judge.report.kernel_pages import comparison_of
+from harness.tools.isa.history import Codes, CodeState
+
+MOST_ROWS = 200
+
+
+def lines(
+    history: History, *, markdown: bool, codes: Codes = MappingProxyType({}), kernels: Kernels = MappingProxyType({})
+) -> Iterator[str]:
+    """Yield the report, line by line."""
+    if not history.series:
+        yield "Nothing was measured."
+    for machine in sorted(history.commits):
+        if any(one.machine == machine for one in history.series):
+            yield from _machine(history, machine, markdown, kernels)
+    yield from _codes(codes, markdown)
+    for problem in history.skipped:
+        yield f"- could not be read: {_plain(problem)}"
+
+
+def _codes(codes: Codes, markdown: bool) -> Iterator[str]:
+    """Yield the machine code that changed lately, and how much was looked at."""
+    states = [(machine, state) for (machine, _), known in codes.items() for state in known]
+    for machine, state in states:
+        if state.moved:
+            what = _bold(state.moved.verdict.value, markdown)
+            yield f"- {what} {state.case} for {state.code.gpu} ({machine}): {_plain(words.code_moved(state))}"
+    if states:
+        compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
+        yield f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times."
+        yield ""
+
+
+def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, Any]:
+    """Return the same for programs. Latencies in ms; what is not known is null."""
+    return {
+        "machines": [
+            {
+                "machine": machine,
+                "commit": history.commits[machine][-1],
+                "cases": [_case(one) for one in _at_newest(history, machine)],
+                "moved": [_event(event) for event in _news(history, machine)],
+                "vanished": [_which(one) for one in vanished_series(history) if one.machine == machine],
+                "too_short": [_which(one) for one in short_series(history) if one.machine == machine],
+            }
+            for machine in sorted(history.commits)
+        ],
+        "machine_code": [_code(machine, state) for (machine, _), known in codes.items() for state in known],
+        "skipped": history.skipped,
+    }
+
+
+def _at_newest(history: History, machine: str) -> list[Series]:
+    newest = history.commits[machine][-1]
+    return [one for one in history.series if one.machine == machine and one.newest.commit == newest]
+
+
+def _news(history: History, machine: str) -> list[Event]:
+    return [e for e in events(history) if e.series.machine == machine and is_news(e, history)]
+
+
+def _code(machine: str, state: CodeState) -> dict[str, Any]:
+    moved, ends = state.moved, {"since": state.before, "at": state.after}
+    return {
+        "machine": machine,
+        "case": state.case,
+        "gpu": state.code.gpu,
+        "compiler": state.code.compiler,
+        "commit": state.commit,
+        "instructions_run_per_inference": state.code.per_inference("instructions_run"),
+        "fewest_waves": state.code.fewest_waves,
+        "moved": {"verdict": moved.verdict.value, "why": moved.why, **ends} if moved else None,
+    }
+
+
+def _which(series: Series) -> dict[str, Any]:
+    return {"case": series.case.id, "quirks": series.quirks}
+
+
+def _case(series: Series) -> dict[str, Any]:
+    point = series.newest
+    state = {"state": point.state.value, "wall_ms": point.wall_ms, "message": point.message}
+    return {**_which(series), **state, "change_since_last_release": change(series)}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    step = event.step
+    before_ms, after_ms = (step.before_ms, step.after_ms) if step else (event.before.wall_ms, event.after.wall_ms)
+    numbers = {"verdict": event.verdict.value, "before_ms": before_ms, "after_ms": after_ms}
+    told = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
+    sure = {"low": step.low, "high": step.high, "p": step.p, "confirm": words.confirmation(event)} if step else {}
+    sure |= {"in_turns": to_builtins(event.decided)} if step else {}
+    return {**_which(event.series), **numbers, **told, **sure}
+
+
+def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -> Iterator[str]:
+    newest, here = history.commits[machine][-1], _at_newest(history, machine)
+    counts = Counter(one.newest.state.value for one in here)
+    label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
+    yield f"{'## ' if markdown else ''}{machine} at {label}"
+    yield ""
+    yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+    moved = _news(history, machine)
+    gone = [one for one in vanished_series(history) if one.machine == machine]
+    for verdict in WORST_FIRST:
+        for event in (e for e in moved if e.verdict is verdict):
+            before, after = words.numbers(event)
+            where = f"since {words.commit_text(event.before)}"
+            what = _bold(verdict.value, markdown)
+            told = words.step_text(event) or event.after.message
+            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(told)}"
+            if (between := comparison_of(event, kernels.get(key_of(event.series)))) and between.leading:
+                yield f"  {_plain(between.leading)}"
+            if command := words.confirmation(event):
+                yield f"  confirm it: {command}"
+    for one in gone:
+        yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {words.commit_text(one.newest)}"
+    if told := too_short_text([one for one in short_series(history) if one.machine == machine]):
+        yield f"- {told}"
+    yield ""
+    rows = [
+        (
+            one.case.id,
+            words.quirks_text(one),
+            words.state_text(one.newest),
+            words.latency(one.newest.wall_ms),
+            words.percent(change(one)),
+        )
+        for one in here[:MOST_ROWS]
+    ]
+    heads = ("case", "quirks", "state", "latency", "since last release")
+    drawn = markdown_table(rows, heads) if markdown else table(rows, heads, alike=("quirks",))
+    yield from drawn.splitlines()
+    if len(here) > MOST_ROWS:
+        yield f"{len(here) - MOST_ROWS} more."
+    yield ""
+
+
+def _name(series: Series) -> str:
+    return f"{series.case.id} ({words.quirks_text(series)})"
+
+
+def _bold(word: str, markdown: bool) -> str:
+    return f"**{word}**" if markdown else word
+
+
+def _plain(text: str) -> str:
+    """One line in which Markdown finds nothing to do."""
+    return " ".join(text.split()).replace("|", "/").replace("`", "'").replace("<", "&lt;")

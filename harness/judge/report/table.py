@@ -1,0 +1,260 @@
+"""The tables that a run ends with, of samples and of sustained runs, and the words that tables share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.base.case import Case
+from harness.base.outcome import Outcome
+from harness.base.request import AS_SHIPPED
+from harness.base.tables import size, table
+from harness.judge.remarks import Remark, remarks, row_remarks, spread_within
+from harness.measure.probes.latency import KERNELS, device_clock
+
+if TYPE_CHECKING:
+    from harness.measure.probes.sustained import Energy, Sustained
+    from harness.measure.records.record import Record
+
+
+COLUMNS = (
+    "model",
+    "path",
+    "precision",
+    "tuning",
+    "outcome",
+    "wall ms",
+    "± % within",
+    "n",
+    "device ms",
+    "error / tolerance",
+    "library",
+)
+NUMBERS = COLUMNS[5:]
+TOP_ONE = "top-1"
+"""A column of tables in which some network has labelled data."""
+TIMES = "times default"
+"""A column of tables in which some case has tuned schedules: how many times as fast it is as with TVM's own."""
+ALIKE = ("precision", "tuning")
+SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
+"""What a narrow terminal gets along without, the first first."""
+
+
+HALF, HALF_DOCS = "cl_khr_fp16", "docs/explanation/virtual-device.md"
+"""What a device lacks that cannot compute in half precision, and what tells of one that can."""
+OF_ANOTHER_KIND = "*"
+CLML_DEVICE_MS = (
+    "of clml the device's time is that of whole recordings, with a wait at every subgraph: not to be compared with "
+    "other paths"
+)
+
+
+def json_array(records: Sequence[Record]) -> str:
+    """Return records as a JSON array, one to a line, each with the remarks on it."""
+
+    def line(record: Record) -> str:
+        told = json.dumps([remark._asdict() for remark in remarks(record)])
+        return f'{record.line().removesuffix("}")},"remarks":{told}}}'
+
+    return "[" + ",\n".join(map(line, records)) + "]"
+
+
+def results_table(records: Sequence[Record]) -> str:
+    """Return the final table of a run, followed by a line for whatever is not plainly `ok`.
+
+    Cases that a device does not support have no row: one line counts them and says why.
+    """
+    supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
+    if not supported:
+        return "\n".join(complaints(records)[1:])
+    notes = ["", f"{OF_ANOTHER_KIND} {CLML_DEVICE_MS}"] if any(map(_is_of_another_kind, supported)) else []
+    return "\n".join([_table(supported), *notes, *complaints(records)])
+
+
+def _table(records: Sequence[Record]) -> str:
+    several = len({record.device for record in records}) > 1
+    told, _ = row_remarks(records)
+    rows = [
+        (*([record.device] if several else []), *_row(record, mine)) for record, mine in zip(records, told, strict=True)
+    ]
+    headers = ("device", *COLUMNS) if several else COLUMNS
+    if len({record.as_shipped for record in records}) > 1:
+        quirks = [AS_SHIPPED if record.as_shipped else "with workarounds" for record in records]
+        rows = [(*row, own) for row, own in zip(rows, quirks, strict=True)]
+        headers = (*headers, "quirks")
+    if any(record.schedules for record in records):
+        ratios = by_default(records)
+        rows = [(*row, ratios.get(id(record), "-")) for row, record in zip(rows, records, strict=True)]
+        headers = (*headers, TIMES)
+    if any(record.top_one for record in records):
+        rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
+        headers = (*headers, TOP_ONE)
+    return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
+
+
+def by_default(records: Sequence[Record]) -> dict[int, str]:
+    """Speed-up by tuned schedules over the same case without them, by the record's identity."""
+    from harness.judge.stats.session import location_ms
+
+    known = {(record.device, record.run, record.case): record for record in records}
+    found: dict[int, str] = {}
+    for record in records:
+        other = known.get((record.device, record.run, Case.parse(record.case).by_default.id))
+        if record.schedules and other is not None and record.comparable_ms and other.comparable_ms:
+            ratio = location_ms(other.comparable_ms) / location_ms(record.comparable_ms)
+            found[id(record)] = f"{ratio:.3g}" if math.isfinite(ratio) else "-"
+    return found
+
+
+def milliseconds(value_ms: float) -> str:
+    """Return a latency, without its unit, to four digits."""
+    return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
+
+
+def _row(record: Record, told: Sequence[Remark]) -> tuple[str, ...]:
+    return (
+        record.model,
+        record.path,
+        record.precision,
+        record.tuning,
+        ", ".join([record.outcome.value, *(remark.word for remark in told)]),
+        "emulated" if record.path in record.emulated else _location(record.wall_ms),
+        "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
+        str(len(record.wall_ms) or "-"),
+        f"{OF_ANOTHER_KIND if _is_of_another_kind(record) else ''}{_location(record.device_ms)}",
+        _error(record),
+        size(record.library_bytes),
+    )
+
+
+def _error(record: Record) -> str:
+    if record.max_abs_err is None or record.tolerance is None:
+        return "-"
+    return f"{record.max_abs_err:.1e} / {record.tolerance:.1e}"
+
+
+def _top_one(record: Record) -> str:
+    counted = record.top_one
+    return f"{counted.right} of {counted.inputs}" if counted else "-"
+
+
+def _location(samples_ms: Sequence[float]) -> str:
+    """Return the number that verdicts use, so that a run and a comparison show the same for the same samples."""
+    from harness.judge.stats.session import location_ms
+
+    found = location_ms(samples_ms)
+    return milliseconds(found) if math.isfinite(found) else "-"
+
+
+def _is_of_another_kind(record: Record) -> bool:
+    """Return whether the number of the device's clock is of another kind than those above and below it."""
+    return bool(record.device_ms) and device_clock(record.path) != KERNELS
+
+
+def complaints(records: Sequence[Record]) -> list[str]:
+    """Return the lines below a table: why cases are not `ok`, and remarks on those that are.
+
+    Each reason is one line.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    rows = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
+    told, of_all = row_remarks(rows)
+    for r, mine in zip(rows, told, strict=True):
+        if r.outcome is not Outcome.OK:
+            why = f"{r.outcome.value} (owner: {r.owner.value}): {r.message}"
+            alike.setdefault((why, r.hint), []).append(r.case)
+        for remark in mine:
+            alike.setdefault((f"{remark.word}: {remark.why}", ""), []).append(r.case)
+    lines = []
+    for (why, hint), cases in alike.items():
+        lines += [f"  {', '.join(cases)}: {why}", *([f"    {hint}"] if hint else [])]
+    lines += [f"  {of_all}"] if of_all else []
+    lines += _unsupported(records)
+    return ["", *lines] if lines else []
+
+
+def _unsupported(records: Sequence[Record]) -> list[str]:
+    """Return a line for each reason for which a device does not support cases."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        if record.outcome is Outcome.UNSUPPORTED:
+            alike.setdefault((record.message, record.hint), []).append(record.case)
+    lines = []
+    for (message, hint), cases in alike.items():
+        named = f"{cases[0]} is" if len(cases) == 1 else f"{len(cases)} of {len(records)} cases are"
+        more = hint or (f"see {HALF_DOCS}" if HALF in message else "")
+        lines.append(f"  {named} unsupported on this device: {message}" + (f"; {more}" if more else ""))
+    return lines
+
+
+SUSTAINED_COLUMNS = (
+    "case",
+    "device",
+    "outcome",
+    "lasted",
+    "first ms",
+    "last ms",
+    "last / first",
+    "throttled",
+    "hottest",
+    "battery used",
+    "mJ each",
+)
+SUSTAINED_SPARE = ("device", "battery used", "mJ each", "hottest", "outcome", "lasted")
+"""What a narrow terminal gets along without, the first first."""
+
+
+def sustained_table(records: Sequence[Record]) -> str:
+    """Return a row for each sustained run, and a line for whatever is not plainly `ok`."""
+    rows = [(r.case, r.device, r.outcome.value, *_figures(r, r.sustained)) for r in records if r.sustained]
+    text = table(rows, SUSTAINED_COLUMNS, right=SUSTAINED_COLUMNS[3:], spare=SUSTAINED_SPARE)
+    return "\n".join([text, *_explained(records), *complaints(records)])
+
+
+def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
+    figures = sustained.figures
+    lasted = f"{sustained.lasted_s:.0f} of {sustained.asked_s:g} s"
+    if not figures:
+        return (lasted, "emulated" if record.path in record.emulated else "-", "-", "-", "-", "-", "-", "-")
+    return (
+        lasted,
+        milliseconds(figures.first_ms),
+        milliseconds(figures.last_ms),
+        f"{figures.ratio:.2f}",
+        throttled_text(sustained),
+        "-" if figures.hottest_c is None else f"{figures.hottest_c:.0f} °C",
+        "-" if figures.battery_used_percent is None else f"{figures.battery_used_percent} %",
+        format_energy(figures.energy),
+    )
+
+
+def format_energy(energy: Energy | None) -> str:
+    """Return the energy of one inference and its resolution, in mJ; `-` if it is not known."""
+    return "-" if energy is None else f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g}"
+
+
+def throttled_text(sustained: Sustained) -> str:
+    """Say when heat slowed the phone down, and for what share of the time."""
+    if sustained.throttled_after_s is not None:
+        share = sustained.figures.throttled_share if sustained.figures else None
+        return f"after {sustained.throttled_after_s:.0f} s" + ("" if share is None else f", for {share:.0%}")
+    return "never" if sustained.shows_throttling else "unknown"
+
+
+def _explained(records: Sequence[Record]) -> list[str]:
+    lines = [
+        f"  {record.case}: after {sustained.throttled_after_s:.0f} s {sustained.throttled_why}"
+        for record in records
+        if (sustained := record.sustained) and sustained.throttled_after_s is not None
+    ]
+    lines += [
+        f"  {record.case}: stopped by hand after {record.sustained.lasted_s:.0f} s; what was measured is kept"
+        for record in records
+        if record.sustained and record.sustained.stopped
+    ]
+    windows = {record.sustained.figures.window_s for record in records if record.sustained and record.sustained.figures}
+    if any(window < 60 for window in windows):
+        lines.append(f"  first and last: {min(windows):g} s each, half of a run that is shorter than two minutes")
+    return ["", *lines] if lines else []

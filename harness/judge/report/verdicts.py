@@ -1,0 +1,167 @@
+"""How comparisons are shown: a table for people, Markdown for a pull request."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from harness.base.tables import markdown_table, table
+from harness.base.terminal import tell
+from harness.judge.report.table import milliseconds
+from harness.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.compare import Comparison, KernelChange, Result
+    from harness.judge.decisions import Decision
+    from harness.judge.path_ranking import PathFlip, PathMean
+    from harness.judge.stats.controls import Fitness
+    from harness.judge.stats.suite import Overall
+
+HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
+KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
+MOST_KERNELS = 8
+MOST_ROWS = 5_000
+UNEVENTFUL = (Verdict.SAME, Verdict.NEW)
+NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
+SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
+
+
+def headline(comparisons: Sequence[Comparison]) -> str:
+    """Return what a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
+    counts = Counter(one.verdict for one in comparisons)
+    worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
+
+    def counted(verdicts: Iterable[Verdict]) -> str:
+        return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in verdicts if counts[verdict])
+
+    rest = counted(verdict for verdict in Verdict if verdict not in worse)
+    cases = f"{len(comparisons)} cases{f' ({rest})' if rest else ''}"
+    lines = [f"**{counted(worse) or 'Nothing became worse'}** in {cases}", ""]
+    for verdict in worse:
+        for one in (one for one in comparisons if one.verdict is verdict):
+            shipped = " --as-shipped" if one.key.as_shipped else ""
+            lines.append(f"* **{verdict.value}** `{one.key.case}`: `adreno-bench run --case {one.key.case}{shipped}`")
+    return "\n".join(lines).rstrip()
+
+
+def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
+    """Return one row for each case, then the reasons of each verdict that has some; nothing without cases.
+
+    Of very many cases, those that are the same, have nothing to be compared with, or are undecided and do not look
+    changed, are counted.
+    """
+    from harness.judge.sides import summarise_sides
+
+    if not comparisons:
+        return ""
+    uneventful = [c for c in comparisons if _is_uneventful(c)] if len(comparisons) > MOST_ROWS else []
+    if uneventful:
+        comparisons = [c for c in comparisons if not _is_uneventful(c)]
+    summarise_sides(side for c in comparisons for side in (c.base, c.head) if side)
+    rows = [_row(c) for c in comparisons]
+    drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
+    bullet = "* " if markdown else "  "
+    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
+    counts = Counter(c.verdict.value for c in uneventful)
+    others = [f"{count} others: {verdict} (--json names them)" for verdict, count in counts.items()]
+    return "\n".join([*([drawn] if rows or not others else []), *others, *([""] if reasons else []), *reasons])
+
+
+def _is_uneventful(comparison: Comparison) -> bool:
+    if comparison.verdict is Verdict.INCONCLUSIVE:
+        return comparison.change is not None and not comparison.suspicion
+    return comparison.verdict in UNEVENTFUL
+
+
+def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:
+    """Yield the kernels of each case that has some: what changed most first, then the rest and the sum."""
+    for one in (one for one in comparisons if one.kernels):
+        shown, rest = one.kernels[:MOST_KERNELS], one.kernels[MOST_KERNELS:]
+        rows = [_kernel_row(kernel.operator, [kernel], kernel.source) for kernel in shown]
+        rows += [_kernel_row(f"{len(rest)} others", rest)] if rest else []
+        rows.append(_kernel_row("all kernels", one.kernels))
+        if markdown:
+            drawn = markdown_table(rows, KERNEL_HEADERS)
+        else:
+            drawn = table(rows, KERNEL_HEADERS, right=KERNEL_HEADERS[1:4], spare=("source",))
+        clml = f"; {NOT_OF_TVM}" if "-clml-" in one.key.case else ""
+        yield f"kernels of {one.key}, one session of each side{clml}:\n\n{drawn}"
+
+
+def _kernel_row(name: str, kernels: Sequence[KernelChange], source: str = "") -> tuple[str, ...]:
+    base, head = (
+        [ms for kernel in kernels if (ms := getattr(kernel, f"{side}_ms")) is not None] for side in ("base", "head")
+    )
+    times = (f"{sum(known):.3f}" if known else "-" for known in (base, head))
+    return (name, *times, f"{sum(kernel.change_ms for kernel in kernels):+.3f}", source)
+
+
+def summary(
+    fitness: Fitness, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = (), *, markdown: bool = False
+) -> str:
+    """Return whether the run was fit, geometric means of the paths, and paths that changed places."""
+    lines = [f"unfit: {reason}" for reason in fitness.reasons if fitness.fit is False]
+    lines += [f"{mean.path} on {mean.identity}: {_overall(mean.overall)}" for mean in means]
+    lines += [
+        f"{flipped.what} on {flipped.identity}: {flipped.flip.now_faster} is now faster than {flipped.flip.was_faster}"
+        for flipped in flips
+    ]
+    return "\n".join(f"{'* ' if markdown else ''}{line}" for line in lines)
+
+
+def undecided(result: Result, *, markdown: bool = False) -> str:
+    """Return the last line: what looks changed and could not be decided; empty if nothing does."""
+    named = [f"{one.key} looks {one.suspicion.value}{_by(one)}" for one in result.undecided if one.suspicion]
+    return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
+
+
+def needed(result: Result) -> str:
+    """Return what it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
+    open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
+    if not open_still or not result.needed_minutes:
+        return ""
+    whole = f"{max(1, math.ceil(result.needed_minutes))} more minutes would decide them"
+    return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
+
+
+def keep_for_history(found: Sequence[Decision]) -> None:
+    """Keep what was decided in turns where `history` looks for it."""
+    from harness.judge.decisions import keep
+
+    if problem := keep(found):
+        tell(f"adreno-bench: {problem}")
+
+
+def _by(comparison: Comparison) -> str:
+    moved = comparison.shown_ms("head") / comparison.shown_ms("base") - 1
+    return f" ({moved:+.1%})" if math.isfinite(moved) else ""
+
+
+def _overall(overall: Overall) -> str:
+    interval = f", {overall.low:.3f} to {overall.high:.3f}" if math.isfinite(overall.high) else ""
+    left_out = f", left out: {overall.left_out}" if overall.left_out else ""
+    return f"geometric mean {overall.ratio:.3f} of base (cases: {overall.series}{interval}{left_out})"
+
+
+def _row(comparison: Comparison) -> tuple[str, ...]:
+    change, sure = comparison.change, comparison.confidence
+    interval = f"{change.low:+.1%} to {change.high:+.1%}" if change and math.isfinite(change.low) else "-"
+    return (
+        str(comparison.key),
+        comparison.verdict.value,
+        "-" if sure is None else f"{sure:.1%}" if sure < 0.999 else "> 99.9%",
+        _ms(comparison, "base"),
+        _ms(comparison, "head"),
+        f"{change.relative:+.1%}" if change and math.isfinite(change.relative) else "-",
+        interval,
+        f"{change.sees:.1%}" if change and math.isfinite(change.sees) else "-",
+    )
+
+
+def _ms(comparison: Comparison, name: Literal["base", "head"]) -> str:
+    side, shown = getattr(comparison, name), comparison.shown_ms(name)
+    if side is None:
+        return "-"
+    return milliseconds(shown) if math.isfinite(shown) else side.outcome.value

@@ -1,0 +1,188 @@
+"""Numbers and states in the words that all reports use."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from harness.base.case import Case
+from harness.base.outcome import CaseState
+from harness.base.request import WITH_WORKAROUNDS
+from harness.compile.compiler.releases import RELEASES, release
+from harness.compile.paths import PATHS
+from harness.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.history.events import Event
+    from harness.judge.history.results import Point, Series
+    from harness.tools.isa.history import CodeState
+
+SYMBOLS = {
+    CaseState.RIGHT: "✓",
+    CaseState.VACUOUS: "◇",
+    CaseState.WRONG: "✗",
+    CaseState.BROKEN: "■",
+    CaseState.UNSUPPORTED: "○",
+    CaseState.UNKNOWN: "?",
+}
+"""Shapes, so that no report depends on colour."""
+
+HASH_LENGTH = 8
+_RELEASED_MS = {tvm: datetime.fromisoformat(one.released_at).timestamp() * 1000 for tvm, one in RELEASES.items()}
+
+
+def state_text(point: Point) -> str:
+    """`✓ right`, and what is remarked on it: `✓ right, as opencl`."""
+    state = point.state
+    return ", ".join(filter(None, (f"{SYMBOLS[state]} {state.value}", point.remark)))
+
+
+def quirks_text(series: Series) -> str:
+    """Which build of a case it is: `with workarounds`, for which kept results have an older word, or `as-shipped`."""
+    return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
+
+
+def ordered_paths(names: Iterable[str]) -> list[str]:
+    """Return the columns of a table: the paths in the order of the program, others after them."""
+    order = list(PATHS)
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def kind_text(case: Case) -> str:
+    """Return a case without its model: `texture float32 untuned`."""
+    return f"{case.path} {case.precision.value} {case.tuning.value}"
+
+
+def spark_text(points: Sequence[Point]) -> str:
+    """Return what a sparkline shows: how many commits, and between which latencies."""
+    known = sorted(point.wall_ms for point in points if point.wall_ms is not None)
+    bounds = list(dict.fromkeys(latency(ms) for ms in (known[0], known[-1]))) if known else ["no latency"]
+    return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
+
+
+def latency(ms: float | None) -> str:
+    """Return a latency in ms with four significant digits."""
+    if ms is None:
+        return "-"
+    return f"{ms:.0f} ms" if ms >= 1000 else f"{ms:.4g} ms"
+
+
+def code_text(state: CodeState) -> str:
+    """Return the machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
+    run, waves, refused = state.code.per_inference("instructions_run"), state.code.fewest_waves, state.code.refused
+    parts = ["? instructions" if run is None else f"{run / 1e6:,.0f} M instructions"]
+    parts += [] if waves is None else [f"{waves} waves"]
+    parts += [f"{len(refused)} kernels refused"] if refused else []
+    return f"{state.code.gpu}: {', '.join(parts)}"
+
+
+def code_moved(state: CodeState) -> str:
+    """Return what changed the machine code, and between which commits."""
+    if state.moved is None:
+        return ""
+    return f"{state.moved.why}; between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
+
+
+def colour_of(verdict: Verdict) -> str:
+    """Return the style of a verdict on machine code, which is that of the like verdict on a latency."""
+    return {Verdict.HEAVIER: Verdict.SLOWER, Verdict.LIGHTER: Verdict.FASTER}.get(verdict, verdict).value
+
+
+def percent(share: float | None) -> str:
+    """Return a relative change with its sign."""
+    return "-" if share is None else f"{share:+.1%}"
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """Return the interval of a change, after it; empty if it is not known."""
+    return "" if bounds is None else f" ({bounds[0]:+.1%} to {bounds[1]:+.1%})"
+
+
+def error(point: Point) -> str:
+    """Return the largest error against the largest that would be right."""
+    return error_text(point.max_abs_err, point.tolerance)
+
+
+def error_text(error: float | None, tolerance: float | None) -> str:
+    """Return the same of the two numbers."""
+    return "-" if error is None or tolerance is None else f"{error:.2g} (right up to {tolerance:.2g})"
+
+
+def between(first: str, last: str) -> str:
+    """Two moments in ISO 8601 in the fewest words, UTC."""
+    first, last = (moment.replace("T", " ")[:16] for moment in (first, last))
+    return f"{first} UTC" if first == last else f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
+
+
+def is_release(point: Point) -> bool:
+    """Return whether the commit only stands for a release of TVM, and so has the release's date."""
+    return _RELEASED_MS.get(point.tvm) == point.date_ms
+
+
+def commit_text(point: Point) -> str:
+    """Return a commit as a person knows it: the release, or its hash and the TVM that was measured there."""
+    short = point.commit[:HASH_LENGTH]
+    return f"TVM {point.tvm}" + ("" if is_release(point) else f" ({short})") if point.tvm else short
+
+
+def date_text(point: Point) -> str:
+    """Return the day of the commit, in UTC."""
+    return day_text(point.date_ms)
+
+
+@functools.lru_cache(1 << 14)
+def day_text(date_ms: int) -> str:
+    """Return the same of a time in ms since the epoch."""
+    return datetime.fromtimestamp(date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
+
+
+def numbers(event: Event) -> tuple[str, str]:
+    """Return the two numbers of an event: errors if an answer turned wrong, else latencies, else the outcome."""
+    if event.verdict is Verdict.WRONG:
+        return error(event.before), error(event.after)
+    if event.step:
+        return latency(event.step.before_ms), latency(event.step.after_ms)
+    return _number(event.before), _number(event.after)
+
+
+def step_text(event: Event) -> str:
+    """Say how far a latency moved and how certain that is; empty if there is no step."""
+    if not event.step:
+        return ""
+    step = event.step
+    trend = ", beside a trend" if step.trend else ""
+    found = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
+    return f"{found}, {_decided(event)}"
+
+
+def _decided(event: Event) -> str:
+    """Return what became of a step: `suspected`, or what sessions in turns said of it."""
+    one = event.decided
+    if not one:
+        return "suspected"
+    known = one.relative is not None and one.low is not None and one.high is not None
+    interval = f" ({one.low:+.1%} to {one.high:+.1%})" if known else ""
+    change = "" if one.relative is None else f": {one.relative:+.1%}{interval}"
+    said = f"not borne out in turns, {one.verdict.value}" if event.refuted else "confirmed in turns"
+    return f"{said}{change}, {one.sessions} sessions by {one.by}, {one.day}"
+
+
+def confirmation(event: Event) -> str:
+    """Return the command that confirms a step by fresh sessions in turns; empty for what is no step, or decided."""
+    if not event.step or event.decided:
+        return ""
+    before, after = event.before, event.after
+    releases = before.tvm and after.tvm and release(before.tvm) != release(after.tvm)
+    ends = (before.tvm, after.tvm) if releases else (before.commit[:HASH_LENGTH], after.commit[:HASH_LENGTH])
+    shipped = "" if event.series.quirks == WITH_WORKAROUNDS else " --as-shipped"
+    return f"adreno-bench compare {ends[0]} {ends[1]} --case {event.series.case.id}{shipped}"
+
+
+def _number(point: Point) -> str:
+    if point.wall_ms is not None:
+        return latency(point.wall_ms)
+    if point.state is CaseState.WRONG:
+        return f"wrong: {error(point)}"
+    return point.outcome.value if point.outcome else "not installed"

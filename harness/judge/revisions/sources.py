@@ -1,0 +1,204 @@
+"""What a revision of the compiler is.
+
+Releases and commits are one thing: commits of a repository that an asv configuration tells how to install. The
+repository of the releases (`harness.judge.revisions.sources`) is made in the cache; its commits are the same on
+every machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import SetupMissing
+from device_runner.names import suggestion
+from device_runner.store import Store, keep, key_of
+from harness.base.failures import UsageError
+from harness.compile.compiler.releases import HARNESS, RELEASES, harness_version
+from harness.judge.revisions.git import GitFailure, git
+
+CONFIG = "asv.conf.json"
+REPOSITORY_TIMEOUT_S = 120.0
+PINS = "requirements.txt"
+"""The file that a commit holds."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A repository of the compiler and the asv configuration that installs its commits. Both paths are absolute."""
+
+    config: Path
+    repo: Path
+    released: bool
+    """Whether its commits are releases, which the installed packages name for themselves."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision of the compiler."""
+
+    name: str
+    """Name for people: a release, or the first digits of a commit."""
+    commit: str
+    source: Source
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> Revision:
+    """Return what a word means: a known release, else a revision of `repo`, or of the repository that `config` names.
+
+    Raises UsageError if it is neither.
+    """
+    if word in RELEASES:
+        source = releases(cache)
+        return Revision(word, git(source.repo, "rev-parse", f"{word}^{{commit}}").strip(), source)
+    known = [*RELEASES]
+    try:
+        found = commits(config, repo)
+        known += git(found.repo, "tag", "--list").split()
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+        return _commit(git(found.repo, *asked).strip(), found)
+    except GitFailure:
+        why = f"no revision of {found.repo}"
+    except UsageError as error:
+        why = f"no commit ({error.message})"
+    hint = suggestion(word, known, shown=RELEASES)
+    raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
+
+
+def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:
+    """Return all revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
+
+    With `paths`, of those between the ends only the ones that touch a file there.
+    """
+    if good.source != bad.source:
+        raise UsageError(f"{good} and {bad} are not of one repository", hint="name two releases, or two commits")
+    if good.commit == bad.commit:
+        raise UsageError(f"{good} and {bad} are the same revision", hint="name two that differ")
+    repo = good.source.repo
+    line = git(repo, "rev-list", "--first-parent", "--reverse", f"{good.commit}..{bad.commit}").split()
+    if not line or git(repo, "rev-list", "--first-parent", "--max-count=1", f"{line[0]}^").strip() != good.commit:
+        raise UsageError(
+            f"{bad} does not descend from {good} along first parents",
+            hint="--good is the earlier of the two, and both lie on one branch",
+        )
+    if paths:
+        touching = git(repo, "rev-list", "--first-parent", f"{good.commit}..{bad.commit}", "--", *paths).split()
+        if not touching:
+            raise UsageError(
+                f"no commit from {good} to {bad} touches {', '.join(paths)}", hint="paths are the repository's"
+            )
+        line = [commit for commit in line if commit in {*touching, bad.commit}]
+    return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
+
+
+def describe(revision: Revision) -> str:
+    """One line on a revision, as its repository has it."""
+    return git(
+        revision.source.repo, "show", "--no-patch", "--format=%h %ad %an: %s", "--date=short", revision.commit
+    ).strip()
+
+
+def _commit(commit: str, source: Source) -> Revision:
+    tags = git(source.repo, "tag", "--points-at", commit).split() if source.released else []
+    return Revision(tags[0] if tags else commit[:10], commit, source)
+
+
+def commits(config: Path, repo: Path | None = None) -> Source:
+    """Return the repository that an asv configuration names, or `repo` instead.
+
+    Raises UsageError if it is not there.
+    """
+    if not config.exists():
+        raise UsageError(f"there is no {config}", hint="pass --config FILE")
+    said = repo.absolute() if repo else config.resolve().parent / str(configuration(config).repo)
+    found, who = said.resolve(), "--repo" if repo else config
+    if not (found / ".git").exists() and not (found / "objects").is_dir():
+        raise UsageError(f"{who} names {found}, which is no repository here", hint="clone it there, or pass --repo")
+    return Source(config.resolve(), found, released=False)
+
+
+def releases(cache: Path) -> Source:
+    """Return every known release, made once for what is known of them."""
+    requirements = _requirements()
+    key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
+
+    def make(scratch: Path) -> None:
+        repository(scratch / "repo")
+        install = (
+            f"in-dir={{env_dir}} python -m pip install --no-compile {' '.join(requirements)} -r {{build_dir}}/{PINS}"
+        )
+        write_configuration(scratch, repo="repo", install_command=[install], uninstall_command=[])
+
+    folder = Store(cache, "releases", sums=False).obtain(key, make, REPOSITORY_TIMEOUT_S)
+    keep(folder)
+    return Source(folder / CONFIG, folder / "repo", released=True)
+
+
+def write_configuration(folder: Path, **settings: object) -> None:
+    """Tell asv how to install TVM's releases. A relative path is read beside the configuration, by asv and by us."""
+    shared = {"version": 1, "project": "apache-tvm", "dvcs": "git", "branches": ["main"], "build_command": []}
+    config = {**shared, "environment_type": "virtualenv", "install_timeout": 1800, **settings}
+    (folder / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+
+
+def _requirements() -> list[str]:
+    """Return what this harness needs beside TVM, as installed here, so that only TVM differs between releases."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from packaging.requirements import Requirement
+
+    found = []
+    harness_version()  # refuses, with what to do, where there is no metadata
+    for text in requires(HARNESS) or ():
+        wanted = Requirement(text)
+        if wanted.name.startswith("apache-tvm") or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        try:
+            found.append(f"{wanted.name}=={version(wanted.name)}")
+        except PackageNotFoundError:  # newer than what is installed here: as good as we run ourselves
+            continue
+    return sorted(found)
+
+
+def repository(repo: Path) -> None:
+    """Make a repository of every release that is known, whether or not this Python could install it."""
+    init(repo)
+    for release in RELEASES:
+        commit(repo, release)
+
+
+def init(repo: Path) -> None:
+    """Make an empty repository unless there is one."""
+    repo.mkdir(parents=True, exist_ok=True)
+    if not (repo / ".git").exists():
+        git(repo, "init", "--quiet", "--initial-branch=main")
+
+
+def commit(repo: Path, release: str) -> None:
+    """Add a known release. The commit is the same on every machine."""
+    (repo / PINS).write_text("\n".join(RELEASES[release].pins) + "\n", encoding="utf-8")
+    git(repo, "add", PINS)
+    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=RELEASES[release].released_at)
+    git(repo, "tag", release)
+
+
+def configuration(config: Path) -> Any:
+    """Return what asv reads of its configuration.
+
+    Raises SetupMissing without asv, UsageError for a file that is not one.
+    """
+    try:
+        from asv.config import Config
+        from asv.util import UserError
+    except ImportError:
+        raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
+    try:
+        return Config.load(str(config))
+    except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error

@@ -1,0 +1,239 @@
+"""Build and run cases with one revision: our command line in its environment, each time a fresh process.
+
+So every session is a fresh process, server and connection, whichever revision's turn it is. What runs there is a copy
+of this harness as it is now: an edit meanwhile changes no measurement.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from device_runner.failures import RigFailure
+from device_runner.files import scratch_folder
+from device_runner.store import Store, keep
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome
+from harness.base.process import Listener, bound, end
+from harness.base.request import RunOptions
+from harness.compile.artifacts.artifact import KERNELS
+from harness.compile.artifacts.keys import digest
+from harness.compile.compiler.releases import HARNESS, harness_version
+from harness.judge.revisions.environment import environment
+from harness.judge.revisions.sources import Revision
+from harness.measure.progress import STILL
+from harness.measure.records.record import Record, RecordFile
+
+PACKAGES = ("harness", "device_runner")
+COPY_TIMEOUT_S = 120.0
+OPENING_S = 900.0
+"""Time limit for opening a device: the first time, this compiles the runtimes that a TVM wheel lacks."""
+LISTEN_S = 5.0
+"""Time limit for the end of an error stream that a process may still hold open."""
+_CODE = "from harness.cli import main; main()"
+_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+ATTEMPTS = 3
+"""Sessions that a case may take until the device or the rig is not to blame for what came of it."""
+
+
+@functools.cache
+def snapshot(cache: Path) -> Path:
+    """Return a folder that, on an interpreter's path, makes this very harness importable there.
+
+    Made once for its content, and looked at once in a process: all that it starts run the same.
+    """
+    root = Path(__file__).resolve().parents[3]
+    files = source_files(root, PACKAGES)
+    key = digest(root, files)
+
+    def make(scratch: Path) -> None:
+        copy_files(files, root, scratch)
+        _describe(scratch)
+
+    folder = Store(cache, "harness", sums=False).obtain(key, make, COPY_TIMEOUT_S)
+    keep(folder)
+    return folder
+
+
+def source_files(root: Path, names: Sequence[str]) -> list[Path]:
+    """Return the files of these names, and those in the folders of these names, but for what Python made of them."""
+    files = (file for name in names for file in (root / name, *sorted((root / name).rglob("*"))))
+    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+
+
+def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
+    """Copy files from below `root` to the same places below a folder."""
+    for file in files:
+        copy = folder / file.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+
+
+def _describe(folder: Path) -> None:
+    """Write what `importlib.metadata` reads, because records name the harness's version."""
+    about = folder / f"{HARNESS.replace('-', '_')}-{harness_version()}.dist-info"
+    about.mkdir()
+    text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
+    (about / "METADATA").write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`adreno-bench`, with one revision."""
+
+    revision: Revision
+    python: Path
+    harness: Path
+    """Snapshot of this harness."""
+    cache: Path
+    say: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def of(cls, revision: Revision, cache: Path, say: Callable[[str], None]) -> CommandLine:
+        """Install the revision if it is not there. Raises InstallFailure."""
+        copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
+        return cls(revision, environment(revision, cache, say), copied, cache, say)
+
+    def call(self, words: Sequence[str], deadline_s: float) -> tuple[int, str, str]:
+        """Exit code, standard output, and the last line of the error stream.
+
+        Raises UsageError for what is ours, RigFailure at the deadline.
+        """
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                [str(self.python), *bound(_CODE), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                env=self._environment(),
+                start_new_session=True,
+                text=True,
+            )
+            assert process.stderr
+            heard = Listener(process.stderr, self._report)
+            try:
+                code = process.wait(deadline_s)
+            except subprocess.TimeoutExpired:
+                why = f"{self.revision} did not end within {deadline_s:.0f} s"
+                raise RigFailure(why, hint="run it again", evidence=heard.last) from None
+            finally:
+                end(process)
+                heard.join(LISTEN_S)
+            output.seek(0)
+            if code == ExitCode.USAGE:
+                raise UsageError(heard.last.removeprefix("adreno-bench: "))
+            return code, output.read(), heard.last
+
+    def _report(self, line: str) -> None:
+        """Report its progress, without its own clock and repeated lines."""
+        text = _CLOCK.sub("", line.strip()).removeprefix(STILL)
+        if text and not text.startswith("opening "):
+            self.say(f"{self.revision}: {text}")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+        return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+
+
+@dataclass(frozen=True)
+class CaseBuild:
+    """What a revision made of a case."""
+
+    case: str
+    identity: str
+    artifact: str
+    library: str
+    """SHA-256 of the library, empty if there is none."""
+    outcome: Outcome
+    message: str = ""
+    quirks: tuple[str, ...] = ()
+    emulated: tuple[str, ...] = ()
+    """What of the device is not the real thing."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One revision, ready to be used."""
+
+    commands: CommandLine
+    options: RunOptions
+
+    @classmethod
+    def of(cls, revision: Revision, cache: Path, options: RunOptions, say: Callable[[str], None]) -> Toolchain:
+        """Install the revision if it is not there. Raises InstallFailure."""
+        return cls(CommandLine.of(revision, cache, say), options)
+
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
+        """Compile cases; run nothing. Raises UsageError, RigFailure."""
+        facts = self._ask(["build", "--json"], cases)
+        device = {name: facts[name] for name in ("identity", "emulated")}
+        builds = msgspec.convert([one | device for one in facts["cases"]], list[CaseBuild])
+        return {build.case: build for build in builds}
+
+    def run(self, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
+        """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
+
+        A `quick` run takes the fewest samples, for the outcome alone. Raises RigFailure if a case has no record in the
+        end.
+        """
+        records: dict[str, Record] = {}
+        pending, said = list(cases), ""
+        for _ in range(ATTEMPTS):
+            made, said = self._session(pending, quick=quick)
+            records |= {record.case: record for record in made}
+            pending = [case for case in cases if case not in records or not records[case].outcome.conclusive]
+            if not pending:
+                break
+        if lost := [case for case in cases if case not in records]:
+            raise RigFailure(
+                f"{self.commands.revision} left no record of {', '.join(lost)}: {said}", hint="run it again"
+            )
+        return [records[case] for case in cases]
+
+    def profile(self, case: str, repeat: int) -> str:
+        """Return the profile of a case as JSON, in a fresh session. Raises UsageError, RigFailure."""
+        code, text, said = self._call(["profile", "--json", "--repeat", str(repeat)], [case])
+        if code:
+            raise RigFailure(said.removeprefix("adreno-bench: "), hint="run it again")
+        return text
+
+    def _session(self, cases: Sequence[str], *, quick: bool) -> tuple[list[Record], str]:
+        with scratch_folder() as scratch:
+            file = scratch / "records.jsonl"
+            _, _, said = self._call(["run", "--records", str(file), *(["--quick"] if quick else [])], cases)
+            return RecordFile(file).load().records, said
+
+    def _ask(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
+        for _ in range(ATTEMPTS):
+            code, text, said = self._call(command, cases)
+            try:
+                facts: dict[str, Any] = json.loads(text)
+                return facts
+            except ValueError:
+                continue
+        raise RigFailure(f"{self.commands.revision} ended with code {code}: {said}", hint="run it again")
+
+    def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
+        """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
+        globs = [part for case in cases for part in ("--case", case)]
+        deadline_s = OPENING_S + len(cases) * self.options.read_suite().longest_case_s
+        return self.commands.call([*command, *self.options.words, *globs], deadline_s)
+
+
+def kernels(cache: Path, artifact: str) -> str:
+    """OpenCL source of an artifact in the store; empty if the compiler made none, or if the artifact was pruned."""
+    folder = Store(cache, "artifacts").find(artifact) if artifact else None
+    file = folder / KERNELS if folder else None
+    return file.read_text(encoding="utf-8") if file and file.exists() else ""

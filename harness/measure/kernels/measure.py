@@ -1,0 +1,138 @@
+"""Measures a profile: like a run of the case, but its kernels are watched instead of sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
+from harness.compile.artifacts.artifact import KERNELS, Artifact
+from harness.compile.compiler.releases import tvm_version
+from harness.compile.compiler.tir import OperatorWork
+from harness.measure.decide import decide
+from harness.measure.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
+from harness.measure.loop import run_case
+from harness.measure.probes.base import Launches
+from harness.measure.probes.batches import Batches, enqueue
+from harness.measure.progress import RunStep
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch, Program, Session
+    from harness.base.plan import Budget, Plan
+    from harness.compile.artifacts.artifact import Built
+    from harness.measure.context import Origin, Run
+    from harness.measure.probes.base import Facts
+    from harness.measure.progress import Progress
+    from harness.measure.workbench import Workbench
+
+WALL_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class WatchedProfile:
+    """A profile, and the launches that it is made of."""
+
+    profile: Profile
+    inferences: Sequence[Sequence[Launch]]
+
+
+@dataclass(frozen=True)
+class WallTime:
+    """The median of some samples of wall time."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class ProfileProbe:
+    """Watches the kernels of some inferences, beside the wall time of others and of batches."""
+
+    repeat: int
+    budget: Budget
+    step = RunStep.SAMPLING.value
+    timed = True
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
+        """Warm up, then sample and watch."""
+        timeout_s = self.budget.timeout_s
+        program.device_ms(self.repeat, timeout_s=timeout_s)
+        yield (wall := WallTime(median(program.wall_ms(WALL_SAMPLES, timeout_s=timeout_s))))
+        yield Launches(program.launches(self.repeat, timeout_s=timeout_s))
+        if batches := enqueue(program, self.budget, wall.ms):
+            yield batches
+
+
+def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[WatchedProfile]:
+    """Return a profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
+    built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
+    progress.begin(len(bench.plans))
+    return [watch_case(plan, built, bench.run, repeat, peaks, progress) for plan in bench.plans]
+
+
+def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
+    """Put a case through the loop with the probe of a profile in place of a run's. Raises what `watch` raises."""
+
+    def probes(*_: object) -> Sequence[ProfileProbe]:
+        return [ProfileProbe(repeat, plan.budget)]
+
+    run = replace(run, timed=False, probes=probes)
+    recording = run_case(plan, built, run, progress)
+    progress.done(recording.record)
+    facts = recording.facts
+    if facts.failure:
+        raise facts.failure
+    if (decision := decide(facts)).outcome is not Outcome.OK:
+        hint = (
+            decision.hint
+            or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge {plan.case.id}`"
+        )
+        raise UsageError(f"{plan.case.id} is not profiled, because it is {decision.outcome.value}", hint=hint)
+    artifact, launches, wall = facts.get(Artifact), facts.get(Launches), facts.get(WallTime)
+    assert artifact
+    assert launches
+    assert wall
+    inferences = launches.inferences
+    profile = profile_of(plan, artifact, run.origin, inferences, wall.ms, peaks, facts.get(Batches))
+    return WatchedProfile(profile, inferences)
+
+
+def profile_of(
+    plan: Plan,
+    artifact: Artifact,
+    origin: Origin,
+    inferences: Sequence[Sequence[Launch]],
+    wall_ms: float,
+    peaks: Peaks,
+    enqueued: Batches | None = None,
+) -> Profile:
+    """Return the profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
+    if not any(inferences):
+        raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
+    work = [OperatorWork(**one) for one in artifact.compiled.work or ()]
+    operators = operators_of(inferences, work, _source(artifact))
+    identity = origin.identity
+    return Profile(
+        case=plan.case.id,
+        identity_key=identity.key,
+        gpu=identity.gpu or identity.serial,
+        tvm=tvm_version(),
+        artifact=artifact.key,
+        as_shipped=origin.as_shipped,
+        operators=operators,
+        kernels_ms=round(median(sum(map(ms_of, one)) for one in inferences), NS_DIGITS),
+        span_ms=median(map(span_ms, inferences)),
+        wall_ms=wall_ms,
+        peaks=peaks,
+        batch=enqueued.batch if enqueued else None,
+        batched_ms=tuple(enqueued.batched_ms) if enqueued else (),
+        synced_ms=tuple(enqueued.synced_ms) if enqueued else (),
+    )
+
+
+def _source(artifact: Artifact) -> str:
+    """Return all that the device compiles; empty in what was built before this was kept."""
+    file = artifact.loadable.library.with_name(KERNELS)
+    return file.read_text(encoding="utf-8") if file.exists() else ""

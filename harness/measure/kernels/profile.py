@@ -1,0 +1,285 @@
+"""A profile: what the operators of one case took on one device, and what they had to do."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from device_runner.disk import writing
+from harness.base.failures import UsageError
+from harness.compile.compiler.tir import OperatorWork
+from harness.compile.paths.kernels import kernels as kernels_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch
+
+ENDING = ".kernels.gz"
+"""Ending of a file of profiles beside a file of records."""
+SCHEMA = 1
+HASH_DIGITS = 16
+LARGEST_FILE_BYTES = 64 << 20
+MOST_WORK = 1 << 63
+"""Most bytes or operations of one call."""
+NS_DIGITS = 6
+"""Digits of a time in ms: devices report nanoseconds."""
+_KERNEL = re.compile(r"_kernel(_\d+)?$")
+
+
+class Operator(BaseModel):
+    """One compiled function, over all its launches in an inference."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    function: str
+    kernels: tuple[str, ...] = Field(min_length=1)
+    launches: int = Field(ge=1)
+    ms: float = Field(ge=0)
+    """Sum of its kernels' times; the median over inferences."""
+    threads: int = Field(ge=1)
+    """Work-items of its largest launch."""
+    work: OperatorWork | None = None
+    """Work of one call; None if the compiler did not report it."""
+    source: str = ""
+    """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
+
+    @field_validator("work")
+    @classmethod
+    def _require_possible(cls, work: OperatorWork | None) -> OperatorWork | None:
+        numbers = (work.bytes, work.flops or 0, work.scheduled_flops or 0) if work else ()
+        if not all(0 <= number <= MOST_WORK for number in numbers):
+            raise ValueError(f"more work than {MOST_WORK}, or less than none")
+        return work
+
+    @property
+    def flops(self) -> int | None:
+        """Operations that all its calls need."""
+        calls = self.launches // len(self.kernels)
+        return None if self.work is None or self.work.flops is None else self.work.flops * calls
+
+    @property
+    def bytes(self) -> int | None:
+        """Least number of bytes that all its calls move."""
+        return None if self.work is None else self.work.bytes * (self.launches // len(self.kernels))
+
+    @property
+    def redone(self) -> float:
+        """How many times the needed operations its schedule's loops have; 1 if that is not known."""
+        work = self.work
+        return work.scheduled_flops / work.flops if work and work.flops and work.scheduled_flops else 1.0
+
+
+class Peaks(BaseModel):
+    """What a device can do at best, as measured on it; None where it could not be measured."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    copy_gb_s: float | None = Field(default=None, ge=0)
+    """Read and written bytes of a copy from buffer to buffer."""
+    image_gb_s: float | None = Field(default=None, ge=0)
+    """Read bytes of an RGBA image of 32-bit numbers."""
+    float32_gflop_s: float | None = Field(default=None, ge=0)
+    float16_gflop_s: float | None = Field(default=None, ge=0)
+
+
+class Profile(BaseModel):
+    """Time of one case's inference, by operator."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    schema_: int = Field(default=SCHEMA, alias="schema", ge=1, le=SCHEMA)
+    case: str
+    identity_key: str
+    gpu: str
+    tvm: str
+    artifact: str
+    as_shipped: bool = False
+    """Whether only the essential quirks were worked around."""
+    operators: tuple[Operator, ...]
+    """The longest first."""
+    kernels_ms: float
+    """Sum of all kernels of an inference; the median."""
+    span_ms: float
+    """Time from the first kernel's start to the last one's end while the launches were watched; median."""
+    wall_ms: float
+    """One inference to the answer in host memory, by the device's host clock, not watched; the median."""
+    peaks: Peaks = Peaks()
+    batch: int | None = None
+    """Inferences of a batch; None if none was timed, as in profiles of before."""
+    batched_ms: tuple[float, ...] = ()
+    """One inference of a batch that is waited for once, and below, of one in which each is."""
+    synced_ms: tuple[float, ...] = ()
+
+    @property
+    def device_ms(self) -> tuple[float]:
+        """The kernels' time of an inference."""
+        return (self.kernels_ms,)
+
+    @property
+    def launches(self) -> int:
+        """Kernels launched in an inference."""
+        return sum(operator.launches for operator in self.operators)
+
+    @classmethod
+    def read(cls, file: Path) -> Profile:
+        """Return a kept profile. Raises UsageError if the file is none."""
+        try:
+            if file.stat().st_size > LARGEST_FILE_BYTES:
+                raise ValueError("too large")
+            return cls.model_validate_json(file.read_bytes())
+        except (OSError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            hint = "`adreno-bench profile --json` writes one"
+            raise UsageError(f"{file} is not a profile: {said}", hint=hint) from error
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """Which profile a line is, without reading the rest of it."""
+
+    case: str
+    artifact: str
+    as_shipped: bool = False
+
+
+_HEAD = msgspec.json.Decoder(Head)
+
+
+def kernels_file(records: Path) -> Path:
+    """File of the profiles of a records file."""
+    return records.with_suffix(ENDING)
+
+
+def append_profile(file: Path, profile: Profile) -> None:
+    """Append a profile to a file, as a line of JSON that is packed by itself: a single write, and `zcat` reads it.
+
+    Raises DiskFull, OSError.
+    """
+    packed = gzip.compress(profile.model_dump_json(by_alias=True).encode() + b"\n", mtime=0)
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        target = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(target, packed)
+        finally:
+            os.close(target)
+
+
+def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profile]:
+    """Yield the wanted profiles of a file, oldest first.
+
+    Raises OSError, ValueError of a file that is torn or foreign.
+    """
+    for line in _unpacked(file).splitlines():
+        if wanted(_HEAD.decode(line)):
+            yield Profile.model_validate_json(line)
+
+
+def _unpacked(file: Path) -> bytes:
+    """Return what a file holds. It comes from others, and a few bytes can be packed that fill the memory."""
+    try:
+        with gzip.open(file) as stream:
+            content = stream.read(LARGEST_FILE_BYTES + 1)
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"torn: {error}") from error
+    if len(content) > LARGEST_FILE_BYTES:
+        raise ValueError(f"more than {LARGEST_FILE_BYTES >> 20} MB")
+    return content
+
+
+def function_of(kernel: str) -> str:
+    """Return the compiled function that a kernel belongs to."""
+    return _KERNEL.sub("", kernel)
+
+
+def operators_of(
+    inferences: Sequence[Sequence[Launch]], work: Sequence[OperatorWork], source: str = ""
+) -> tuple[Operator, ...]:
+    """Return the operators of inferences that launch the same kernels in the same order, the longest first.
+
+    `source` is all that the device compiles, if it is known.
+    """
+    known = {one.function: one for one in work}
+    hashes = hashes_of(source)
+    places: dict[str, list[int]] = {}
+    for place, launch in enumerate(inferences[0]):
+        places.setdefault(function_of(launch.kernel), []).append(place)
+    found = [_operator(name, mine, inferences, known.get(name), hashes) for name, mine in places.items()]
+    return tuple(sorted(found, key=lambda operator: -operator.ms))
+
+
+def _operator(
+    name: str,
+    places: list[int],
+    inferences: Sequence[Sequence[Launch]],
+    work: OperatorWork | None,
+    hashes: Mapping[str, str],
+) -> Operator:
+    mine = [inferences[0][place] for place in places]
+    kernels = tuple(dict.fromkeys(launch.kernel for launch in mine))
+    return Operator(
+        function=name,
+        kernels=kernels,
+        launches=len(mine),
+        ms=round(median(sum(map(ms_of, (one[place] for place in places))) for one in inferences), NS_DIGITS),
+        threads=max(x * y * z for x, y, z in (launch.threads for launch in mine)),
+        work=work,
+        source=hash_of(kernels, hashes),
+    )
+
+
+def hashes_of(source: str) -> dict[str, str]:
+    """Return the hash of each kernel's code by its name; neither its own name nor its parameters' count.
+
+    So it says whether the source is the same in two builds, whatever TVM calls it there.
+    """
+    return {kernel.name: _hash(kernel.code) for kernel in kernels_of(source)}
+
+
+def hash_of(names: Sequence[str], hashes: Mapping[str, str]) -> str:
+    """Return the hash of several kernels, in their order; empty if the source of one is not known."""
+    found = [hashes.get(name, "") for name in names]
+    return _hash(" ".join(found)) if all(found) else ""
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+
+
+def ms_of(launch: Launch) -> float:
+    """Return how long a kernel ran."""
+    return (launch.end_ns - launch.start_ns) / 1e6
+
+
+def span_ms(inference: Sequence[Launch]) -> float:
+    """Time from the first start to the last end of an inference's kernels."""
+    starts, ends = ((launch.start_ns for launch in inference), (launch.end_ns for launch in inference))
+    return (max(ends) - min(starts)) / 1e6
+
+
+def trace_of(inferences: Sequence[Sequence[Launch]]) -> str:
+    """Return the launches as a trace that Perfetto and Chrome open (the "Trace Event Format"; times in µs)."""
+    begin = min(launch.queued_ns for inference in inferences for launch in inference)
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(inferences, begin))})
+
+
+def _events(inferences: Sequence[Sequence[Launch]], begin: int) -> Iterator[dict[str, object]]:
+    for number, inference in enumerate(inferences):
+        for launch in inference:
+            arguments = {
+                "inference": number,
+                "threads": launch.threads,
+                "group": launch.group,
+                "queued for us": (launch.start_ns - launch.queued_ns) / 1e3,
+            }
+            times = {"ts": (launch.start_ns - begin) / 1e3, "dur": (launch.end_ns - launch.start_ns) / 1e3}
+            yield {"name": launch.kernel, "ph": "X", "pid": 0, "tid": "kernels", **times, "args": arguments}

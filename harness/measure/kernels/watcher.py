@@ -1,0 +1,82 @@
+"""Kernels watched beside a measurement: after the samples of a case, in the same session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from device_runner.failures import Failure
+from harness.measure.kernels.measure import profile_of
+from harness.measure.kernels.peaks import load_peaks
+from harness.measure.kernels.profile import Peaks, Profile
+from harness.measure.probes.base import Facts, Latency
+from harness.measure.standard_probes import standard_probes
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch, Program, Session
+    from harness.base.plan import Budget, Plan
+    from harness.compile.artifacts.artifact import Artifact
+    from harness.measure.context import Origin, Run
+    from harness.measure.probes.base import Probe, Step
+    from harness.measure.records.record import Record
+    from harness.measure.work import Preparation, Work
+
+SHARE = 0.05
+"""Share of a case's budget, if that allows `FEWEST`."""
+FEWEST, MOST = 3, 10
+"""Inferences that are watched."""
+
+
+@dataclass(frozen=True)
+class ProgramLaunches:
+    """The launches of a program that was measured."""
+
+    plan: Plan
+    artifact: Artifact
+    inferences: Sequence[Sequence[Launch]]
+
+
+class Watcher:
+    """A probe that watches kernels after the samples, and keeps what it saw of the last program."""
+
+    step = ""
+    timed = True
+
+    def __init__(self) -> None:
+        self.seen: ProgramLaunches | None = None
+        self._work: Work | None = None
+
+    def probes(self, work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
+        """Return what a run measures, and this (`harness.measure.context.Run.probes`)."""
+        self.seen, self._work = None, work
+        return [*standard_probes(work, prepared, run, step), self]
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
+        """Watch some inferences. What goes wrong leaves nothing seen: the case is measured already."""
+        latency, work = facts.get(Latency), self._work
+        if work is None or latency is None or work.plan.budget.quick:
+            return
+        budget, count = work.plan.budget, inferences_to_watch(work.plan.budget, median(latency.timing.wall_ms))
+        with suppress(Failure):
+            inferences = program.launches(count, timeout_s=budget.timeout_s)
+            yield (seen := ProgramLaunches(work.plan, work.artifact, inferences))
+            self.seen = seen
+
+    def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
+        """Profile of a record's case; None if the launches make no sense, or if its time means nothing."""
+        seen = self.seen
+        if seen is None or seen.plan.case.id != record.case or not record.comparable_ms:
+            return None
+        peaks = load_peaks(cache, origin.identity.key) or Peaks()
+        with suppress(Failure, ValueError):  # launches are what the device tells
+            return profile_of(seen.plan, seen.artifact, origin, seen.inferences, median(record.wall_ms), peaks)
+        return None
+
+
+def inferences_to_watch(budget: Budget, each_ms: float) -> int:
+    """Return how many inferences of so many ms are watched."""
+    return max(FEWEST, min(MOST, int(SHARE * budget.seconds * 1e3 / max(each_ms, 1e-3))))

@@ -1,0 +1,140 @@
+"""The loop: from a library to all that becomes known of it. Whatever is measured comes through here.
+
+    load -> first run -> judge -> each probe in turn
+
+`run`, `profile`, `ops`, `tune`, `reduce`, `show --diverge`, asv's benchmarks, the pytest plugin and `ingest` differ in
+the work that they bring, in the session (live, or replayed from what a bundle brought back) and in the probes.
+Correctness is judged before speed: a wrong answer gets no latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.base.outcome import Outcome
+from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import Built
+from harness.measure.context import Run
+from harness.measure.correctness import Truth, compare_answers
+from harness.measure.decide import decide
+from harness.measure.preparation import prepare
+from harness.measure.probes.base import (
+    Answer,
+    Environment,
+    Facts,
+    FirstRun,
+    HalfRange,
+    Judgement,
+    Loading,
+    Probe,
+    Step,
+    no_step,
+)
+from harness.measure.progress import Progress, RunStep
+from harness.measure.recording import Recording
+from harness.measure.standard_probes import standard_probes
+from harness.measure.support import require_support
+from harness.measure.tuning import CacheUse, Proof
+from harness.measure.witness import first_misread, hear_witness
+from harness.measure.work import half_range, open_work, schedules_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Loadable, Program, Session
+
+
+def measure(
+    library: Loadable,
+    truth: Truth,
+    session: Session,
+    probes: Iterable[Probe],
+    facts: Facts,
+    *,
+    timeout_s: float,
+    cache: CacheUse | None = None,
+    weigh: bool = False,
+    step: Step = no_step,
+) -> Program:
+    """Load a library, run it once, judge its answer, and hand it to each probe while nothing speaks against it.
+
+    Args:
+        library: the program, built.
+        truth: its inputs, and what they have to come to.
+        session: where it runs.
+        probes: what is measured of it if it is right, in this order.
+        facts: what becomes known is added here as it does, so that a failure leaves what was known before it.
+        timeout_s: of each call to the device.
+        cache: gives the program its tuning cache before its first run.
+        weigh: asks for the peak memory of the process, which tells of the program if no other ran there.
+        step: shows what is being done.
+
+    Returns: the program, which lasts as long as its session.
+    Raises: what the session, the program and the probes raise.
+    """
+    step(RunStep.LOADING)
+    program = session.load(library, timeout_s=timeout_s)
+    facts.add(Loading(program.init_ms, program.pushed.sent_bytes))
+    if cache:
+        cache.use(program)
+    step(RunStep.FIRST_RUN)
+    outputs, ms = program.run(truth.inputs, timeout_s=timeout_s)
+    facts.add(FirstRun(ms))
+    if weigh:
+        facts.add(session.peak_memory(timeout_s=timeout_s))
+    facts.add(Answer(outputs))
+    facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance, truth.rounding))
+    for probe in probes:
+        if decide(facts).outcome is not Outcome.OK:
+            break
+        if probe.timed and _emulated(facts):
+            continue
+        if probe.step:
+            step(probe.step)
+        for fact in probe(program, session, facts):
+            facts.add(fact)
+    return program
+
+
+def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
+    """Carry one case to what becomes known of it. Never raises for what the case or the device does wrong."""
+    step = partial(progress.step, plan.case.id)
+    with Recording.of(plan, run.origin) as recording:
+        facts = recording.facts
+        work = open_work(plan, built)
+        facts.add(work.artifact)
+        require_support(work.artifact, run.device.identity)
+        if plan.default_schedules and facts.add(schedules_of(work, run.made_by.get("tvm", ""))).complaint:
+            return recording
+        run.recovery.admit(run.rungs)
+        prepared = prepare(work, run, step)
+        facts.add(Environment(prepared.cache.toggles))
+        facts.add(HalfRange(half_range(plan, built)))
+        facts.add(Judgement(work.answers.judge, work.unchecked))
+        probes = (run.probes or standard_probes)(work, prepared, run, step)
+        timeout_s = plan.budget.timeout_s
+        with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:
+            library = work.artifact.loadable
+            measure(
+                library,
+                work.truth,
+                session,
+                probes,
+                facts,
+                timeout_s=timeout_s,
+                cache=prepared.cache,
+                weigh=True,
+                step=step,
+            )
+        if report := hear_witness(work, facts, run.builder):  # no device waits while LLVM is asked
+            if report.blames_importer and run.builder and run.names_operators:
+                report = replace(report, first=first_misread(work, run.builder))
+            facts.add(report)
+    return recording
+
+
+def _emulated(facts: Facts) -> bool:
+    """Return whether the path's library was a model of itself."""
+    proof = facts.get(Proof)
+    return proof is not None and proof.emulated

@@ -1,0 +1,104 @@
+"""What waiting costs: inferences enqueued one after the other with one synchronisation, beside as many with one each.
+
+A wall clock that waits for every answer has the way to the device and back in each sample. What is left without it is
+the pace at which the device can be fed; what that lies above the kernels' own times, the launches cost. Both kinds of
+sample are kept for whoever asks. No verdict rests on them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from device_runner.failures import RigFailure
+
+if TYPE_CHECKING:
+    from device_runner.device import Program
+    from harness.base.plan import Budget
+
+SHARE = 0.1
+"""Share of a case's budget. If it is too short for the smallest batches, none is timed."""
+REPEAT = 5
+SMALLEST, LARGEST = 3, 32
+"""Inferences of a batch."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The two kinds of samples: ms of one inference, each the mean over a batch. Answers stay on the device."""
+
+    batch: int
+    """Inferences of a batch."""
+    batched_ms: list[float]
+    """Time in ms with one synchronisation at the end of each batch."""
+    synced_ms: list[float]
+    """Time in ms with a synchronisation after each inference."""
+    launches: int | None
+    """Kernels of an inference; None where they cannot be seen."""
+
+
+def enqueue(program: Program, budget: Budget, each_ms: float) -> Batches | None:
+    """Time batches of a program whose inferences take about `each_ms`; None if budget or device do not allow it.
+
+    Raises what `program` raises, but for a rig that lacks the means.
+    """
+    batch = min(LARGEST, int(SHARE * budget.seconds * 1e3 / (2 * REPEAT * max(each_ms, 1e-3))))
+    if batch < SMALLEST:
+        return None
+    try:
+        batched, synced = program.batches(batch, REPEAT, timeout_s=budget.timeout_s)
+    except RigFailure:
+        return None
+    return Batches(batch, batched, synced, _launches(program, budget))
+
+
+def _launches(program: Program, budget: Budget) -> int | None:
+    try:
+        return len(program.launches(1, timeout_s=budget.timeout_s)[0])
+    except (RigFailure, IndexError):
+        return None
+
+
+def launch_us(batched_ms: Sequence[float], device_ms: Sequence[float], launches: int | None) -> float | None:
+    """Return what a launch costs beyond the time of its kernel, in µs; None if that is not known."""
+    if not batched_ms or not device_ms or not launches:
+        return None
+    return (statistics.median(batched_ms) - statistics.median(device_ms)) * 1e3 / launches
+
+
+class BatchSamples(Protocol):
+    """What has samples of batches: a record, or a profile."""
+
+    @property
+    def batch(self) -> int | None:
+        """Inferences of a batch."""
+
+    @property
+    def batched_ms(self) -> Sequence[float]:
+        """See `Batches`."""
+
+    @property
+    def synced_ms(self) -> Sequence[float]:
+        """See `Batches`."""
+
+    @property
+    def device_ms(self) -> Sequence[float]:
+        """Samples of the kernels' time."""
+
+    @property
+    def launches(self) -> int | None:
+        """Kernels of an inference."""
+
+
+def format_batches(record: BatchSamples) -> str:
+    """Return what waiting and launching cost a case, in one line; empty if no batches were timed."""
+    if not record.batched_ms or not record.synced_ms:
+        return ""
+    batched, synced = statistics.median(record.batched_ms), statistics.median(record.synced_ms)
+    text = f"{batched:.4g} ms in batches of {record.batch}, {synced:.4g} ms when each is waited for"
+    each_us = launch_us(record.batched_ms, record.device_ms, record.launches)
+    if each_us is None or each_us < 0:  # while kernels are timed they are slower than that
+        return f"{text}; {record.launches} launches" if record.launches else text
+    return f"{text}; {record.launches} launches, of which each costs {each_us:.3g} µs beyond its kernel"

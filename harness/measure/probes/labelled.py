@@ -1,0 +1,76 @@
+"""How often the answer's class is the right one, on labelled data, and whether that is less than chance explains.
+
+The oracle's share of right classes is known from so many inputs only. Its one-sided 99 % binomial interval (Clopper and
+Pearson, Biometrika 26, 1934) says how low the share of a network that is as good may look; a path below it has lost
+right answers. Where both classify the same inputs this is cautious: rounding moves the same few inputs in all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.compile.models.input_files import top_classes
+
+if TYPE_CHECKING:
+    from device_runner.device import Array, Program
+
+CONFIDENCE = 0.99
+
+
+@dataclass(frozen=True)
+class TopOne:
+    """Number of labelled inputs for which the right class has the largest score."""
+
+    inputs: int
+    right: int
+    oracle_right: int
+    alike: int
+    """How many the oracle gives the same class, right or not."""
+    least: int
+    """The fewest that may be right."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether fewer are right than chance explains."""
+        return self.right < self.least
+
+    @property
+    def complaint(self) -> str:
+        """One line for a person; empty if nothing is wrong."""
+        if not self.dropped:
+            return ""
+        return (
+            f"top-1 dropped: {self.right} of {self.inputs} labelled inputs are right, and {self.oracle_right} by the "
+            f"oracle (fewer than {self.least} are no accident, by the {CONFIDENCE:.0%} binomial interval)"
+        )
+
+
+def least_right(oracle_right: int, inputs: int) -> int:
+    """Return the fewest right ones that lie in the interval of the oracle's share.
+
+    Clopper and Pearson's, as `scipy.stats.binomtest`, to import which takes a second.
+    """
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(oracle_right, inputs - oracle_right + 1, 1 - CONFIDENCE)) if oracle_right else 0.0
+    return math.ceil(low * inputs)
+
+
+def top_one(classes: Array, labels: Array, oracle: Array) -> TopOne:
+    """Compare a path's classes with the labels, and with those of the oracle."""
+    inputs, oracle_right = len(labels), int((oracle == labels).sum())
+    return TopOne(
+        inputs=inputs,
+        right=int((classes == labels).sum()),
+        oracle_right=oracle_right,
+        alike=int((classes == oracle).sum()),
+        least=least_right(oracle_right, inputs),
+    )
+
+
+def classify(program: Program, labelled: list[Array], batch: int, timeout_s: float) -> TopOne:
+    """Ask a program about labelled data (`artifacts.artifact.LABELLED`), `batch` at once. Raises what it raises."""
+    inputs, labels, oracle = labelled
+    return top_one(top_classes(lambda rows: program.run([rows], timeout_s=timeout_s)[0], inputs, batch), labels, oracle)

@@ -1,0 +1,203 @@
+"""What a run tells whoever watches it. The command line draws it; a test may collect it; nobody has to listen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.measure.records.record import Record
+
+BUILDING = "building"
+
+
+class RunStep(str, Enum):
+    """What a case has come to, in this order. `device lost` comes at any time, followed by what is done about it."""
+
+    PREPARING = "preparing"
+    LOADING = "loading"
+    FIRST_RUN = "first run"
+    SAMPLING = "sampling"
+    DEVICE_LOST = "device lost"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Progress(Protocol):
+    """Told what happens, as it happens. Called from several threads while building."""
+
+    def say(self, text: str) -> None:
+        """Print a line for people."""
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Show how much of a file the device has."""
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Show a build as `queued`, `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
+
+    def begin(self, cases: int) -> None:
+        """Announce more cases."""
+
+    def step(self, case_id: str, step: str) -> None:
+        """Show that a case has reached a step, which is a `RunStep`, or begins with one; that it ended, if empty.
+
+        Whatever else has steps is told alike: the opening of a device, a reduction.
+        """
+
+    def done(self, record: Record) -> None:
+        """Show that a case has its outcome."""
+
+
+def on_device(case_id: str, device: str) -> str:
+    """Return what a case is called while several devices are at work."""
+    return f"{case_id} on {device}"
+
+
+class SilentProgress:
+    """Listens to nothing."""
+
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Ignore it."""
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Ignore it."""
+
+    def begin(self, cases: int) -> None:
+        """Ignore it."""
+
+    def step(self, case_id: str, step: str) -> None:
+        """Ignore it."""
+
+    def done(self, record: Record) -> None:
+        """Ignore it."""
+
+
+class ProgressTee:
+    """Passes everything on, and tells somebody else the steps: whoever looks who uses a device, say."""
+
+    def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
+        self._progress = progress
+        self._tell = tell
+
+    def say(self, text: str) -> None:
+        """Pass it on."""
+        self._progress.say(text)
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Pass it on."""
+        self._progress.pushing(sent_bytes, total_bytes)
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Pass it on, and tell what is being built; nothing is known of the case's steps before that."""
+        if state.startswith(BUILDING):
+            self._tell(title, state)
+        self._progress.build(title, state, seconds)
+
+    def begin(self, cases: int) -> None:
+        """Pass it on."""
+        self._progress.begin(cases)
+
+    def step(self, case_id: str, step: str) -> None:
+        """Pass it on, and tell it."""
+        self._tell(case_id, step)
+        self._progress.step(case_id, step)
+
+    def done(self, record: Record) -> None:
+        """Pass it on; nothing is done between two cases."""
+        self._tell("", "")
+        self._progress.done(record)
+
+
+Clock = Callable[[], float]
+"""Seconds from some beginning on, such as `time.monotonic`."""
+
+STILL = "still: "
+"""How a line begins that says what goes on, where nothing was said for long."""
+
+
+class Tally:
+    """Counts what is done of what is to be done."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._began = 0.0
+        self._total = self._done = 0
+
+    def expect(self, count: int) -> None:
+        """Announce more items. After a pause the clock starts anew."""
+        if self._done == self._total:
+            self._began, self._total, self._done = self._clock(), 0, 0
+        self._total += count
+
+    def did(self, count: int = 1) -> None:
+        """More items are done; those that nobody expected count for nothing."""
+        self._done = min(self._total, self._done + count)
+
+    def __str__(self) -> str:
+        """`3 of 9, about 2 min left`: how many are done; empty when there is nothing to do."""
+        if self._done == self._total:
+            return ""
+        left = f", about {duration(self._left_s)} left" if self._done else ""
+        return f"{self._done} of {self._total}{left}"
+
+    @property
+    def _left_s(self) -> float:
+        """If the rest goes as what is done did."""
+        return (self._clock() - self._began) / self._done * (self._total - self._done)
+
+
+class Pace:
+    """Times steps of a search, to say how long those that are left take."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._took_s: list[float] = []
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Time one."""
+        began = self._clock()
+        yield
+        self._took_s.append(self._clock() - began)
+
+    def left(self, steps: int) -> str:
+        """Return `, about 2 min left`, by the mean of those before; empty before the first."""
+        if not self._took_s:
+            return ""
+        return f", about {duration(sum(self._took_s) / len(self._took_s) * steps)} left"
+
+
+class Silence:
+    """Says when to speak up in a silence: after 5 s, then ever more rarely, yet once a minute; anew after any word."""
+
+    FIRST_S, LONGEST_S = 5.0, 60.0
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self.broken()
+
+    def broken(self) -> None:
+        """Something was said."""
+        self._since, self._gap_s = self._clock(), self.FIRST_S
+
+    @property
+    def too_long(self) -> bool:
+        """Whether to speak up now; if so, the next time is farther away."""
+        if self._clock() - self._since < self._gap_s:
+            return False
+        self._since, self._gap_s = self._clock(), min(2 * self._gap_s, self.LONGEST_S)
+        return True
+
+
+def duration(seconds: float) -> str:
+    """Return a time that is left, in the words of all progress: `40 s`, `2 min`, `1.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,74 @@
+"""How each phone did from week to week, by the outcomes of its records: which one goes bad shows here first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.base.outcome import Outcome
+from harness.measure.records.record import monday_of
+
+CRASHES = (Outcome.DEVICE_CRASH, Outcome.HANG)
+
+
+class Counted(NamedTuple):
+    """How many records of one phone and week have this outcome."""
+
+    phone: str
+    week: int
+    outcome: str
+    sustained: bool
+    records: int
+    recovered: int
+    """Number of runs for which a lost phone had to be recovered."""
+
+
+@dataclass(frozen=True)
+class PhoneWeek:
+    """One phone in one week."""
+
+    phone: str
+    """Serial of the phone."""
+    week: str
+    """Monday of the week, ISO 8601, UTC; empty for records without a time."""
+    records: int
+    lost: int
+    """`device-lost`."""
+    rig_failures: int
+    """`infra-error`."""
+    crashes: int
+    """`device-crash` and `hang`: most likely the path's fault, but a phone that goes bad crashes too."""
+    recoveries: int
+    """Cases during which it was lost and rungs were climbed."""
+    throttled: int
+    throttled_share: float | None
+    """Share of the timed runs; None if there was none. Sustained runs do not count, because they look for heat."""
+
+
+def health(counted: Iterable[Counted]) -> list[PhoneWeek]:
+    """Phone by phone, and week by week."""
+    weeks: dict[tuple[str, int], list[Counted]] = defaultdict(list)
+    for count in counted:
+        weeks[count.phone, count.week].append(count)
+    return [_phone_week(*key, counts) for key, counts in sorted(weeks.items())]
+
+
+def _phone_week(phone: str, week: int, counts: Sequence[Counted]) -> PhoneWeek:
+    def having(*outcomes: Outcome, sustained: bool = True) -> int:
+        return sum(one.records for one in counts if one.outcome in outcomes and (sustained or not one.sustained))
+
+    throttled = having(Outcome.THROTTLED)
+    timed = throttled + having(Outcome.OK, sustained=False)
+    return PhoneWeek(
+        phone=phone,
+        week=monday_of(week) if week >= 0 else "",
+        records=sum(one.records for one in counts),
+        lost=having(Outcome.DEVICE_LOST),
+        rig_failures=having(Outcome.INFRA_ERROR),
+        crashes=having(*CRASHES),
+        recoveries=sum(one.recovered for one in counts),
+        throttled=throttled,
+        throttled_share=round(throttled / timed, 4) if timed else None,
+    )

@@ -1,0 +1,413 @@
+"""One case, run once: the record, and the JSON-lines file it is kept in.
+
+A record is one line, appended with a single write, so that a kill at any moment loses at most the case in flight.
+docs/reference/records.md lists the fields; `SCHEMA` changes when one of them changes its meaning.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import Field as field
+
+from device_runner.device import Identity
+from device_runner.disk import disk_full
+from device_runner.failures import RigFailure
+from device_runner.files import append_lines, what_else
+from device_runner.recovery.ladder import RecoveryStep
+from harness.base.failures import UsageError
+from harness.base.outcome import Finding, Outcome, Owner
+from harness.compile.paths.clml.offload_report import OffloadReport
+from harness.measure.correctness import Accuracy
+from harness.measure.probes.labelled import TopOne
+from harness.measure.probes.sustained import Sustained
+from harness.measure.records.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
+from harness.measure.witness import WitnessReport
+from harness.tools.isa.code import MachineCode
+
+SCHEMA: Literal[1] = 1
+NO_DEVICE = "none"
+"""What stands for a device where nothing is run."""
+NOT_RUN = "compiler"
+"""Kind of the identity in a record that no device has to do with (`adreno-bench isa --records`)."""
+LONGEST_LINE_BYTES = 4 << 20
+BUFFER_BYTES = 1 << 16
+"""Some lines: reading them takes half the time that it takes with Python's own choice."""
+
+
+class Releases(BaseModel):
+    """Releases that work together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tvm: str
+    ffi: str
+
+
+class Record(BaseModel):
+    """What one case came to on one device. Times in ms; samples in the order taken."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
+
+    schema_version: Literal[1] = field(SCHEMA, alias="schema")
+    case: str
+    model: str
+    path: str
+    precision: str
+    tuning: str
+    device: str
+    """What was typed after `--device`."""
+    identity: Identity
+    identity_key: str
+    emulated: tuple[str, ...]
+    """What was not the real thing on this device. Never compare such a latency with a phone's."""
+    outcome: Outcome
+    owner: Owner = field(default_factory=lambda known: known["outcome"].owner)
+    """Who has to act on it. Records of earlier versions do not say: it is the outcome's usual owner."""
+    message: str = ""
+    """One line: what went wrong. Empty for `ok`."""
+    hint: str = ""
+    evidence: str = ""
+    """Tail of the log that proves it."""
+    artifact: str = ""
+    """Key of the artifact in the store."""
+    quirks: tuple[str, ...] = ()
+    """Upstream defects that were worked around in this build."""
+    effective_quirks: tuple[str, ...] | None = None
+    """Those of `quirks` whose workaround changed what was built; None if that is not known."""
+    model_changes: tuple[str, ...] = ()
+    """What was changed in the model's own file before it was compiled (`harness.compile.models.cleanup`)."""
+    model_options: tuple[str, ...] = ()
+    """Options of the command line that named the model, if it is none of the suite file."""
+    as_shipped: bool = False
+    quick: bool = False
+    """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""
+    toggles: dict[str, str] = {}
+    wall_ms: list[float] = []
+    device_ms: list[float] = []
+    device_clock: str = ""
+    """What `device_ms` adds up: `kernels`, or `clml-events`, which is another quantity. Empty without any."""
+    warm_up_ms: list[float] = field([], validation_alias=AliasChoices("warm_up_ms", "ramp_ms"))
+    """Inferences before the samples, thrown away. Records of earlier versions call it `ramp_ms`."""
+    warmed_up: bool | None = field(None, validation_alias=AliasChoices("warmed_up", "settled"))
+    """Whether the warm-up ended in steady times. Records of earlier versions call it `settled`, and took two
+    inferences that agreed for that."""
+    inferences: int | None = None
+    """Number of inferences in a row, of which `wall_ms` has evenly spaced samples. None in records of earlier versions,
+    which have them all."""
+    steadiness: dict[str, Any] = {}
+    """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/how-to/phones.md."""
+    sustained: Sustained | None = None
+    """Measurements of a sustained run (`run --sustain`); such a record has no other times,
+    and is compared with none."""
+    throttled_ms: list[float] = []
+    """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
+    reference: str = ""
+    """Which reference kernel was timed in this session; empty if none was."""
+    reference_ms: list[float] = []
+    """Times of the reference kernel, by the device's timer."""
+    slowed_ms: list[float] = []
+    """The same with 1.3 times the turns, which has to look slower."""
+    batch: int | None = None
+    """Inferences of a batch; None if none were timed (`harness.measure.probes.batches`)."""
+    batched_ms: list[float] = []
+    """Time of one inference in batches, each with one synchronisation at its end. Never compared with other samples."""
+    synced_ms: list[float] = []
+    """The same with one synchronisation after each inference."""
+    launches: int | None = None
+    """Kernels that one inference launches, as the probe saw them."""
+    init_ms: float | None = None
+    first_run_ms: float | None = None
+    peak_memory_bytes: int | None = None
+    """The most memory that the process on the device had until the end of the first inference; None is not known."""
+    peak_gpu_memory_bytes: int | None = None
+    """Same, of the GPU by its driver."""
+    max_abs_err: float | None = None
+    tolerance: float | None = None
+    accuracy: Accuracy | None = None
+    judge: str = ""
+    """Who gave the answer that this one was held to, with its version. Empty in records of earlier versions, whose
+    judge was LLVM behind TVM's importer."""
+    unchecked: str = ""
+    """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
+    witness: WitnessReport | None = None
+    """What LLVM behind TVM's importer says of the answer, where it was asked."""
+    top_one: TopOne | None = None
+    """For a model with labelled data: number of right answers, and of the oracle's right answers."""
+    vacuous: list[str] = []
+    """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
+    Such an `ok` proves nothing (`harness.measure.correctness`)."""
+    library_bytes: int | None = None
+    compile_s: float | None = None
+    facts: dict[str, int] = {}
+    """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
+    schedules: dict[str, Any] | None = None
+    """For a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
+    (`took`), those of them whose kernels are others than without (`changed`), those that the file has none for
+    (`without`), and those that could not take theirs, with why (`refused`)."""
+    offload: OffloadReport | None = None
+    """What went to CLML and what stayed outside, and why; only on the path that offloads."""
+    isa: tuple[MachineCode, ...] = ()
+    """Counts of an open compiler's machine code, one for each GPU (docs/explanation/isa.md). No times."""
+    proofs: dict[str, Any] = {}
+    """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
+    reused: bool | None = None
+    """Whether the artifact came from the store."""
+    sent_bytes: int | None = None
+    """Bytes pushed for this case; 0 if the device had the library already."""
+    tvm: str
+    ffi: str
+    harness: str
+    started_at: str
+    """UTC, ISO 8601."""
+    recovery: list[RecoveryStep] = []
+    """What was done to bring the device back while this case ran, in order; docs/how-to/phones.md."""
+    compiled_with: Releases | None = None
+    """What compiled the artifact, if it is a baseline's that was run again to compare with: then `tvm` and `ffi` only
+    ran it. None for what was built for this run, which they compiled, too."""
+    run: str
+    """Text common to all records of one run."""
+
+    @property
+    def finding(self) -> Finding:
+        """What it came to, and whose that is."""
+        return Finding(self.outcome, self.owner)
+
+    @property
+    def compilers(self) -> Releases:
+        """What compiled the artifact."""
+        return self.compiled_with or Releases(tvm=self.tvm, ffi=self.ffi)
+
+    @property
+    def build(self) -> tuple[str, str]:
+        """What ran: the artifact, and the runtime that was brought to the device for it, empty if none was."""
+        return self.artifact, self.identity.runtime
+
+    @property
+    def standalone(self) -> bool:
+        """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
+        return self.sustained is not None or self.identity.kind == NOT_RUN
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its artifact was built for this run; False for a baseline's that was run again."""
+        return self.compiled_with is None
+
+    @property
+    def week(self) -> int:
+        """Week of its start, by `week_of`; -1 if the time is unreadable."""
+        return week_of(self.started_at)
+
+    @property
+    def started(self) -> str:
+        """Start to the second; UTC, ISO 8601."""
+        return self.started_at[:19]
+
+    @property
+    def recoveries(self) -> int:
+        """How many rungs were climbed to bring the device back."""
+        return len(self.recovery)
+
+    @property
+    def comparable_ms(self) -> list[float]:
+        """The samples of wall time that may be compared with others': none of a quick look."""
+        return [] if self.quick else self.wall_ms
+
+    def line(self) -> str:
+        """Return the record as one line of JSON, without the newline."""
+        return self.model_dump_json(by_alias=True)
+
+
+FIRST_MONDAY = date(1969, 12, 29).toordinal()
+
+
+def week_of(started_at: str) -> int:
+    """Return the week of a time in ISO 8601, counted from the one that 1970 begins in, each from Monday on.
+
+    Returns -1 for no time.
+    """
+    try:
+        return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7
+    except ValueError:
+        return -1
+
+
+def monday_of(week: int) -> str:
+    """Return the first day of a week, in ISO 8601."""
+    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[T]):
+    """What a records file holds, and the lines that could not be read (torn by a kill, or foreign)."""
+
+    records: list[T]
+    skipped: list[str]
+
+
+class RecordFile:
+    """An append-only file of records."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def require_writable(self) -> None:
+        """Raise RigFailure if records cannot be kept here, UsageError if it is no file; nothing is made."""
+        self.require_file()
+        try:
+            if self.path.exists():
+                os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+            else:
+                folder = next(parent for parent in self.path.absolute().parents if parent.exists())
+                tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def append(self, *records: Record) -> None:
+        """Write records durably. Raises RigFailure if the disk refuses it, UsageError for one too long to be read."""
+        lines = [record.line().encode() + b"\n" for record in records]
+        for record, line in zip(records, lines, strict=True):
+            if len(line) > LONGEST_LINE_BYTES:
+                message = f"the record of {record.case} takes {len(line) >> 20} MB, and a line of records has at most 4"
+                raise UsageError(message, hint="is it a record of adreno-bench?")
+        try:
+            append_lines(self.path, b"".join(lines), durable=True)
+        except OSError as error:
+            raise self._not_written(error) from error
+
+    def require_file(self) -> None:
+        """Raise UsageError for what only looks like a file: a FIFO would block us, a device swallow the records."""
+        if other := what_else(self.path):
+            raise UsageError(f"{self.path} is {other}, not a file", hint="records are kept in a file: name one")
+
+    def _not_written(self, error: OSError) -> RigFailure:
+        return disk_full(error, self.path.parent, otherwise="or pass --records") or RigFailure(
+            f"cannot write the record to {self.path}: {error.strerror}", hint="pass --records"
+        )
+
+    def load(self, begin: int = 0) -> Loaded[Record]:
+        """Read all records, for files that are known to be small; `harness.measure.records.index` asks the others.
+
+        With `begin`, those that were appended since the file had so many bytes; lines are counted from there.
+
+        A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
+        """
+        return self.load_as(parse, begin)
+
+    def of_run(self, run: str) -> list[Record]:
+        """Return the records of one run; the others are not parsed. Raises RigFailure, UsageError."""
+        mark = run.encode()
+
+        def mine(line: bytes) -> Record:
+            if mark not in line:
+                raise NotARecord("of another run")
+            return parse(line)
+
+        return [record for record in self.load_as(mine).records if record.run == run]
+
+    def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
+        """Return the same of what `parse` makes of a line: less than a record is read the sooner.
+
+        It raises NotARecord.
+        """
+        self.require_file()
+        if not self.path.exists():
+            return Loaded([], [])
+        records, skipped = [], []
+        try:
+            with self.path.open("rb", buffering=BUFFER_BYTES) as file:
+                for number, _, line in lines_of(file, begin):
+                    try:
+                        records.append(parse(line))
+                    except NotARecord as problem:
+                        skipped.append(f"{self.path}:{number}: {problem}")
+        except OSError as error:
+            raise RigFailure(f"cannot read {self.path}: {error.strerror}") from error
+        return Loaded(records, skipped)
+
+
+class NotARecord(ValueError):
+    """A line is no record, and why."""
+
+
+def line_parser(form: type[T]) -> Callable[[bytes], T]:
+    """Return what gives a line in a form, a model or a typed dictionary with some of a record's fields.
+
+    Raises NotARecord.
+    """
+    validate = TypeAdapter(form).validate_json
+
+    def parse(line: bytes) -> T:
+        try:
+            return validate(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "line"
+            raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
+
+    return parse
+
+
+_record_of = line_parser(Record)
+
+
+def parse(line: bytes) -> Record:
+    """Return the record that a line is. Raises NotARecord, also for one that calls a wrong answer right."""
+    record = _record_of(line)
+    if why := wrong_claim_in(record):
+        raise NotARecord(why)
+    return record
+
+
+def wrong_claim_in(record: Record) -> str:
+    """Return why an answer cannot be right that the record says is; empty if it can."""
+    if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
+        return "`ok` with an answer that is not right"
+    return wrong_claim(record)
+
+
+def contradiction_in(record: Record) -> str:
+    """Return what in a record cannot be, in a few words; empty of one that a run of ours may have written.
+
+    Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
+    still, and `harness.judge` names them.
+    """
+    wrong = [wrong_times(name, getattr(record, name), SHORTEST_MS) for name in OF_THE_HOST]
+    wrong += [wrong_times(name, getattr(record, name), 0.0) for name in OF_THE_DEVICE]
+    return next(filter(None, (wrong_claim_in(record), *wrong)), "")
+
+
+def lines_of(
+    file: BinaryIO, begin: int = 0, number: int = 0, end: float = math.inf
+) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the lines between two places in a file: number, beginning, and text with its newline.
+
+    `number` lines end before `begin`. Blank ones are counted and left out.
+    """
+    file.seek(begin)
+    while line := file.readline(int(min(LONGEST_LINE_BYTES, end - begin))):
+        number += 1
+        if not line.isspace():
+            yield number, begin, line
+        begin += len(line)
+
+
+class ResumeKey(NamedTuple):
+    """What has to be equal for a run of the same case to tell nothing new."""
+
+    case: str
+    identity: str
+    artifact: str
+    as_shipped: bool
+    quick: bool = False

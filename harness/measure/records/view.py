@@ -1,0 +1,143 @@
+"""Parts of a record, for who reads very many. The rest of a line is not looked at: it is most of it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from harness.base.outcome import Outcome
+from harness.measure.records.contradiction import wrong_claim
+from harness.measure.records.record import Loaded, Record, RecordFile, parse
+
+
+class RecordView(msgspec.Struct, frozen=True, gc=False):
+    """What a history wants of a record (`harness.measure.records.record`)."""
+
+    case: str
+    path: str
+    emulated: tuple[str, ...]
+    outcome: Outcome
+    tvm: str
+    ffi: str
+    harness: str
+    schema: Literal[1] = 1
+    message: str = ""
+    artifact: str = ""
+    quirks: tuple[str, ...] = ()
+    as_shipped: bool = False
+    quick: bool = False
+    wall_ms: list[float] = []
+    max_abs_err: float | None = None
+    tolerance: float | None = None
+    vacuous: list[str] = []
+    facts: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        """Leave what cannot be to pydantic, as all that msgspec cannot read."""
+        if why := wrong_claim(self):
+            raise ValueError(why)
+
+    @property
+    def comparable_ms(self) -> list[float]:
+        """The samples to compare, in ms: none of a quick look."""
+        return [] if self.quick else self.wall_ms
+
+
+class _Runtime(msgspec.Struct, frozen=True, gc=False):
+    runtime: str = ""
+
+
+class _Claim(msgspec.Struct, frozen=True, gc=False):
+    right: bool
+
+
+class _Releases(msgspec.Struct, frozen=True, gc=False):
+    tvm: str
+    ffi: str
+
+
+class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
+    """What a verdict wants of a record (`harness.judge.sides`)."""
+
+    identity_key: str
+    identity: _Runtime
+    started_at: str
+    run: str
+    device_ms: list[float] = []
+    steadiness: dict[str, Any] = {}
+    reference: str = ""
+    reference_ms: list[float] = []
+    slowed_ms: list[float] = []
+    accuracy: _Claim | None = None
+    compiled_with: _Releases | None = None
+
+    def __post_init__(self) -> None:
+        """Leave what cannot be to pydantic."""
+        if self.outcome is Outcome.OK and self.accuracy and not self.accuracy.right:
+            raise ValueError
+        super().__post_init__()
+
+    @property
+    def compilers(self) -> _Releases:
+        """What compiled the artifact."""
+        return self.compiled_with or _Releases(self.tvm, self.ffi)
+
+    @property
+    def build(self) -> tuple[str, str]:
+        """What ran: the artifact, and the runtime that was brought to the device for it."""
+        return self.artifact, self.identity.runtime
+
+
+T = TypeVar("T", bound=RecordView)
+
+
+def view_parser(form: type[T]) -> Callable[[bytes], T]:
+    """Return what gives the fields of a line that a form has. It raises NotARecord.
+
+    msgspec walks over the rest of it in a third of the time that pydantic takes. What it cannot read is left to
+    pydantic, which knows the texts that a record has for numbers that JSON lacks, and says what is wrong.
+    """
+    decode = msgspec.json.Decoder(form).decode
+    shared = [name for name in form.__struct_fields__ if name in Record.model_fields]
+
+    def parse_view(line: bytes) -> T:
+        try:
+            return decode(line)
+        except msgspec.MsgspecError:
+            record = parse(line)
+            return form(**{name: getattr(record, name) for name in shared})
+
+    return parse_view
+
+
+@contextlib.contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Switch Python's garbage collection off, which takes a third of the time of reading so many."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+_decoder, _parse = msgspec.json.Decoder(RecordView), view_parser(RecordView)
+
+
+def load_views(file: Path) -> Loaded[RecordView]:
+    """Return the views of a file of records; nothing if there is none. Raises RigFailure, UsageError.
+
+    All lines are read in one call. Only where that fails they are read one by one, which tells the torn from the sound.
+    """
+    records = RecordFile(file)
+    records.require_file()
+    try:
+        return Loaded(_decoder.decode_lines(file.read_bytes()), [])
+    except (OSError, msgspec.MsgspecError):
+        return records.load_as(_parse)

@@ -1,0 +1,65 @@
+"""The limits that a bundle is built for: those of a device like the one that it goes to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.fleet.select import recall_identity
+from harness.base.failures import UsageError
+from harness.compile.schedules.database import ScheduleOrigin, read
+from harness.measure.records.record import RecordFile
+
+LIMITS = (
+    "image2d_max_width",
+    "image2d_max_height",
+    "image_max_array_layers",
+    "work_group_items",
+    "local_memory_bytes",
+)
+"""What of a device decides how cases are built for it."""
+
+
+def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
+    """`identity` with the limits of another device.
+
+    `like` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name of
+    a device that was opened before. Raises UsageError if it is none of these.
+    """
+    file = Path(like)
+    if file.is_file() and _is_schedules(file):
+        return _tuned(identity, read(file).origin)
+    found = identity_like(like, cache)
+    return replace(identity, **{name: getattr(found, name) for name in LIMITS})
+
+
+def identity_like(like: str, cache: Path) -> Identity:
+    """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
+    file = Path(like)
+    if not file.is_file():
+        found = recall_identity(like, cache)
+        if found is None:
+            hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
+            raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
+        return found
+    records = RecordFile(file).load().records
+    if not records:
+        raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
+    return records[-1].identity
+
+
+def _is_schedules(file: Path) -> bool:
+    """Return whether its first line is that of a file of schedules."""
+    with file.open("rb") as lines:
+        try:
+            first = json.loads(lines.readline())
+        except ValueError:
+            return False
+    return isinstance(first, dict) and "limits" in first
+
+
+def _tuned(identity: Identity, origin: ScheduleOrigin) -> Identity:
+    threads = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
+    return replace(identity, **origin.limits.model_dump(), **threads)

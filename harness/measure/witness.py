@@ -1,0 +1,106 @@
+"""The second witness: what LLVM behind TVM's importer says of an answer, which tells whose fault a wrong one is.
+
+It is asked where an answer is wrong. Where one is right it is only heard if its answer is in the store already.
+If TVM's importer is to blame, every tensor inside the network is computed twice, outside TVM and by LLVM: the operator
+whose inputs are right and whose result is not is the one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.compile.artifacts.artifact import OUTPUTS, Answers, load_arrays, load_values
+from harness.compile.models.outline import node_name
+from harness.measure.correctness import Accuracy, compare_answers, relative_tolerances
+from harness.measure.probes.base import Answer, Facts
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.base.plan import Job
+    from harness.compile.artifacts.artifact import Artifact
+    from harness.compile.artifacts.pool import Builder
+    from harness.measure.correctness import Truth
+    from harness.measure.work import Work
+
+
+@dataclass(frozen=True)
+class WitnessReport:
+    """What the second witness says."""
+
+    name: str
+    """Program and version: `TVM 0.27.0.post1 on LLVM`."""
+    with_judge: bool
+    """Whether its answer is right."""
+    with_path: bool
+    """Whether its answer is the path's, right or wrong."""
+    first: str = ""
+    """The first operator that it, and so TVM's importer, gets wrong; empty if that was not looked for or found."""
+
+    @property
+    def blames_importer(self) -> bool:
+        """Whether what it shares with the path, which is TVM's importer above all, has the fault of a wrong answer."""
+        return self.with_path and not self.with_judge
+
+
+def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessReport | None:
+    """Return what the witness says of a judged answer.
+
+    None if it was not asked, has no answer, or was the judge itself.
+    """
+    answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
+    if not answer or not accuracy or not job or work.unchecked:
+        return None
+    found = _answers(work, job, builder, ask=not accuracy.right)
+    if not isinstance(found, Answers):
+        return None
+    return compare_with_witness(answer.outputs, work.truth, found)
+
+
+def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:
+    """Hold a witness's answers to the truth, and a path's answer to those."""
+    theirs, allowed = load_arrays(witness.folder / OUTPUTS), (truth.relative_tolerance, truth.rounding)
+    return WitnessReport(
+        witness.judge,
+        with_judge=compare_answers(theirs, truth.expected, *allowed).right,
+        with_path=compare_answers(outputs, theirs, *allowed).right,
+    )
+
+
+def _answers(work: Work, job: Job, builder: Builder | None, *, ask: bool) -> Artifact | Answers | Exception | None:
+    if job.key in work.built or builder is None:
+        return work.built.get(job.key)
+    return builder.build([job])[job.key] if ask else builder.find(job)
+
+
+def first_misread(work: Work, builder: Builder) -> str:
+    """Return the first operator that TVM's importer gets wrong, as `Resize 'shrink'`.
+
+    Empty if none is off by more than the network's outputs may be.
+    """
+    from harness.compile.artifacts.keys import llvm_values_job, values_job
+    from harness.compile.models.onnx_read import load
+
+    oracle = work.plan.oracle
+    jobs = values_job(oracle), llvm_values_job(oracle)
+    built = builder.build(jobs)
+    judge, llvm = (built[job.key] for job in jobs)
+    if not isinstance(judge, Answers) or not isinstance(llvm, Answers):
+        return ""
+    right, theirs, truth = load_values(judge.folder), load_values(llvm.folder), work.truth
+    allowed = max(relative_tolerances(len(truth.expected), truth.relative_tolerance, truth.rounding))
+    for node in load(Path(oracle.payload["request"]["model_file"])).graph.node:
+        for name in node.output:
+            if name in right and name in theirs and _is_off(theirs[name], right[name], allowed):
+                return f"{node.op_type} {node_name(node)!r}"
+    return ""
+
+
+def _is_off(theirs: Array, right: Array, allowed: float) -> bool:
+    """Return whether a tensor is off by more than any output may be."""
+    try:
+        return not compare_answers([theirs], [right], allowed).right
+    except ValueError:  # an infinity on purpose
+        return False

@@ -1,0 +1,193 @@
+"""What was built for a case, opened, and held to what its schedules promise.
+
+The compiler says which functions took a tuned schedule. That proves little, because TVM might have done the same by
+itself. So the kernels of those functions are compared with the default build's, definition by definition.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from device_runner.failures import Failure, Unsupported
+from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import (
+    INPUTS,
+    KERNELS,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    RANGE,
+    Answers,
+    Artifact,
+    Built,
+    load_arrays,
+    load_rounding,
+)
+from harness.compile.paths.kernels import kernels
+from harness.measure.correctness import Truth
+from harness.measure.probes.base import Schedules
+from harness.measure.probes.reference import ReferenceKernel
+from harness.measure.tuning import CacheUse
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+T = TypeVar("T")
+LARGEST_HALF = 65_504.0
+"""The largest finite number of float16 (IEEE 754)."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was built for one case."""
+
+    plan: Plan
+    built: Built
+    artifact: Artifact
+    answers: Answers
+    """The oracle's."""
+
+    @property
+    def unchecked(self) -> str:
+        """Why nobody outside TVM could give the answers; empty if somebody did."""
+        return self.answers.unchecked
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What its answer is judged by."""
+        return load_truth(self.answers.folder, self.plan.relative_tolerance, self.plan.rounding_factor)
+
+    @cached_property
+    def inputs(self) -> Sequence[Array]:
+        """What the case is run on."""
+        return self.truth.inputs
+
+    @cached_property
+    def expected(self) -> Sequence[Array]:
+        """The oracle's answer."""
+        return self.truth.expected
+
+    @cached_property
+    def other(self) -> list[Array]:
+        """The oracle's answer to other inputs; empty if it had none."""
+        return load_arrays(self.answers.folder / OTHER_OUTPUTS)
+
+    @cached_property
+    def labelled(self) -> list[Array]:
+        """Inputs, labels and the oracle's classes of labelled data; empty without."""
+        file = self.answers.folder / LABELLED
+        return load_arrays(file) if file.exists() else []
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What the measured session of a case is given."""
+
+    cache: CacheUse
+    reference: ReferenceKernel | None = None
+    """The reference kernel, to be timed in the same session; None of a run that does not time, or if there is none."""
+
+
+def open_work(plan: Plan, built: Built) -> Work:
+    """Take what was built for a case. Raises Unsupported of one that was not built, and what building it raised."""
+    if plan.unsupported:
+        raise Unsupported(plan.unsupported)
+    artifact = _expect(built[plan.compile.key], Artifact)
+    return Work(plan, built, artifact, _expect(built[plan.oracle.key], Answers))
+
+
+def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float) -> Truth:
+    """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
+    inputs, expected = load_arrays(answers / INPUTS), load_arrays(answers / OUTPUTS)
+    return Truth(inputs, expected, relative_tolerance, load_rounding(answers, rounding_factor))
+
+
+def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
+    if isinstance(built, Failure):
+        raise built
+    if not isinstance(built, kind):
+        raise TypeError(f"expected {kind.__name__}, found {type(built).__name__}")
+    return built
+
+
+def half_range(plan: Plan, built: Built) -> str:
+    """Return why no answer in half precision could be right; empty if one could, or if it is not known."""
+    measured = built.get(plan.range.key) if plan.range else None
+    return beyond_half(measured.folder / RANGE) if isinstance(measured, Answers) else ""
+
+
+_KERNEL = re.compile(r"_kernel(_\d+)?$")
+
+
+def schedules_of(work: Work, tvm: str) -> Schedules:
+    """Return what a plan's tuned schedules changed against the build with TVM's own, both made by the release `tvm`."""
+    plan = work.plan
+    assert plan.default_schedules
+    default = work.built[plan.default_schedules.key]
+    fields = schedule_fields(work.artifact, default, plan.schedules)
+    return Schedules(fields, schedule_complaint(fields, default, tvm))
+
+
+def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:
+    """Return a record's fields on schedules: which functions took one, whose kernels differ, which did not."""
+    told = artifact.compiled.schedules or {}
+    mine, theirs = _definitions(artifact), _definitions(untuned) if isinstance(untuned, Artifact) else {}
+    changed = [name for name in told.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
+    return {"sha256": sha256, **told, "changed": changed}
+
+
+def schedule_complaint(facts: Mapping[str, Any], untuned: object, tvm: str) -> str:
+    """Return why a build with the release `tvm` does not count as one with tuned schedules; empty if it does."""
+    complaint = _complaint(facts, untuned)
+    ported = f" (found with TVM {facts['ported_from']}, built with {tvm})" if facts.get("ported_from") else ""
+    return f"{complaint}{ported}" if complaint else ""
+
+
+def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
+    took, refused = facts.get("took", ()), facts.get("refused", {})
+    if not took and not refused:
+        return "the file of schedules has none for this network on this path"
+    if isinstance(untuned, Failure):
+        return f"the build with TVM's own schedules, to compare with, failed: {untuned.message}"
+    if not took:
+        return f"no task of it took a schedule of the file: {next(iter(refused.values()))}"
+    if not facts["changed"]:
+        return f"{len(took)} tasks took a schedule of the file, and their kernels are the same as without"
+    return ""
+
+
+def schedule_summary(facts: Mapping[str, Any]) -> str:
+    """Say how much of a build uses the schedules."""
+    took, refused, changed = len(facts.get("took", ())), len(facts.get("refused", {})), len(facts.get("changed", ()))
+    tasks = took + refused + len(facts.get("without", ()))
+    ported = f", found with TVM {facts['ported_from']}" if facts.get("ported_from") else ""
+    return f"{took} of {tasks} tasks took a schedule of the file{ported}, the kernels of {changed} changed" + (
+        f"; {refused} could not take theirs" if refused else ""
+    )
+
+
+def _definitions(artifact: Artifact) -> dict[str, set[str]]:
+    """Return the kernels of each function, by what they do."""
+    file = artifact.loadable.library.parent / KERNELS
+    found: dict[str, set[str]] = {}
+    if file.exists():
+        for kernel in kernels(file.read_text(encoding="utf-8")):
+            found.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
+    return found
+
+
+def beyond_half(file: Path) -> str:
+    """Return in one line why no answer in half precision can be right: the numbers leave float16's range."""
+    numbers = json.loads(file.read_text(encoding="utf-8"))
+    if numbers["largest"] <= LARGEST_HALF:
+        return ""
+    return (
+        f"the network leaves float16's range: {numbers['at']} reaches {numbers['largest']:.4g} in single precision, "
+        f"and the largest float16 is {LARGEST_HALF:.0f}"
+    )

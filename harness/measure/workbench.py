@@ -1,0 +1,252 @@
+"""One request, opened into all that a run needs: the device, held by us, the plans, and what builds for them.
+
+Every command that runs or builds cases comes through here, and so do asv's benchmarks and the pytest plugin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from device_runner import registry
+from device_runner.device import Device, Identity, Permission
+from device_runner.failures import Failure
+from device_runner.fleet import select
+from device_runner.runtimes import clml as clml_runtime
+from device_runner.runtimes import host
+from device_runner.store import cache_root
+from harness.base.case import Case
+from harness.base.failures import UsageError
+from harness.base.model import OnnxModel, words_given
+from harness.base.plan import Job, Plan
+from harness.base.request import WORKED_AROUND, QuirkPolicy
+from harness.base.suite import Suite, choose, suite_of
+from harness.compile.artifacts.artifact import Artifact
+from harness.compile.artifacts.planner import check, plan_case, plan_oracle
+from harness.compile.artifacts.pool import Builder
+from harness.compile.artifacts.shared_store import shared_store
+from harness.compile.compiler.releases import harness_version, require_working_pair, versions
+from harness.measure.compiled_case import CompiledCase
+from harness.measure.context import Run
+from harness.measure.progress import Progress
+from harness.measure.records.record import NO_DEVICE
+from harness.measure.tuning import TuningStore
+
+STORE = "ADRENO_BENCH_STORE"
+"""Environment: URL of the store that hosts share, where the suite names none."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be done, on whatever device: cases of a suite, and which upstream defects are worked around."""
+
+    suite: Suite
+    cases: Sequence[Case]
+    cache: Path
+    quirks: QuirkPolicy = WORKED_AROUND
+    quick: bool = False
+    """Take the fewest samples, for a first look; only on an emulated device."""
+    sustain_s: float = 0.0
+    """If not 0, each case is kept running for so long instead of being sampled."""
+    models: str = ""
+    """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
+    builders: str | None = None
+    """Address of a Dask scheduler whose workers build."""
+
+    @classmethod
+    def read(
+        cls,
+        suite_file: Path,
+        globs: Sequence[str] | None,
+        quirks: QuirkPolicy = WORKED_AROUND,
+        *,
+        models: Sequence[str | OnnxModel] = (),
+        schedules: Path | None = None,
+        quick: bool = False,
+        sustain_s: float = 0.0,
+        builders: str | None = None,
+    ) -> Request:
+        """Read the suite and choose its cases by globs. No device is opened.
+
+        With `models`, these stand in place of its own; then there need be no file. With `schedules`, that file stands
+        in place of the one that it names. Raises UsageError, SetupMissing.
+        """
+        harness_version()  # in every record: without it the run would fail when everything is built
+        require_working_pair(versions())
+        suite, cache = suite_of(suite_file, models), cache_root()
+        if schedules:
+            suite = suite.model_copy(update={"schedules": schedules})
+        cases = choose(suite, globs)
+        suite = suite.model_copy(update={"store": suite.store or os.environ.get(STORE)})
+        if builders:
+            _require_scheduler(builders, suite.store, suite_file)
+        check(suite, cases, cache)
+        words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
+        return cls(suite, cases, cache, quirks, quick, sustain_s, words, builders=builders)
+
+    @property
+    def paths(self) -> set[str]:
+        """Paths of its cases."""
+        return {case.path for case in self.cases}
+
+    def plans(self, identity: Identity) -> list[Plan]:
+        """Return the cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
+        if self.quick and "gpu" not in identity.emulated:
+            raise UsageError(
+                f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
+                hint="leave --quick out",
+            )
+        options, quick, sustain_s = (identity, self.cache, self.quirks), self.quick, self.sustain_s
+        named = tuple(shlex.split(self.models))
+        plans = (plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases)
+        return [replace(plan, model_options=named) for plan in plans]
+
+    def oracles(self) -> list[Job]:
+        """Return what is asked of the oracle: the same on every device, so it can be asked before there is one."""
+        return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
+
+    def one_device(self, words: str, progress: Progress) -> str:
+        """Return the name of the one device that is meant by a name or labels.
+
+        Raises `AmbiguousDevice`, `UnknownDevice`.
+        """
+        return select.select_one(words, self.cache, progress.say)
+
+    def builder(self, progress: Progress) -> Builder:
+        """Return what builds for the plans; a context manager."""
+
+        def watch(job: Job, state: str, seconds: float) -> None:
+            progress.build(job.title, state, seconds)
+
+        shared, elsewhere = shared_store(self.suite.store, progress.say), None
+        if self.builders and shared:
+            from harness.compile.artifacts.dask_builders import DaskBuilders
+
+            elsewhere = DaskBuilders(self.builders, shared, progress.say)
+        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=elsewhere)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A request on a device that is held by us."""
+
+    request: Request
+    run: Run
+    plans: list[Plan]
+    builder: Builder
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return self.run.device
+
+
+@dataclass(frozen=True)
+class PlannedRequest:
+    """A request planned for a device on which nothing will be run."""
+
+    identity: Identity
+    plans: list[Plan]
+    builder: Builder
+
+
+def _require_scheduler(address: str, store: str | None, suite_file: Path) -> None:
+    """Raise UsageError for what is no address of Dask, or a suite without a store."""
+    if not re.fullmatch(r"(tcp|tls|ucx|wss?)://[^/\s]+:\d+", address):
+        raise UsageError(f"{address} is not the address of a scheduler", hint="pass --builders tcp://HOST:8786")
+    if not store:
+        hint = f'{suite_file}: store = "s3://BUCKET/NAME", or "file:///FOLDER" that all hosts have'
+        raise UsageError("--builders needs a store that hosts share", hint=hint)
+
+
+PREPARING = "preparing to build (the first time, this compiles a runtime that TVM's wheel lacks)"
+
+
+def opening(names: str) -> str:
+    """Say that devices are opened, which takes long once."""
+    return f"opening {names} (the first time, this compiles the runtimes that TVM's wheel lacks)"
+
+
+def make_ready(paths: Collection[str], cache: Path) -> None:
+    """Make what the compile workers need for these paths, once, before the first of them wants it."""
+    if "clml" in paths and clml_runtime.needed():
+        clml_runtime.library(cache)
+
+
+@contextlib.contextmanager
+def open_workbench(
+    request: Request,
+    name: str,
+    progress: Progress,
+    *,
+    timed: bool = True,
+    allowed: frozenset[Permission] = frozenset(),
+) -> Iterator[Workbench]:
+    """Hold the device of this name and plan the request for it; all is undone when the context ends.
+
+    Raises what opening a device raises.
+    """
+    cache, step = request.cache, partial(progress.step, f"opening {name}")
+    progress.say(opening(name))
+    with (
+        _builder(request, name, progress) as builder,
+        registry.open_device(name, cache, say=progress.say, progress=progress.pushing, step=step) as device,
+    ):
+        make_ready(request.paths, cache)
+        identity = registry.identify(device, step)
+        select.remember_identity(name, identity, cache)
+        tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
+        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)
+        yield Workbench(request, run, request.plans(identity), builder)
+
+
+@contextlib.contextmanager
+def open_to_build(
+    request: Request, words: str, progress: Progress, identities: Sequence[Identity] = ()
+) -> Iterator[PlannedRequest]:
+    """Plan the request for a device of which nothing but its image limits is wanted, or for none (`NO_DEVICE`).
+
+    With `identities`, plan it for such devices in place of that one. Raises what opening a device raises.
+    """
+    if words != NO_DEVICE and not identities:
+        with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
+            yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
+        return
+    progress.say(PREPARING)
+    make_ready(request.paths, request.cache)
+    wanted = identities or [no_device()]
+    plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}
+    with request.builder(progress) as builder:
+        yield PlannedRequest(wanted[0], list(plans.values()), builder)
+
+
+def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
+    """Return TVM's build of each case, for a device that is only asked for its limits, or for none."""
+    with open_to_build(request, words, progress) as drawn:
+        results = drawn.builder.build(plan.compile for plan in drawn.plans)
+    found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
+    return [CompiledCase(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
+
+
+def no_device() -> Identity:
+    """Return what is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
+    return Identity(NO_DEVICE, NO_DEVICE)
+
+
+@contextlib.contextmanager
+def _builder(request: Request, name: str, progress: Progress) -> Iterator[Builder]:
+    """Yield what builds for the request. On a new machine it asks the oracle while the runtimes are compiled.
+
+    Once they are there nothing is built before the device is ours: somebody may be measuring on this host's cores.
+    """
+    with ThreadPoolExecutor(1) as beside, request.builder(progress) as builder:
+        if registry.is_built_in(name) and not host.are_compiled(request.cache):
+            beside.submit(builder.build, request.oracles())
+        yield builder

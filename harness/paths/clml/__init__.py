@@ -1,8 +1,0 @@
-"""The CLML path: parts of a network go to OpenCL ML, the library inside Qualcomm's driver; the rest stays on OpenCL."""
-
-from __future__ import annotations
-
-from harness.paths.clml.codegen import register
-from harness.paths.clml.path import ClmlPath, partition_module, relax_passes
-
-__all__ = ["ClmlPath", "partition_module", "register", "relax_passes"]

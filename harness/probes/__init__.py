@@ -1,1 +1,0 @@
-"""What can be measured of a program whose answer is right: one file for each probe of the loop (`harness.run.loop`)."""

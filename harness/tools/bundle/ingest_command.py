@@ -1,0 +1,78 @@
+"""`adreno-bench ingest`: what a bundle's run came to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from device_runner.store import cache_root
+from harness.base.outcome import exit_code
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
+from harness.judge.report import verdicts
+from harness.judge.report.screen import out, out_json, out_parts, out_whole
+from harness.judge.report.table import json_array, results_table
+
+if TYPE_CHECKING:
+    from harness.measure.records.record import RecordFile
+    from harness.tools.bundle.results import Results
+
+
+@grouped
+def ingest(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder that run.sh wrote, or an archive of it.")],
+    rule: RuleOptions,
+    records: RecordsFile = DEFAULT_RECORDS,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="BUNDLE", help="Bundle that was run, if this host did not pack it.")
+    ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Accept the results of a run that was cut short.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check the results of a bundle and add them to the records.
+
+    Refuses lines that were changed, removed or doubled, or that belong to another bundle. For a bundle with two builds
+    it prints verdicts: exit 1 if a case is slower, 3 if one is wrong or broken.
+    """
+    from harness.judge import compare
+    from harness.judge.report.comparison import export_comparison
+    from harness.measure.records.record import RecordFile
+    from harness.tools.bundle.results import read_results
+    from harness.tools.bundle.verdict import verdicts_of
+
+    file = RecordFile(records)
+    file.require_writable()
+    read = read_results(results, cache_root(), partial=partial, bundle=bundle)
+    _add(read, file)
+    _keep_peaks(read)
+    if len(read.manifest.builds) == 1:
+        (out_whole if as_json else out)(json_array(read.records) if as_json else results_table(read.records))
+        code = exit_code(record.outcome for record in read.records)
+    else:
+        result = verdicts_of(read, rule.rules)
+        if as_json:
+            out_json(export_comparison(result).plain())
+        else:
+            told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
+            out_parts(*told, verdicts.undecided(result))
+        code = compare.exit_code(result)
+    if not as_json:
+        short = f"; {len(read.missing)} turns were not run" if read.missing else ""
+        out(f"\n{len(read.records)} records of bundle {read.bundle[:12]} are in {records}{short}")
+    raise typer.Exit(code)
+
+
+def _add(read: Results, file: RecordFile) -> None:
+    """Append the records that the file does not have: results may be taken in twice."""
+    kept = file.of_run(read.records[0].run) if read.records else []
+    have = {(record.case, record.artifact, record.started_at) for record in kept}
+    file.append(*(one for one in read.records if (one.case, one.artifact, one.started_at) not in have))
+
+
+def _keep_peaks(read: Results) -> None:
+    """Keep what the device does at best, for `adreno-bench profile`."""
+    from harness.measure.kernels.peaks import save_reported_peaks
+
+    if read.peaks and read.records:
+        save_reported_peaks(cache_root(), read.records[0].identity_key, read.peaks)

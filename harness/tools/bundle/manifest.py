@@ -1,0 +1,217 @@
+"""The manifest of a bundle: what is in it, as plain values; and what the parts of a bundle are called."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from device_runner.device import Loadable, ThermalLimits
+from device_runner.failures import Failure
+from device_runner.files import require_name
+from device_runner.foreign_json import read_json
+from device_runner.store import sha256_of
+from harness.base.case import Case
+from harness.base.failures import UsageError, revived
+from harness.base.plan import Budget, Job, Plan
+from harness.compile.artifacts.artifact import Answers, Artifact, CompileResult
+
+SCHEMA = 1
+MANIFEST = "manifest.json"
+HEAD, BASE = "head", "base"
+"""The builds: the one that was asked for, and the one that it is compared with."""
+ANSWERS = "answers"
+KEPT = "bundles"
+"""Folder of the cache with the manifests of what was packed here, and answers to judge by."""
+PYTHON_RUNNER = "run.pyz"
+"""What the first bundles for Linux had in place of `run.sh`: it judged there, and its results have whole records."""
+LARGEST_MANIFEST_BYTES = 64 << 20
+
+
+class Turn(NamedTuple):
+    """One session: a case of a build."""
+
+    build: str
+    case: str
+
+
+@dataclass(frozen=True)
+class PackedLibrary:
+    """An artifact in a bundle."""
+
+    key: str
+    library: str
+    """File of the library; empty if there is none."""
+    size_bytes: int = 0
+    compiled: Mapping[str, Any] = field(default_factory=dict)
+    failure: Mapping[str, str] = field(default_factory=dict)
+    """What the compiler said instead: outcome, message, hint and evidence."""
+
+
+@dataclass(frozen=True)
+class PackedCase:
+    """One case of a build: its plan, and what was built for it."""
+
+    case: str
+    artifact: PackedLibrary
+    answers: str
+    """Key of the oracle's answers, and the folder that they lie in, below `answers`."""
+    quirks: Sequence[str]
+    relative_tolerance: float
+    budget: Mapping[str, Any]
+    changes: Sequence[str] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why there are no answers."""
+    unchecked: str = ""
+    """Why nobody outside TVM could give the answers."""
+    witness: str = ""
+    """Key of LLVM's answers; beside the oracle's. Empty in bundles of before."""
+    range: str = ""
+    """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
+    reference: PackedLibrary | None = None
+    thermal_limits: Mapping[str, Any] = field(default_factory=dict)
+    """What the suite says of them; empty in bundles of before."""
+    rounding_factor: float = 0.0
+    """Rounding factor of the plan; 0 in older bundles, whose answers have no rounding."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """The cases as one compiler and harness made them."""
+
+    made_by: Mapping[str, str]
+    """Releases: `tvm`, `ffi`, `harness`."""
+    as_shipped: bool
+    libraries: Sequence[str]
+    """Files to load, in this order."""
+    loader: str
+    """An OpenCL loader for a machine that has none; empty if there is none for it."""
+    probe: str
+    cases: Sequence[PackedCase]
+    runtime: str = ""
+    """Hash of the runtime that was brought for a phone."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that is in a bundle."""
+
+    kind: str
+    """Kind of the device: `linux-x86_64`, `linux-aarch64`, `android-arm64`."""
+    builds: Mapping[str, Build]
+    turns: Sequence[Turn]
+    files: Mapping[str, str]
+    """SHA-256 of every file but the manifest, by its path below the bundle's folder."""
+    schema: int = SCHEMA
+
+    def text(self) -> bytes:
+        """Return the file's content; its hash is the bundle's id."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
+
+    def packed(self, turn: Turn) -> PackedCase:
+        """Return the case of a turn."""
+        return next(one for one in self.builds[turn.build].cases if one.case == turn.case)
+
+
+def id_of(text: bytes) -> str:
+    """Return the id of the bundle with this manifest."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def manifest_of(text: bytes) -> Manifest:
+    """Read a manifest. Raises UsageError for what is none, or one of another version."""
+    try:
+        told = read_json(text)
+        if told["schema"] != SCHEMA:
+            raise UsageError(
+                f"the bundle is of version {told['schema']}, and this adreno-bench reads version {SCHEMA}",
+                hint="use the release of adreno-bench that packed it, or pack it again",
+            )
+        builds = {require_name(name): _build(build) for name, build in told["builds"].items()}
+        turns = tuple(Turn(str(build), str(case)) for build, case in told["turns"])
+        files = {_inside(path): str(digest) for path, digest in told["files"].items()}
+        manifest = Manifest(str(told["kind"]), builds, turns, files)
+        for turn in manifest.turns:
+            manifest.packed(turn)
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise UsageError(
+            f"{MANIFEST} was not written by adreno-bench ({type(error).__name__}: {error})", hint="is it a bundle?"
+        ) from None
+    return manifest
+
+
+def _build(told: Mapping[str, Any]) -> Build:
+    cases = tuple(_case(one) for one in told["cases"])
+    libraries = [_inside(path) for path in told["libraries"]]
+    inside = {name: told[name] and _inside(told[name]) for name in ("loader", "probe")}
+    return Build(**{**told, **inside, "libraries": libraries, "cases": cases})
+
+
+def _case(told: Mapping[str, Any]) -> PackedCase:
+    reference = told["reference"] and _library(told["reference"])
+    Case.parse(told["case"])
+    for name in (told["answers"], told["range"] or told["answers"]):
+        require_name(name)
+    return PackedCase(**{**told, "artifact": _library(told["artifact"]), "reference": reference})
+
+
+def _library(told: Mapping[str, Any]) -> PackedLibrary:
+    return PackedLibrary(**{**told, "library": told["library"] and _inside(told["library"])})
+
+
+def _inside(path: str) -> str:
+    """Return a path that stays below the bundle's folder. Raises ValueError for one that does not."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
+        raise ValueError(f"the path {path!r} leaves the bundle")
+    return path
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Raise UsageError unless the bundle in a folder has all its files, as they were packed."""
+    for path, digest in manifest.files.items():
+        file = folder / path
+        if not file.is_file():
+            raise UsageError(f"{path} is missing in the bundle", hint="unpack it again")
+        if sha256_of(file) != digest:
+            raise UsageError(f"{path} changed since it was packed", hint="copy the bundle again, or pack it again")
+
+
+def plan_of(packed: PackedCase) -> Plan:
+    """Return the plan of a packed case: its jobs are done, and only their keys matter."""
+    witness = Job("witness", packed.witness, packed.case, {}) if packed.witness else None
+    return Plan(
+        case=Case.parse(packed.case),
+        compile=Job("compile", packed.artifact.key, packed.case, {}),
+        oracle=Job("oracle", packed.answers, packed.case, {}, witness),
+        quirks=tuple(packed.quirks),
+        relative_tolerance=packed.relative_tolerance,
+        rounding_factor=packed.rounding_factor,
+        budget=Budget(**packed.budget),
+        changes=tuple(packed.changes),
+        thermal_limits=ThermalLimits(**packed.thermal_limits),
+        range=Job("range", packed.range, packed.case, {}) if packed.range else None,
+        reference=Job("reference", packed.reference.key, "reference kernel", {}) if packed.reference else None,
+    )
+
+
+def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
+    """Return the results of the plan's jobs, with files below a bundle's folder."""
+    libraries = filter(None, (packed.artifact, packed.reference))
+    answers = {packed.answers: packed.unchecked, packed.witness: "", packed.range: ""}
+    return {
+        **{one.key: _artifact(one, folder, digests) for one in libraries},
+        **{key: Answers(folder / ANSWERS / key, True, unchecked) for key, unchecked in answers.items() if key},
+        **({packed.answers: revived(packed.refused)} if packed.refused else {}),
+    }
+
+
+def _artifact(packed: PackedLibrary, folder: Path, digests: Mapping[str, str]) -> Artifact | Answers | Failure:
+    if packed.failure:
+        return revived(packed.failure)
+    compiled = CompileResult(**packed.compiled)
+    loadable = Loadable(folder / packed.library, digests[packed.library], compiled.vdevices)
+    return Artifact(packed.key, loadable, compiled, packed.size_bytes, True)

@@ -1,0 +1,352 @@
+"""Packing: everything is built for the kind of device, and laid out with its hashes."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from graphlib import TopologicalSorter
+from itertools import islice, zip_longest
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.disk import writing
+from device_runner.failures import Failure
+from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
+from device_runner.installed_tvm import package_folder
+from device_runner.runtimes import opencl, probe
+from device_runner.runtimes.phone import RuntimeStore
+from device_runner.runtimes.phone.check import PROGRAM
+from device_runner.runtimes.phone.elf import read_elf
+from device_runner.session.identification import LEAST_IMAGE
+from device_runner.store import sha256_of
+from harness.base.failures import UsageError
+from harness.base.plan import Job, Plan
+from harness.compile.artifacts.artifact import (
+    INPUTS,
+    JUDGE,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    RANGE,
+    ROUNDING,
+    Answers,
+    Artifact,
+    Built,
+)
+from harness.judge.sides import SeriesKey
+from harness.judge.stats.turns import Arm, order
+from harness.measure.context import made_here
+from harness.measure.workbench import Request
+from harness.tools.bundle import turn_files
+from harness.tools.bundle.archive import ending_of, unpack, write_archive
+from harness.tools.bundle.manifest import (
+    ANSWERS,
+    BASE,
+    HEAD,
+    KEPT,
+    MANIFEST,
+    Build,
+    Manifest,
+    PackedCase,
+    PackedLibrary,
+    Turn,
+    check_files,
+    id_of,
+    manifest_of,
+)
+
+LOADER = "loader/libOpenCL.so.1"
+"""OpenCL loader in a folder of its own: the runner searches `lib`, and uses this one only if there is no other."""
+
+
+@dataclass(frozen=True)
+class MachineKind:
+    """A kind of device that bundles are made for."""
+
+    name: str
+    abi: str
+    identity: Identity
+    """What artifacts are built for, where nothing is known of the device: as little as every device of the kind has."""
+
+
+def _least(kind: str, abi: str) -> Identity:
+    """Return a device of which nothing is known but its processor: images are as small as OpenCL allows."""
+    return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
+
+
+ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_memory_bytes=32 << 10)
+"""Limits that phones with Adreno GPUs tell; those of images are the defaults (clinfo of Adreno 735, 740 and 750)."""
+
+KINDS = {
+    "linux-x86_64": MachineKind("linux-x86_64", "x86_64", _least("local", "x86_64")),
+    "linux-aarch64": MachineKind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
+    "android-arm64": MachineKind("android-arm64", "arm64-v8a", ADRENO),
+}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """TVM's runtime for a kind of device."""
+
+    libraries: Sequence[Path]
+    """Libraries in the order to load them."""
+    loader: Path | None = None
+    """An OpenCL loader for a machine that has none."""
+    digest: str = ""
+    """Digest of a runtime that was added (`adreno-bench runtime list`)."""
+
+
+@dataclass(frozen=True)
+class PackedBundle:
+    """A bundle that was made."""
+
+    file: Path
+    id: str
+    manifest: Manifest
+    size_bytes: int
+
+    @property
+    def failures(self) -> list[PackedCase]:
+        """The cases that have no library."""
+        return [one for build in self.manifest.builds.values() for one in build.cases if one.artifact.failure]
+
+
+def pack(
+    request: Request,
+    kind: MachineKind,
+    built: Callable[[Sequence[Plan]], Built],
+    out: Path,
+    against: Path | None = None,
+    sessions: int = 1,
+) -> PackedBundle:
+    """Make a bundle of a request's cases; with `against`, another bundle, its cases are the base.
+
+    `sessions` are those of each case, of each build. Raises UsageError, SetupMissing, DiskFull.
+    """
+    ending_of(out)
+    plans = request.plans(kind.identity)
+    if scheduled := [plan.case.id for plan in plans if plan.default_schedules]:
+        hint = "pack others: --case '*-untuned'"
+        raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
+    runtime = runtime_of(kind, request.cache)  # what is missing is told before anything is built
+    made = built(plans)
+    with scratch_folder() as scratch, writing(scratch, out.parent):
+        folder = scratch / "bundle"
+        builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, made)}
+        if against:
+            builds = {BASE: _other(against, kind, folder), **builds}
+        turns = _in_turns(builds[BASE], builds[HEAD], sessions) if against else _one_after_the_other(builds, sessions)
+        turn_files.lay_out(folder, builds, turns, request.cache, kind.abi)
+        files = {file.relative_to(folder).as_posix(): sha256_of(file) for file in _files(folder)}
+        manifest = Manifest(kind.name, builds, turns, files)
+        (folder / MANIFEST).write_bytes(manifest.text())
+        _remember(request.cache, manifest, folder / ANSWERS)
+        _place(folder, out)
+    size_bytes = out.stat().st_size if out.is_file() else sum(file.stat().st_size for file in _files(out))
+    return PackedBundle(out, id_of(manifest.text()), manifest, size_bytes)
+
+
+def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:
+    """Order the turns: each case once, then each again. A case without a library has one turn."""
+    (name, build), *_ = builds.items()
+    return [Turn(name, one.case) for session in range(sessions) for one in build.cases if not session or _runs(one)]
+
+
+def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
+    """Return base and head of each case in the order of `harness.judge`, a block of each case at a time.
+
+    The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
+    """
+    there = {one.case: one for one in base.cases}
+    blocks = [_blocks(there.get(one.case), one, head.as_shipped, sessions) for one in head.cases]
+    gone = [Turn(Arm.BASE.value, case) for case in there if case not in {one.case for one in head.cases}]
+    return [turn for round_ in zip_longest(*blocks, fillvalue=[]) for block in round_ for turn in block] + gone
+
+
+def _runs(packed: PackedCase) -> bool:
+    """Return whether there is anything to run."""
+    return not packed.artifact.failure and not packed.refused
+
+
+def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, sessions: int) -> list[list[Turn]]:
+    turn = {arm: Turn(arm.value, head.case) for arm in Arm}
+    if base is None:
+        return [[turn[Arm.HEAD]]]
+    begun = [Arm.BASE, Arm.HEAD]
+    if not _runs(base) or not _runs(head):
+        return [[turn[arm] for arm in begun]]
+    whole = max(1, -(-sessions // 2))  # blocks of four, two of each side
+    series = SeriesKey("", head.case, as_shipped)  # seeds the order, on whichever device it will be
+    arms = [*begun, *islice(order(str(series), begun), 4 * whole - len(begun))]
+    return [[turn[arm] for arm in arms[start : start + 4]] for start in range(0, len(arms), 4)]
+
+
+def _lay_out(
+    folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], made: Built
+) -> Build:
+    """Copy a build's files below the bundle's folder."""
+    prober = probe.library(request.cache, kind.abi)
+    return Build(
+        made_by=made_here(),
+        as_shipped=request.quirks.as_shipped,
+        libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
+        loader=_copied(folder, runtime.loader, f"lib/{name}/{LOADER}") if runtime.loader else "",
+        probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
+        cases=[_packed(folder, name, plan, made) for plan in plans],
+        runtime=runtime.digest,
+    )
+
+
+def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
+    answers = made[plan.oracle.key]
+    truth, witness = (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, JUDGE), (OUTPUTS, JUDGE)
+    for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
+        found = made.get(job.key) if job else None
+        if job and isinstance(found, Answers):
+            for file in files:
+                if (found.folder / file).exists():
+                    _copied(folder, found.folder / file, f"answers/{job.key}/{file}")
+
+    def key_of_answers(job: Job | None) -> str:
+        return job.key if job and isinstance(made.get(job.key), Answers) else ""
+
+    reference = plan.reference and made.get(plan.reference.key)
+    return PackedCase(
+        case=plan.case.id,
+        artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, made[plan.compile.key]),
+        answers=plan.oracle.key,
+        refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
+        quirks=list(plan.quirks),
+        relative_tolerance=plan.relative_tolerance,
+        rounding_factor=plan.rounding_factor,
+        budget=asdict(plan.budget),
+        changes=list(plan.changes),
+        thermal_limits=asdict(plan.thermal_limits),
+        unchecked=answers.unchecked if isinstance(answers, Answers) else "",
+        witness=key_of_answers(plan.witness),
+        range=key_of_answers(plan.range),
+        reference=_library(folder, f"artifacts/{name}/reference.so", plan.reference.key, reference)
+        if plan.reference and isinstance(reference, Artifact)
+        else None,
+    )
+
+
+def _library(folder: Path, place: str, key: str, made: Artifact | Answers | Failure) -> PackedLibrary:
+    if isinstance(made, Failure):
+        return PackedLibrary(key, "", failure=_failure_fields(made))
+    assert isinstance(made, Artifact)
+    return PackedLibrary(key, _copied(folder, made.loadable.library, place), made.size_bytes, asdict(made.compiled))
+
+
+def _failure_fields(failure: Failure) -> dict[str, str]:
+    said = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
+    return {"outcome": failure.outcome, "kind": type(failure).__name__, **said}
+
+
+def runtime_of(kind: MachineKind, cache: Path) -> Runtime:
+    """TVM's runtime for a kind of device: this host's own, or one that was brought for it. Raises SetupMissing."""
+    if kind.abi != platform.machine():
+        kept = RuntimeStore(cache).runtime_for(kind.abi)
+        return Runtime(_in_order(kept.folder), None, kept.digest)
+    tvm, ffi = package_folder("tvm") / "lib", package_folder("tvm_ffi") / "lib"
+    names = ("libtvm_runtime.so", "libtvm_runtime_extra.so")
+    found = [ffi / "libtvm_ffi.so", *(tvm / name for name in names if (tvm / name).exists())]
+    own = opencl.sidecar(cache) if opencl.needed() else opencl.own()
+    return Runtime([*found, *([own] if own not in found else [])], _loader())
+
+
+def _in_order(folder: Path) -> list[Path]:
+    """Return the libraries of a runtime in a folder, each after those that it needs."""
+    found = {file.name: file for file in sorted(folder.iterdir()) if file.name != PROGRAM}
+    needs = {name: [need for need in read_elf(file).needed if need in found] for name, file in found.items()}
+    return [found[name] for name in TopologicalSorter(needs).static_order()]
+
+
+def _loader() -> Path | None:
+    """Return this host's OpenCL loader."""
+    try:
+        ctypes.CDLL("libOpenCL.so.1")
+    except OSError:
+        return None
+    mapped = re.search(r"\S*/libOpenCL\.so\S*", Path("/proc/self/maps").read_text(encoding="utf-8"))
+    return Path(mapped[0]).resolve() if mapped else None
+
+
+def _other(source: Path, kind: MachineKind, folder: Path) -> Build:
+    """Return the build of another bundle, its files laid out as the base.
+
+    Raises UsageError for one that cannot be that.
+    """
+    with scratch_folder() as scratch:
+        there = source
+        if not source.is_dir():
+            there = scratch
+            unpack(source, there)
+        try:
+            manifest = manifest_of((there / MANIFEST).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{source} is not a bundle: {error}", hint="`adreno-bench pack` makes one") from None
+        check_files(there, manifest)
+        if manifest.kind != kind.name:
+            raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
+        build = manifest.builds[HEAD]
+        loader = f"lib/{BASE}/{LOADER}" if build.loader else ""
+        for path in manifest.files:
+            if path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/")) and turn_files.PLAIN not in path:
+                _copied(folder, there / path, loader if path == build.loader else _as_base(path))
+    return replace(
+        build,
+        libraries=[_as_base(path) for path in build.libraries],
+        loader=loader,
+        probe=_as_base(build.probe),
+        cases=[_case_as_base(one) for one in build.cases],
+    )
+
+
+def _case_as_base(packed: PackedCase) -> PackedCase:
+    reference = packed.reference and replace(packed.reference, library=_as_base(packed.reference.library))
+    artifact = replace(packed.artifact, library=_as_base(packed.artifact.library))
+    return replace(packed, artifact=artifact, reference=reference)
+
+
+def _as_base(path: str) -> str:
+    return re.sub(f"^(lib|artifacts)/{HEAD}/", rf"\1/{BASE}/", path)
+
+
+def _copied(folder: Path, source: Path, place: str) -> str:
+    file = folder / place
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, file)
+    return place
+
+
+def _place(folder: Path, out: Path) -> None:
+    """Put the bundle where it was asked for."""
+    if not ending_of(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out} already exists", hint="name another folder, or remove it")
+        shutil.copytree(folder, out, dirs_exist_ok=True)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_archive(folder, out)
+
+
+def _remember(cache: Path, manifest: Manifest, answers: Path) -> None:
+    """Keep what `ingest` needs: the manifest, and the answers."""
+    text = manifest.text()
+    kept = cache / KEPT / id_of(text)[:24]
+    write_whole(kept.with_suffix(".json"), text)
+    if not kept.exists():
+        scratch = kept.with_name(f".{kept.name}{SCRATCH_SUFFIX}")
+        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.copytree(answers, scratch / ANSWERS, ignore=shutil.ignore_patterns(turn_files.PLAIN))
+        scratch.rename(kept)
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

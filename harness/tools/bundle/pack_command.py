@@ -1,0 +1,101 @@
+"""`adreno-bench pack`: a suite for a machine that cannot be reached from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from harness.base.outcome import ExitCode
+from harness.base.plan import Plan
+from harness.base.tables import size
+from harness.cli.options import AsJson, CaseOptions, grouped
+from harness.compile.artifacts.artifact import Built
+from harness.judge.report.screen import Screen, out_json
+from harness.judge.report.screen import out as tell
+
+if TYPE_CHECKING:
+    from harness.tools.bundle.pack import PackedBundle
+
+
+DeviceKind = Literal["linux-x86_64", "linux-aarch64", "android-arm64"]
+
+
+@grouped
+def pack(
+    what: CaseOptions,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
+    ] = Path("bundle.tar.gz"),
+    device_kind: Annotated[DeviceKind, typer.Option(help="Kind of machine that will run it.")] = "linux-x86_64",
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="BUNDLE", help="Base to compare with: another bundle. Both builds run in turns."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="FILE|DEVICE",
+            help="Build for the limits of this device: the last in a file of records, that of a file of schedules, or "
+            "one that was opened before.",
+            show_default="an Adreno's for android-arm64, else the least that OpenCL allows",
+        ),
+    ] = None,
+    sessions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=64, help="Number of sessions per case and build.", show_default="1, or 8 with --against"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pack the suite for a machine that you cannot reach.
+
+    Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
+    `adreno-bench ingest RESULTS` reads the results here.
+    """
+    from harness.measure.target_limits import with_limits_of
+    from harness.measure.workbench import PREPARING, make_ready
+    from harness.tools.bundle.pack import KINDS, pack
+
+    request = what.request()
+    with Screen() as screen, request.builder(screen) as builder:
+        screen.say(PREPARING)
+        make_ready(request.paths, request.cache)
+
+        def built(plans: Sequence[Plan]) -> Built:
+            # LLVM is asked at once: nobody can ask it when results come back.
+            return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
+
+        kind = KINDS[device_kind]
+        if like:
+            kind = replace(kind, identity=with_limits_of(kind.identity, like, request.cache))
+        packed = pack(request, kind, built, out, against, sessions or (8 if against else 1))
+    if as_json:
+        out_json(_plain(packed))
+    else:
+        tell(_summary(packed))
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if packed.failures else ExitCode.GOOD)
+
+
+def _summary(packed: PackedBundle) -> str:
+    """Return what was packed, and what to do with it."""
+    turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
+    lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
+    lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]
+    lines.append("unpack it there, run `sh run.sh RESULTS`, and give RESULTS to `adreno-bench ingest`")
+    return "\n".join(lines)
+
+
+def _plain(packed: PackedBundle) -> dict[str, object]:
+    return {
+        "file": str(packed.file),
+        "bundle": packed.id,
+        "size_bytes": packed.size_bytes,
+        "turns": [list(turn) for turn in packed.manifest.turns],
+        "not_built": [one.case for one in packed.failures],
+    }

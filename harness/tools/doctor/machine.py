@@ -1,0 +1,172 @@
+"""What this machine has and lacks: each check tries the thing instead of looking for its files.
+
+A check yields findings; a failure of any kind becomes one, so that one broken part does not hide another.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness.tools.doctor import Condition, DoctorFinding, guarded
+
+ROOM_NEEDED_BYTES = 2_000_000_000
+IMPORT_DEADLINE_S = 60
+
+
+Check = Callable[[Path], Iterator[DoctorFinding]]
+
+
+def examine(cache: Path) -> Iterator[DoctorFinding]:
+    """Yield all findings, as they are made."""
+    for what, check in CHECKS.items():
+        yield from guarded(what, check(cache))
+
+
+def _python(_: Path) -> Iterator[DoctorFinding]:
+    seen = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield DoctorFinding("python", Condition.OK if sys.version_info >= (3, 10) else Condition.MISSING, seen)
+
+
+def _harness(_: Path) -> Iterator[DoctorFinding]:
+    from harness.compile.compiler.releases import HARNESS, harness_version
+
+    yield DoctorFinding(HARNESS, Condition.OK, harness_version())
+
+
+def _tvm(_: Path) -> Iterator[DoctorFinding]:
+    from device_runner import installed_tvm
+    from harness.compile.compiler.releases import RELEASES, require_working_pair, versions
+
+    installed = versions()
+    seen = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"
+    require_working_pair(installed)
+    done = subprocess.run(
+        [sys.executable, "-c", "import tvm, tvm.relax"],
+        capture_output=True,
+        text=True,
+        timeout=IMPORT_DEADLINE_S,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        fix = "install the pair of requirements.lock"
+        yield DoctorFinding("tvm", Condition.MISSING, f"{seen} cannot be imported: {last}", fix)
+    elif installed["tvm"] not in RELEASES:
+        fix = f"nothing, if you built it: what it lacks is named when it is met; tried were {', '.join(RELEASES)}"
+        yield DoctorFinding("tvm", Condition.NOTE, f"{seen}; not a release that was tried", fix)
+    else:
+        yield DoctorFinding("tvm", Condition.OK, seen)
+
+
+def _opencl(cache: Path) -> Iterator[DoctorFinding]:
+    from device_runner.runtimes import probe
+    from device_runner.runtimes.opencl import needed, opencl_status, own, sidecar
+
+    library = sidecar(cache) if needed() else own()
+    whose = "ours, compiled against the installed TVM" if needed() else "TVM's own"
+    yield DoctorFinding("opencl runtime", Condition.OK, f"{whose} ({library.name})")
+    prober = probe.library(cache)
+    yield DoctorFinding("probe", Condition.OK, f"compiled for this host's processor ({prober.name})")
+    status = opencl_status(library, prober)
+    if status.chosen is None:
+        yield DoctorFinding("opencl device", Condition.MISSING, status.problem, "sudo apt-get install pocl-opencl-icd")
+        return
+    for device in status.devices:
+        mark = " (used)" if device == status.chosen else ""
+        yield DoctorFinding("opencl device", Condition.OK, f"{device.platform} / {device.name}{mark}, by the probe")
+
+
+def _adb(_: Path) -> Iterator[DoctorFinding]:
+    import adbutils
+
+    yield DoctorFinding("adb", Condition.OK, f"{adbutils.adb_path()} (adbutils {adbutils.__version__})")
+
+
+def _sandbox(_: Path) -> Iterator[DoctorFinding]:
+    from device_runner.registry import why_no_sandbox
+
+    if reason := why_no_sandbox():
+        fix = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
+        yield DoctorFinding(
+            "sandbox", Condition.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix
+        )
+    else:
+        yield DoctorFinding("sandbox", Condition.OK, "bubblewrap with user namespaces")
+
+
+def _userland(_: Path) -> Iterator[DoctorFinding]:
+    from device_runner.registry import why_no_userland
+
+    if reason := why_no_userland():
+        seen = f"this host's own ({reason}), which records call emulated"
+        yield DoctorFinding("phone's shell", Condition.NOTE, seen, "sudo apt-get install mksh toybox")
+    else:
+        yield DoctorFinding("phone's shell", Condition.OK, "mksh and toybox, on the virtual device")
+
+
+def _isa(cache: Path) -> Iterator[DoctorFinding]:
+    from harness.tools.isa.failures import NoToolchain
+    from harness.tools.isa.toolchain import need
+
+    try:
+        found = need(cache)
+    except NoToolchain as failure:
+        yield DoctorFinding("open compiler", Condition.NOTE, failure.message, failure.hint)
+    else:
+        seen = f"{found.identity}, in a sandbox by {found.sandbox}, for `adreno-bench isa`"
+        yield DoctorFinding("open compiler", Condition.OK, seen)
+
+
+def _disk(cache: Path) -> Iterator[DoctorFinding]:
+    cache.mkdir(parents=True, exist_ok=True)
+    free_bytes = shutil.disk_usage(cache).free
+    seen = f"{free_bytes / 1e9:.0f} GB free in {cache}"
+    short = free_bytes < ROOM_NEEDED_BYTES
+    yield DoctorFinding(
+        "disk", Condition.MISSING if short else Condition.OK, seen, "`adreno-bench cache --prune`" if short else ""
+    )
+
+
+def _virtual(cache: Path) -> Iterator[DoctorFinding]:
+    from device_runner.registry import open_device
+
+    with open_device("virtual", cache) as device:
+        who = device.identity
+        images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
+        fp16 = {True: "yes", False: "no", None: "unknown"}[who.fp16]
+        told = {"probe": "by the probe", "tvm": "by TVM's device attributes"}.get(who.opencl_told_by, "")
+        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}; {told}"
+        yield DoctorFinding("virtual device", Condition.OK, seen)
+
+
+def _phones(cache: Path) -> Iterator[DoctorFinding]:
+    from device_runner.registry import list_devices
+
+    phones = [entry for entry in list_devices(cache) if entry.kind == "phone"]
+    if not phones:
+        yield DoctorFinding("phones", Condition.NOTE, "none attached", "enable USB debugging and plug one in")
+    for phone in phones:
+        ready = phone.state == "ready"
+        fix = "" if ready else "unlock it and accept the debugging prompt"
+        yield DoctorFinding(f"phone {phone.name}", Condition.OK if ready else Condition.NOTE, phone.state, fix)
+
+
+CHECKS: dict[str, Check] = {
+    "python": _python,
+    "adreno-bench": _harness,
+    "tvm": _tvm,
+    "disk": _disk,
+    "opencl": _opencl,
+    "adb": _adb,
+    "sandbox": _sandbox,
+    "phone's shell": _userland,
+    "open compiler": _isa,
+    "virtual device": _virtual,
+    "phones": _phones,
+}
+"""Checks of this host; each builds on those before it."""

@@ -1,0 +1,209 @@
+"""What was found of a network that is off, as text for a person and as plain values for a program.
+
+With it: what a piece of the network was compiled to, and where the whole network has the same kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.outcome import Outcome
+from harness.base.tables import table
+from harness.compile.artifacts.artifact import kernel_files
+from harness.compile.models.pieces import Network, Operator
+from harness.compile.paths.kernels import Kernel, kernels
+from harness.measure.records.record import Record
+from harness.tools.explain.first_wrong import BuildKey, FirstWrong
+from harness.tools.explain.locate import Divergence
+from harness.tools.explain.trial import MODEL, VALUES
+
+_NAME = re.compile(r"(?:fused_)?(\w+?)_kernel(?:_(\d+))?")
+"""How TVM names a kernel: after the operators that it computes, and which of several for them it is."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel of a piece."""
+
+    file: Path
+    same: str = ""
+    """The kernel of the whole network that has the same code; empty if none has."""
+    alike: tuple[str, ...] = ()
+    """Else those whose names begin with the same operators: the whole network may fuse them with more."""
+
+
+def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[CompiledKernel]:
+    """Return the kernels of a piece, each with those of the whole network that are like it."""
+    there = {kernel.code: kernel.name for _, kernel in _kernels(whole, cache)}
+
+    def compared(file: Path, kernel: Kernel) -> CompiledKernel:
+        same = there.get(kernel.code, "")
+        return CompiledKernel(file, same, () if same else begin_alike(kernel.name, there.values()))
+
+    return [compared(file, kernel) for file, kernel in _kernels(piece, cache)]
+
+
+def begin_alike(name: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return the kernels whose names begin with the operators of another's. TVM numbers equal names: `add`, `add1`."""
+    operators, place = _operators(name)
+    named = ((other, *_operators(other)) for other in others)
+    return tuple(other for other, begin, number in named if number == place and begin.startswith(operators))
+
+
+def _operators(name: str) -> tuple[str, str]:
+    found = _NAME.fullmatch(name)
+    operators, place = (found[1], found[2] or "") if found else (name, "")
+    return re.sub(r"\d+(?=_|$)", "", operators) + "_", place
+
+
+def _kernels(record: Record, cache: Path) -> list[tuple[Path, Kernel]]:
+    files = kernel_files(cache, record.artifact) or ()
+    return [(file, kernel) for file in files for kernel in kernels(file.read_text(encoding="utf-8"))]
+
+
+MOST_NAMES = 3
+"""Most names of possible kernels to print; more are only counted."""
+
+
+@dataclass(frozen=True)
+class DivergenceReport:
+    """All that is known of where one case's network goes off."""
+
+    whole: Record
+    """Record of the whole network, run again."""
+    same_artifact: bool
+    """Whether that is what the record that was asked about had run."""
+    network: Network
+    found: Divergence
+    kept: Path | None
+    """Folder of the smallest network that shows it, and of its inputs."""
+    kernels: Sequence[CompiledKernel]
+    """Kernels of that network."""
+
+    def text(self) -> str:
+        """Return the report as text."""
+        return "\n".join(self._lines())
+
+    def plain(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "case": self.whole.case,
+            "outcome": self.whole.outcome.value,
+            "message": self.whole.message,
+            "same_artifact": self.same_artifact,
+            "first": [self._plain(operator) for operator in self.found.candidates],
+            "beginnings": [
+                {"operators": len(trial.piece.operators), **_accuracy_fields(trial.record)}
+                for trial in self.found.beginnings
+            ],
+            "around": [
+                {"operators": [one.number for one in trial.piece.operators], **_accuracy_fields(trial.record)}
+                for trial in self.found.around
+            ],
+            "reproducer": str(self.kept) if self.kept else None,
+            "kernels": [
+                {"file": str(kernel.file), "same_code": kernel.same, "named_alike": kernel.alike}
+                for kernel in self.kernels
+            ],
+        }
+
+    def first_wrong(self) -> FirstWrong:
+        """Return what the page of a run says of it."""
+        first = self.found.first
+        sentences = (*self._first_lines(), *self._around_lines())
+        build = BuildKey.of(self.whole)
+        return FirstWrong(
+            build=build,
+            operator=str(first),
+            number=first.number,
+            operators=len(self.network.operators),
+            sentences=sentences,
+        )
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.whole.case}: {self.whole.outcome.value}: {self.whole.message}"
+        if not self.same_artifact:
+            yield "(its model, TVM or this harness changed since the record was written; this is how it is now)"
+        yield ""
+        yield self._table()
+        yield ""
+        yield from self._first_lines()
+        yield from self._around_lines()
+        if self.kept:
+            yield f"A network of its own that shows it: {self.kept}/{MODEL}, on the inputs in {VALUES} beside it."
+        if self.kernels:
+            yield f"Its kernels are in {self.kernels[0].file.parent}:"
+            yield ""
+            rows = [(kernel.file.name, _format_match(kernel)) for kernel in self.kernels]
+            yield table(rows, ("kernel", "in the whole network"), prose=("in the whole network",))
+
+    def _table(self) -> str:
+        """One row for each beginning of the network that was tried, and the last for the whole."""
+        rows = [self._row(trial.piece.operators[-1], trial.record) for trial in self.found.beginnings]
+        rows.append(self._row(self.network.operators[-1], self.whole))
+        headers = ("up to", "operator", "output", "error / tolerance", "cosine", "outcome")
+        return table(rows, headers, right=("error / tolerance", "cosine"), spare=("output",))
+
+    def _row(self, operator: Operator, record: Record) -> tuple[str, ...]:
+        judged = record.accuracy
+        return (
+            f"{operator.number} of {len(self.network.operators)}",
+            str(operator),
+            self._shape(operator.makes[0]),
+            f"{judged.max_abs_err:.1e} / {judged.tolerance:.1e}" if judged else "-",
+            f"{judged.cosine:.4f}" if judged else "-",
+            record.outcome.value,
+        )
+
+    def _first_lines(self) -> Iterator[str]:
+        """Which operator it is, and what it reads."""
+        wrong = self.found.finding.outcome is Outcome.WRONG_RESULT
+        what = "whose output is off" if wrong else f"with which it is {self.found.finding.outcome.value}"
+        first, candidates = self.found.first, self.found.candidates
+        if len(candidates) == 1:
+            yield f"The first operator {what} is {first}, number {first.number}."
+        else:
+            numbers = f"{candidates[0].number} to {first.number}"
+            yield f"The first operator {what} is one of {numbers}: the cuts between them came to something else."
+        reads = ", ".join(f"{tensor} {self._shape(tensor)}" for tensor in first.reads)
+        yield f"{first} reads {reads}."
+
+    def _around_lines(self) -> Iterator[str]:
+        """Yield whether it is off by itself. A cut that hides the defect is said."""
+        alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.finding.outcome.value
+        if smallest is alone:
+            yield f"Alone, on the oracle's inputs, it is {outcome}, too."
+            return
+        yield f"Alone, on the oracle's inputs, it is {alone.record.outcome.value}: with this cut the defect is gone."
+        if smallest:
+            others = ", ".join(str(one) for one in smallest.piece.operators if one != self.found.first)
+            yield f"Compiled together with {others} it is {outcome}: fusion matters."
+            return
+        most = max(len(trial.piece.operators) for trial in self.found.around)
+        yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
+        yield f"`adreno-bench show --kernels {self.whole.case}` tells where the kernels of the whole network lie."
+
+    def _plain(self, operator: Operator) -> dict[str, Any]:
+        reads = {tensor: self.network.shape(tensor) for tensor in operator.reads}
+        return {"number": operator.number, "operator": operator.kind, "name": operator.name, "reads": reads}
+
+    def _shape(self, tensor: str) -> str:
+        shape = self.network.shape(tensor)
+        return "x".join(map(str, shape)) or "scalar" if shape is not None else "-"
+
+
+def _format_match(kernel: CompiledKernel) -> str:
+    if kernel.same:
+        return f"{kernel.same} has the same code"
+    if len(kernel.alike) > MOST_NAMES:
+        return f"by its name, one of {len(kernel.alike)}"
+    return f"by its name, perhaps {' or '.join(kernel.alike)}" if kernel.alike else "none is like it"
+
+
+def _accuracy_fields(record: Record) -> dict[str, Any]:
+    figures = {name: getattr(record.accuracy, name, None) for name in ("max_abs_err", "tolerance", "cosine")}
+    return {"outcome": record.outcome.value, **figures}

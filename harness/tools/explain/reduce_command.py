@@ -1,0 +1,94 @@
+"""`adreno-bench reduce`: the smallest network that still fails in the same way, in a folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from device_runner.deadline import Deadline
+from harness.base.failures import UsageError
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.judge.report.screen import Screen, out_json
+from harness.judge.report.screen import out as print_out
+
+if TYPE_CHECKING:
+    from harness.measure.workbench import Request
+    from harness.tools.explain.reduction import Reduction
+
+
+@grouped
+def reduce(
+    what: CaseOptions,
+    device: DeviceName = DEFAULT_DEVICE,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write.", show_default="reduced-CASE in the working directory")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Shrink a wrong or broken network to the smallest that fails alike.
+
+    Writes a folder that shows it. Every attempt is kept, so an interrupted reduction continues quickly.
+    """
+    from harness.tools.explain.reduced_folder import write_folder
+
+    began = time.monotonic()
+    request = what.request()
+    found = _reduced(request, device, minutes)
+    folder = out or Path(f"reduced-{found.whole.case}")
+    write_folder(found, folder, request.cache)
+    seconds = time.monotonic() - began
+    if as_json:
+        out_json(_plain(found, folder, seconds))
+    else:
+        print_out(_text(found, folder, seconds))
+
+
+def _reduced(request: Request, device: str, minutes: float) -> Reduction:
+    from harness.measure.workbench import open_workbench
+    from harness.tools.explain.reduction import reduce_case
+    from harness.tools.explain.trial import Trials, scratch
+
+    if len(request.cases) > 1:
+        what = f"reduce takes one case, and {len(request.cases)} match"
+        raise UsageError(what, hint=f"name one: --case {request.cases[0].id}")
+    deadline = Deadline(60 * minutes)
+    with (
+        Screen() as screen,
+        open_workbench(request, request.one_device(device, screen), screen, timed=False) as bench,
+        scratch(request.cache) as folder,
+    ):
+        return reduce_case(Trials.of(bench, folder, screen), screen.say, deadline)
+
+
+def _text(found: Reduction, folder: Path, seconds: float) -> str:
+    record = found.record
+    return "\n".join(
+        (
+            f"{found.whole.case}: {found.whole.outcome.value}: {found.whole.message}",
+            f"{found.network.operators} of {found.operators} operators are left, with {found.network.elements} numbers "
+            f"in inputs and weights; {found.tried} networks were tried in {seconds:.0f} s",
+            f"it is {record.outcome.value}: {record.message}",
+            f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
+        )
+    )
+
+
+def _plain(found: Reduction, folder: Path, seconds: float) -> dict[str, object]:
+    return {
+        "case": found.whole.case,
+        "outcome": found.record.outcome.value,
+        "message": found.record.message,
+        "operators_before": found.operators,
+        "operators": [node.op_type for node in found.network.proto().graph.node],
+        "elements": found.network.elements,
+        "as_shipped": found.as_shipped,
+        "tried": found.tried,
+        "seconds": seconds,
+        "folder": str(folder),
+    }

@@ -1,0 +1,218 @@
+"""The folder that a reduction leaves: everything that whoever is to mend the defect needs.
+
+Its script shows the defect with TVM alone. A wheel of TVM shows compile errors, the generated kernels, and what LLVM
+answers; then the script says in one line that the rest needs an OpenCL runtime. On path `clml` TVM must have been built
+with CLML and OpenCL. Where it was not, the script takes what adreno-bench has in their place.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from device_runner.files import write_whole
+from harness.base.outcome import Owner
+from harness.compile.artifacts.artifact import kernel_files
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import ImageLimits
+from harness.compile.paths.opencl import OpenCLPath
+from harness.measure.records.record import Record
+from harness.tools.explain.reduction import Reduction
+from harness.tools.explain.trial import npz
+
+_BUILD = '''\
+"""{title}. Needs apache-tvm {tvm}, apache-tvm-ffi {ffi}, onnx."""
+
+import os
+
+import onnx
+import tvm
+from tvm import relax
+from tvm.relax.backend import adreno
+from tvm.relax.frontend.onnx import from_onnx
+from tvm.s_tir import pipeline
+from tvm.s_tir.backend.adreno.pipeline import default_tir_pipeline
+from tvm.tirx import compilation_pipeline
+{stand_in}
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
+target = tvm.target.Target({target}, host="llvm")
+with target:
+    passes = [{dispatch}*adreno.legalize_passes(target), *adreno.dataflow_lower_passes(target), \
+*adreno.finalize_passes(target)]
+    mod = tvm.ir.transform.Sequential(passes)(from_onnx(onnx.load("model.onnx")))
+# TVM's build unpacks three parts where the Adreno pipeline is one; without these lines no build for it ends well.
+triple = (default_tir_pipeline(), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
+compilation_pipeline.PIPELINE_MAP["adreno-triple"] = lambda: triple
+built = relax.build(mod, target, relax_pipeline=None, tir_pipeline="adreno-triple")
+'''
+
+_DISPATCH = "*adreno.library_dispatch_passes(target), "
+
+_CLML_STAND_IN = """\
+import tvm.relax.backend.adreno.clml  # TVM's own package forgets to
+
+if tvm.get_global_func("relax.ext.openclml", allow_missing=True) is None:  # a TVM without CLML: adreno-bench has one
+    try:
+        from harness.compile.paths.clml import register
+    except ModuleNotFoundError:
+        raise SystemExit("this needs a TVM built with USE_CLML=ON and USE_OPENCL=ON, or adreno-bench") from None
+    register()
+"""
+
+_OPENCL_STAND_IN = """
+if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:  # likewise
+    from device_runner.runtimes import opencl
+    from device_runner.store import cache_root
+
+    opencl.load(opencl.sidecar(cache_root()))
+"""
+
+_WITHOUT_DEVICE = """
+from pathlib import Path
+
+import numpy as np
+
+arrays = [tvm.runtime.tensor(array) for array in np.load("inputs.npz").values()]
+expected = list(np.load("expected.npz").values()) if Path("expected.npz").exists() else []
+
+
+def errors(answer):
+    tensors = [answer] if hasattr(answer, "numpy") else answer
+    return [f"{np.abs(t.numpy() - want).max()} of {np.abs(want).max()}" for t, want in zip(tensors, expected)]
+
+
+def sources(module):
+    yield from [module.inspect_source()] if module.kind == "opencl" else []
+    for one in module.imports:
+        yield from sources(one)
+
+
+Path("kernels.cl").write_text("".join(sources(built.mod)))
+print("the generated kernels are in kernels.cl")
+llvm = relax.VirtualMachine(tvm.compile(from_onnx(onnx.load("model.onnx")), "llvm"), tvm.cpu())
+print("behind the same importer LLVM is off by", *errors(llvm["main"](*arrays)))
+"""
+
+_NEEDS_OPENCL = """
+if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:
+    raise SystemExit("the rest needs a TVM built with USE_OPENCL=ON: this one has no OpenCL runtime, as TVM's wheels")
+"""
+
+_RUN = """
+devices = [tvm.opencl()] * max(1, len(mod.global_infos.get("vdevice", []))) + [tvm.cpu()]
+built.export_library("reproduced.so")
+vm = relax.VirtualMachine(tvm.runtime.load_module("reproduced.so"), devices)
+vm.set_input("main", *arrays)
+vm.invoke_stateful("main")
+for error in errors(vm.get_outputs("main")):
+    print("largest error:", error)
+"""
+
+
+def script(record: Record) -> str:
+    """Return the text of the script."""
+    device, path, clml = record.identity, PATHS[record.path], record.path == "clml"
+    assert isinstance(path, OpenCLPath), "nothing else is reduced"
+    limits = ImageLimits(device.image2d_max_width, device.image2d_max_height, device.image_max_array_layers)
+    build = _BUILD.format(
+        title=f"{record.outcome.value.capitalize()} on Adreno path {record.path}",
+        tvm=record.tvm,
+        ffi=record.ffi,
+        target=path.attributes(limits),
+        stand_in=_CLML_STAND_IN if clml else "",
+        dispatch=_DISPATCH if clml else "",
+    )
+    if record.outcome.owner is Owner.COMPILER:
+        return build
+    return build + _WITHOUT_DEVICE + (_OPENCL_STAND_IN if clml else _NEEDS_OPENCL) + _RUN
+
+
+MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "reproduce.py"
+VERSIONS, REPORT, KERNELS = "versions.json", "report.md", "kernels"
+
+
+def write_folder(found: Reduction, folder: Path, cache: Path) -> None:
+    """Write all of it; files of an earlier reduction are replaced."""
+    write_whole(folder / MODEL, found.network.model)
+    write_whole(folder / INPUTS, npz(found.network.inputs))
+    (folder / EXPECTED).unlink(missing_ok=True)
+    if found.expected:
+        names = [value.name for value in found.network.proto().graph.output]
+        write_whole(folder / EXPECTED, npz(dict(zip(names, found.expected, strict=True))))
+    write_whole(folder / SCRIPT, script(found.record))
+    for old in (folder / KERNELS).glob("*.cl"):
+        old.unlink()
+    kernels = kernel_files(cache, found.record.artifact) or []
+    for file in kernels:
+        write_whole(folder / KERNELS / file.name, file.read_bytes())
+    write_whole(folder / VERSIONS, json.dumps(versions(found), indent=1) + "\n")
+    write_whole(folder / REPORT, "\n".join(_report(found, bool(kernels))) + "\n")
+
+
+def versions(found: Reduction) -> dict[str, Any]:
+    """Return what it was seen with."""
+    record, identity = found.record, found.record.identity
+    return {
+        "apache-tvm": record.tvm,
+        "apache-tvm-ffi": record.ffi,
+        **{name: importlib.metadata.version(name) for name in ("onnx", "numpy")},
+        "python": platform.python_version(),
+        "adreno-bench": record.harness,
+        "gpu": identity.gpu,
+        "driver": identity.driver,
+        "path": record.path,
+        "precision": record.precision,
+        "worked_around": [] if found.as_shipped else list(record.quirks),
+    }
+
+
+def _report(found: Reduction, kernels: bool) -> Iterator[str]:
+    """Yield a text for the people upstream, in Markdown."""
+    record = found.record
+    yield f"# {record.outcome.value} on Adreno path `{record.path}`, TVM {record.tvm}"
+    yield ""
+    yield f"> {record.message}"
+    yield ""
+    yield f"The network below (`{MODEL}`, on `{INPUTS}`) is what is left of `{found.whole.model}`, reduced from"
+    yield f"{found.operators} operators to {found.network.operators} while the outcome stayed the same."
+    yield ""
+    yield "```"
+    yield from _lines(found)
+    yield "```"
+    yield ""
+    yield "## To reproduce"
+    yield ""
+    if found.as_shipped:
+        clml = "with a TVM that has CLML, or with TVM's wheels and adreno-bench"
+        opencl = "with a TVM that has OpenCL; TVM's wheels show the kernels and what LLVM answers"
+        alone = "with TVM alone" if record.outcome.owner is Owner.COMPILER else opencl
+        yield f"`python {SCRIPT}` in this folder, {clml if record.path == 'clml' else alone}."
+        if found.expected:
+            judge = record.judge or "TVM's own `llvm` target"
+            yield f"`{EXPECTED}` is what {judge} answers."
+    else:
+        yield f"`{SCRIPT}` shows another defect first: this one is behind these, which were worked around:"
+        yield ", ".join(f"`{quirk}`" for quirk in record.quirks) + "."
+    if kernels:
+        yield f"The generated OpenCL kernels are in `{KERNELS}`."
+    yield ""
+    yield "## Versions"
+    yield ""
+    yield from (f"* {name}: {value}" for name, value in versions(found).items() if value)
+
+
+def _lines(found: Reduction) -> Iterator[str]:
+    """Yield the network in a few lines."""
+    from onnx import helper
+
+    graph = found.network.proto().graph
+    yield from (f"input {name}: {array.dtype} {list(array.shape)}" for name, array in found.network.inputs.items())
+    yield from (f"weight {tensor.name}: {list(tensor.dims)}" for tensor in graph.initializer)
+    for node in graph.node:
+        attributes = ", ".join(f"{one.name}={helper.get_attribute_value(one)}" for one in node.attribute)
+        operands = "; ".join(filter(None, (", ".join(node.input), attributes)))
+        yield f"{', '.join(node.output)} = {node.op_type}({operands})"

@@ -1,0 +1,145 @@
+"""One case reduced: first to the fewest operators that still fail in the same way, then to the fewest numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from device_runner.deadline import Deadline
+from harness.base.failures import UsageError
+from harness.base.outcome import Finding, Outcome, without_findings
+from harness.compile.models.pieces import with_shapes
+from harness.measure.progress import duration
+from harness.tools.explain.locate import locate
+from harness.tools.explain.reduce_search import minimal_subset, shrink
+from harness.tools.explain.reduced_network import SmallNetwork
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.compile.models.pieces import Operator, Piece
+    from harness.measure.records.record import Record
+    from harness.tools.explain.trial import Trials
+
+
+_DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
+"""What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""
+
+
+@dataclass(frozen=True)
+class FailureKind:
+    """What is looked for while a network shrinks."""
+
+    finding: Finding
+    pattern: str
+    """The message without what differs from network to network; empty for a wrong answer, of which any is as good."""
+
+    @classmethod
+    def of(cls, record: Record) -> FailureKind:
+        """Describe the failure of a run."""
+        wrong = record.outcome is Outcome.WRONG_RESULT
+        return cls(record.finding, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What was found."""
+
+    whole: Record
+    """Record of the original network."""
+    operators: int
+    """Number of its operators."""
+    network: SmallNetwork
+    record: Record
+    """Record of the smallest network that fails alike."""
+    expected: Sequence[Array]
+    """The oracle's answers to it; empty if it has none, as there is nothing to run."""
+    as_shipped: bool
+    """Whether it fails in the same way without the workarounds that TVM can do without."""
+    tried: int
+    """Networks that were built for it."""
+
+
+def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) -> Reduction:
+    """Reduce the network of the case that the trials are of.
+
+    Raises UsageError if it is neither wrong nor broken, DeviceLost if there is no answer.
+    """
+    whole = trials.whole()
+    if without_findings([whole.outcome]):
+        raise UsageError(
+            f"{whole.case} is {whole.outcome.value}: there is nothing to reduce",
+            hint="name a case that is wrong or broken",
+        )
+    attempts = _Attempts(trials, FailureKind.of(whole), deadline)
+    found = locate(trials.network, whole.finding, trials.run, say)
+    first = trials.network.first(found.first.number)
+    starts = [found.smallest.piece] if found.smallest else []
+    start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)
+    operators = start.operators if start else tuple(trials.network.operators)
+    say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
+    fewest = minimal_subset(operators, attempts.fails_with, deadline)
+    say(f"{len(fewest)} operators are left: {', '.join(map(str, fewest))}; making them smaller")
+    network = shrink(attempts.network(trials.network.only(fewest)), attempts.fails, say, deadline)
+    record = attempts.run(network)
+    return Reduction(
+        whole=whole,
+        operators=len(trials.network.operators),
+        network=network,
+        record=record,
+        expected=attempts.expected(network) if record.accuracy else (),
+        as_shipped=attempts.kind == FailureKind.of(attempts.run(network, as_shipped=True)),
+        tried=attempts.tried,
+    )
+
+
+@dataclass
+class _Attempts:
+    """Builds and runs smaller networks, and compares how they fail."""
+
+    trials: Trials
+    kind: FailureKind
+    deadline: Deadline
+    tried: int = 0
+    smallest: SmallNetwork | None = None
+    """The last one that failed in the same way."""
+
+    def fails_with(self, operators: Sequence[Operator]) -> bool:
+        """Return whether these operators alone fail in the same way."""
+        return self.fails(self.network(self.trials.network.only(operators)))
+
+    def fails(self, network: SmallNetwork) -> bool:
+        """Return whether a network fails in the same way. One that the harness itself refuses does not."""
+        self.trials.progress.step(self.trials.plan.case.id, self._how_far)
+        try:
+            found = FailureKind.of(self.run(network)) == self.kind
+        except UsageError:
+            return False
+        self.smallest = network if found else self.smallest
+        return found
+
+    @property
+    def _how_far(self) -> str:
+        """`trial 7, 3 of 40 operators are left, at most 23 min to go`: nobody knows how many trials there will be."""
+        left = self.smallest.operators if self.smallest else len(self.trials.network.operators)
+        of_all = f"{left} of {len(self.trials.network.operators)} operators are left"
+        return f"trial {self.tried + 1}, {of_all}, at most {duration(self.deadline.remaining_s)} to go"
+
+    def network(self, piece: Piece) -> SmallNetwork:
+        """Return a piece on the oracle's inputs."""
+        values = self.trials.inputs_of(piece, f"reduced_{self.tried + 1}")
+        return SmallNetwork(with_shapes(piece, values), values)
+
+    def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
+        """Return the record of a network."""
+        self.tried += 1
+        return self.trials.judge(network.model, network.inputs, self._name, as_shipped=as_shipped)
+
+    def expected(self, network: SmallNetwork) -> list[Array]:
+        """Return the oracle's answers to the network that was run last."""
+        return self.trials.answers(network.model, network.inputs, self._name)
+
+    @property
+    def _name(self) -> str:
+        return f"reduced_{self.tried}"

@@ -1,0 +1,181 @@
+"""One piece of a network, built and run as every case is: a model of its own, on given inputs, judged by the oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner import store
+from device_runner.failures import DeviceLost
+from device_runner.files import write_whole
+from device_runner.store import Store, key_of, sha256_of
+from harness.base.model import OnnxModel
+from harness.base.outcome import Outcome
+from harness.base.request import QuirkPolicy
+from harness.base.suite import Suite
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, Answers, load_arrays, load_values
+from harness.compile.artifacts.keys import values_job
+from harness.compile.artifacts.planner import plan_case, plan_oracle
+from harness.compile.models.onnx_read import load
+from harness.compile.models.pieces import Network, Piece, with_shapes
+from harness.measure.runner import run_suite
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from device_runner.failures import Failure
+    from harness.base.plan import Job, Plan
+    from harness.measure.progress import Progress
+    from harness.measure.records.record import Record
+    from harness.measure.workbench import Workbench
+
+MODEL, VALUES = "piece.onnx", "inputs.npz"
+PIECES = "pieces"
+"""Folder of the cache for pieces that are kept."""
+LOCK_WAIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class PieceTrial:
+    """What a piece came to."""
+
+    piece: Piece
+    record: Record
+    folder: Path
+    """Folder with the files of its network and inputs."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Builds and runs pieces of one case's network on the device that the workbench holds."""
+
+    bench: Workbench
+    plan: Plan
+    """Plan of the whole network."""
+    network: Network
+    values: dict[str, Array]
+    """What the network's inputs are, and by tensor what the judge makes of them, as far as one can compute it."""
+    folder: Path
+    progress: Progress
+
+    @classmethod
+    def of(cls, bench: Workbench, folder: Path, progress: Progress) -> Trials:
+        """Prepare trials of a workbench's only case. Raises the oracle's failure if it has no answers."""
+        (plan,) = bench.plans
+        request = plan.compile.payload["request"]
+        network = Network(load(Path(request["model_file"])))
+        inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
+        values = {**_values(bench, plan.oracle), **dict(zip(network.inputs, inputs, strict=True))}
+        return cls(bench, plan, network, values, folder, progress)
+
+    def whole(self) -> Record:
+        """Return the network as it is, run again."""
+        return self._run(self.plan)
+
+    def run(self, piece: Piece, name: str) -> PieceTrial:
+        """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
+        values = self.inputs_of(piece, name)
+        return PieceTrial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
+
+    def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
+        """Return the oracle's values of a piece's inputs."""
+        self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
+        return {tensor: self.values[tensor] for tensor in piece.inputs}
+
+    def judge(self, model: bytes, values: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
+        """Build a network and run it on these inputs, with the defects worked around that were for the whole one.
+
+        `as_shipped` works around only what nothing runs without. Raises DeviceLost: then there is no answer.
+        """
+        plan = plan_case(
+            self._suite(model, values, name),
+            dataclasses.replace(self.plan.case, model=name),
+            self.bench.device.identity,
+            self.bench.request.cache,
+            QuirkPolicy(as_shipped=True, with_quirks=() if as_shipped else self.plan.quirks),
+        )
+        record = self._run(plan)
+        if record.outcome is Outcome.DEVICE_LOST:
+            raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
+        return record
+
+    def answers(self, model: bytes, values: Mapping[str, Array], name: str) -> list[Array]:
+        """Return the oracle's answers to a network on these inputs. Raises the failure if it has none."""
+        job = plan_oracle(self._suite(model, values, name), name, self.bench.request.cache)
+        return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
+
+    def _run(self, plan: Plan) -> Record:
+        tolerance, factor = self.plan.relative_tolerance, self.plan.rounding_factor
+        plan = dataclasses.replace(plan, relative_tolerance=tolerance, rounding_factor=factor, reference=None)
+        run = dataclasses.replace(self.bench.run, names_operators=False)
+        (record,) = run_suite([plan], run, self.bench.builder, None, self.progress)
+        return record
+
+    def _suite(self, network: bytes, values: Mapping[str, Array], name: str) -> Suite:
+        """Return the suite with a network, written into files, as its only model."""
+        model = write_whole(self.folder / name / MODEL, network)
+        inputs = write_whole(self.folder / name / VALUES, npz(values))
+        only = OnnxModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
+        return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
+
+    def _ask(self, tensors: list[str], name: str) -> None:
+        """Ask the oracle for tensors inside the network."""
+        if tensors:
+            piece = self.network.making(tensors)
+            values = self.inputs_of(piece, name)
+            answers = self.answers(with_shapes(piece, values), values, name)
+            self.values.update(zip(piece.outputs, answers, strict=True))
+
+
+@contextlib.contextmanager
+def scratch(cache: Path) -> Iterator[Path]:
+    """Yield a folder for pieces that are tried; below the cache, where it is found and pruned if we are killed."""
+    (cache / PIECES).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache / PIECES, prefix=".") as name:
+        store.keep(Path(name))
+        yield Path(name)
+
+
+def keep(trial: PieceTrial, cache: Path) -> Path:
+    """Keep the network and the inputs of a trial in the cache, for a report of the defect; returns their folder."""
+    pieces = Store(cache, PIECES)
+    key = key_of({name: sha256_of(trial.folder / name) for name in (MODEL, VALUES)})
+    if pieces.find(key) is None:
+        with pieces.making(key, LOCK_WAIT_S) as scratch:
+            for name in (MODEL, VALUES):
+                shutil.copyfile(trial.folder / name, scratch / name)
+            (scratch / "title").write_text(f"{trial.record.outcome.value} of {trial.record.case}\n", encoding="utf-8")
+    return pieces.folder / key
+
+
+def _answers(bench: Workbench, job: Job) -> Answers:
+    found: Any = bench.builder.build([job])[job.key]
+    if not isinstance(found, Answers):
+        failure: Failure = found
+        raise failure
+    return found
+
+
+def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
+    """Return every tensor inside the network, from one run of the judge; nothing if none can compute it."""
+    job = values_job(oracle)
+    found = bench.builder.build([job])[job.key]
+    if not isinstance(found, Answers):
+        return {}
+    return load_values(found.folder)
+
+
+def npz(values: Mapping[str, Array]) -> bytes:
+    """Return the same bytes for the same arrays."""
+    import numpy as np
+
+    file = io.BytesIO()
+    savez: Any = np.savez  # its stub takes no unpacked mapping
+    savez(file, **values)
+    return file.getvalue()

@@ -1,0 +1,130 @@
+"""What the open compiler makes of the kernels of a network: made once for each source, GPU and version, and kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import Failure
+from device_runner.files import write_whole
+from device_runner.store import key_of, sha256_of
+from harness.base.failures import UsageError
+from harness.base.process import cores
+from harness.tools.isa import pinned
+from harness.tools.isa.failures import KernelCrash, KernelHang, KernelRefused
+from harness.tools.isa.runner import KernelSource, Report, compile_all
+from harness.tools.isa.statistics import Statistics, read_code
+from harness.tools.isa.toolchain import MesaToolchain
+
+KIND = "isa_kernels"
+MOST_PROCESSES = max(1, min(3, cores()))
+"""GPUs that are compiled for at a time, each in a process of its own."""
+_READERS = ("kernels", "runner", "statistics", "trips")
+"""Modules of this folder that decide what is kept of a kernel."""
+_PLACE = re.compile(r"(?:^|[/\s])[\w.<>-]*:(\d+):(\d+): ((?:fatal )?error: .*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel for one GPU: its numbers, or what the compiler said of it."""
+
+    source: KernelSource
+    gpu: str
+    statistics: Statistics | None
+    assembly: tuple[str, ...]
+    failure: Failure | None = None
+
+
+def check_gpus(names: Sequence[str]) -> None:
+    """Raise UsageError for a GPU that the compiler's stand-in for a driver does not know."""
+    if unknown := [name for name in names if name not in pinned.GPUS]:
+        raise UsageError(f"there is no GPU {unknown[0]!r}", hint=f"known are {', '.join(pinned.GPUS)}")
+
+
+def compile_kernels(
+    toolchain: MesaToolchain, cache: Path, kernels: Sequence[KernelSource], gpus: Sequence[str]
+) -> dict[str, list[CompiledKernel]]:
+    """Return every kernel for every GPU, by GPU, in their order. Raises UsageError, NoToolchain, UnknownOutput."""
+    check_gpus(gpus)
+    with ThreadPoolExecutor(MOST_PROCESSES, thread_name_prefix="isa") as pool:
+        found = pool.map(lambda gpu: _for_gpu(toolchain, cache, kernels, gpu), gpus)
+        return dict(zip(gpus, found, strict=True))
+
+
+def _for_gpu(toolchain: MesaToolchain, cache: Path, kernels: Sequence[KernelSource], gpu: str) -> list[CompiledKernel]:
+    folder = _folder(toolchain, cache, gpu)
+    known = {kernel.digest: made for kernel in kernels if (made := _load(folder, kernel, gpu))}
+    missing = list({kernel.digest: kernel for kernel in kernels if kernel.digest not in known}.values())
+    for kernel, report in zip(missing, compile_all(toolchain, gpu, missing), strict=True):
+        made = read_report(kernel, gpu, report)
+        known[kernel.digest] = made
+        if made.failure is None or isinstance(made.failure, KernelRefused):  # the rest may come out otherwise next time
+            write_whole(folder / f"{kernel.digest}.json", json.dumps(_plain(made)))
+    return [known[kernel.digest] for kernel in kernels]
+
+
+def _folder(toolchain: MesaToolchain, cache: Path, gpu: str) -> Path:
+    """Folder of the results for one GPU, one version of the compiler, and one version of the parser of its output."""
+    reader = {name: sha256_of(Path(__file__).with_name(f"{name}.py")) for name in _READERS}
+    folder = cache / KIND / key_of({"compiler": toolchain.identity, "gpu": gpu, "reader": reader})
+    write_whole(folder / "title", f"kernels for {gpu}, by {toolchain.identity}\n")  # used now, by the folder's time
+    return folder
+
+
+def read_report(kernel: KernelSource, gpu: str, report: Report | KernelHang) -> CompiledKernel:
+    """Return what a report says of a kernel. Raises UnknownOutput."""
+    if isinstance(report, KernelHang):
+        return CompiledKernel(kernel, gpu, None, (), report)
+    if failure := _failure(kernel, report):
+        return CompiledKernel(kernel, gpu, None, (), failure)
+    code = read_code(report.code_lines, report.kernels[0])
+    return CompiledKernel(kernel, gpu, code.statistics, code.assembly)
+
+
+def _failure(kernel: KernelSource, report: Report) -> Failure | None:
+    if report.code not in (None, 0):
+        return KernelRefused(f"the open compiler refuses it{_place_of_error(kernel, report.log)}", evidence=report.log)
+    if not report.ended or report.code is None:
+        last = report.said.splitlines()[-1:] or ["without a word"]
+        return KernelCrash(f"the open compiler died: {last[0]}", evidence=report.said)
+    if [one.name for one in report.kernels] != [kernel.name]:
+        names = ", ".join(one.name for one in report.kernels) or "none"
+        return KernelCrash(f"the open compiler made other kernels of the source: {names}", evidence=report.said)
+    return None
+
+
+def _place_of_error(kernel: KernelSource, log: str) -> str:
+    """Return the first error, its line as in the kernel's file, and that line."""
+    found = _PLACE.search(log)
+    if found is None:
+        first = next((line for line in log.splitlines() if line.strip()), "it does not say why")
+        return f": {first.strip()}"
+    number = kernel.original_line(int(found[1]))
+    line = kernel.original.splitlines()[number - 1].strip() if number else ""
+    return f": line {number or found[1]}: {found[3]}: {line}"
+
+
+def _plain(made: CompiledKernel) -> dict[str, Any]:
+    failure = made.failure
+    return {
+        "statistics": asdict(made.statistics) if made.statistics else None,
+        "assembly": made.assembly,
+        "refused": {"message": failure.message, "evidence": failure.evidence} if failure else None,
+    }
+
+
+def _load(folder: Path, kernel: KernelSource, gpu: str) -> CompiledKernel | None:
+    """Return what is kept; None if there is nothing, or nothing that this version can read."""
+    try:
+        kept = json.loads((folder / f"{kernel.digest}.json").read_text(encoding="utf-8"))
+        refused = kept["refused"]
+        failure = KernelRefused(refused["message"], evidence=refused["evidence"]) if refused else None
+        statistics = Statistics(**kept["statistics"]) if kept["statistics"] else None
+        return CompiledKernel(kernel, gpu, statistics, tuple(kept["assembly"]), failure)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,190 @@
+"""The kernels of a network on one GPU, with how often one inference launches them: what a whole inference executes.
+
+They are made from artifacts in the store; what is kept of them is `harness.tools.isa.code`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from device_runner.failures import Failure
+from device_runner.store import Store, cache_root
+from harness.base.failures import UsageError
+from harness.compile.artifacts.artifact import KERNELS
+from harness.compile.artifacts.pool import load_artifact
+from harness.compile.compiler.tir import OperatorWork
+from harness.compile.paths.lowered_module import PlannedLaunch
+from harness.tools.isa.code import KernelCode, MachineCode, total
+from harness.tools.isa.kernels import CompiledKernel, compile_kernels
+from harness.tools.isa.runner import sources
+from harness.tools.isa.statistics import Statistics
+from harness.tools.isa.toolchain import MesaToolchain
+
+
+@dataclass(frozen=True)
+class NetworkKernel:
+    """One kernel of a network."""
+
+    compiled: CompiledKernel
+    launch: PlannedLaunch | None
+    """Its launch; None in older builds, which did not record launches."""
+
+    @property
+    def name(self) -> str:
+        """TVM's name of the kernel."""
+        return self.compiled.source.name
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """Its statistics; None if the compiler refused it."""
+        return self.compiled.statistics
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of one inference, in all its launches."""
+        if self.launch is None or self.launch.threads is None:
+            return None
+        return self.launch.threads * self.launch.per_inference
+
+    def per_inference(self, field: str) -> int | None:
+        """Return a thread's count for all threads of an inference; None if either is not known.
+
+        A kernel that is never launched counts nothing.
+        """
+        if self.launch and not self.launch.per_inference:
+            return 0
+        count = getattr(self.statistics, field, None)
+        return None if count is None or self.threads is None else count * self.threads
+
+
+@dataclass(frozen=True)
+class Network:
+    """One case on one GPU."""
+
+    case: str
+    gpu: str
+    artifact: str
+    kernels: tuple[NetworkKernel, ...]
+
+    def per_inference(self, field: str) -> int | None:
+        """Return the sum over all kernels; None if one of them is not known."""
+        return total([kernel.per_inference(field) for kernel in self.kernels])
+
+    @property
+    def intensity(self) -> float | None:
+        """Floating-point operations for each byte that is asked of memory; None if either is not known."""
+        flops, moved = self.per_inference("flops_run"), self.per_inference("bytes_run")
+        return flops / moved if flops is not None and moved else None
+
+    @property
+    def refused(self) -> list[NetworkKernel]:
+        """Kernels of which the compiler made no code."""
+        return [kernel for kernel in self.kernels if kernel.compiled.failure]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all numbers, as plain values."""
+        return {
+            "case": self.case,
+            "gpu": self.gpu,
+            "artifact": self.artifact,
+            "instructions_per_inference": self.per_inference("instructions"),
+            "instructions_run_per_inference": self.per_inference("instructions_run"),
+            "flops_per_byte": self.intensity,
+            "fewest_waves": code_of(self, "").fewest_waves,
+            "kernels": [_plain(kernel) for kernel in self.kernels],
+        }
+
+
+def network(
+    case: str,
+    gpu: str,
+    artifact: str,
+    compiled: Sequence[CompiledKernel],
+    launches: Mapping[str, Mapping[str, Any]] | None,
+) -> Network:
+    """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
+    known = {name: PlannedLaunch(**told) for name, told in (launches or {}).items()}
+    kernels = [NetworkKernel(one, known.get(one.source.name)) for one in compiled]
+    return Network(case, gpu, artifact, tuple(kernels))
+
+
+def _plain(kernel: NetworkKernel) -> dict[str, Any]:
+    failure = kernel.compiled.failure
+    return {
+        "name": kernel.name,
+        "source": kernel.compiled.source.digest,
+        "outcome": failure.outcome if failure else "ok",
+        "message": failure.message if failure else "",
+        "launch": asdict(kernel.launch) if kernel.launch else None,
+        "instructions_per_inference": kernel.per_inference("instructions"),
+        "instructions_run_per_inference": kernel.per_inference("instructions_run"),
+        "statistics": asdict(kernel.statistics) if kernel.statistics else None,
+    }
+
+
+def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
+    """Return each case on each GPU. `artifacts` are keys of the store by case.
+
+    Kernels of several cases are compiled once.
+
+    Raises UsageError for an artifact that is no longer in the store, and what `compile_kernels` raises.
+    """
+    cache = cache_root()
+    texts = {case: sources(_source(case, key)) for case, key in artifacts.items()}
+    compiled = compile_kernels(toolchain, cache, [kernel for text in texts.values() for kernel in text], gpus)
+    found = []
+    for gpu in gpus:
+        of_gpu = iter(compiled[gpu])
+        for case, kernels in texts.items():
+            made = [next(of_gpu) for _ in kernels]
+            manifest = load_artifact(cache, artifacts[case])
+            found.append(network(case, gpu, artifacts[case], made, manifest.compiled.launches if manifest else None))
+    return sorted(found, key=lambda one: list(artifacts).index(one.case))
+
+
+def work_of(key: str) -> list[OperatorWork]:
+    """Return what the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
+    manifest = load_artifact(cache_root(), key)
+    return [OperatorWork(**one) for one in (manifest.compiled.work or ())] if manifest else []
+
+
+def _source(case: str, key: str) -> str:
+    folder = Store(cache_root(), "artifacts").find(key)
+    if folder is None:
+        raise UsageError(f"what was built of {case} is not in the cache", hint="`adreno-bench build` makes it again")
+    file = folder / KERNELS
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def code_of(network: Network, compiler: str) -> MachineCode:
+    """Return what is kept of a network that the compiler of this version made."""
+    return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
+
+
+def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCode], Failure | None]:
+    """Return a case on several GPUs, and the message of the first kernel that the compiler refused."""
+    refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
+    return [code_of(network, compiler) for network in networks], refused[0] if refused else None
+
+
+def _kernel(kernel: NetworkKernel) -> KernelCode:
+    told, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
+    return KernelCode(
+        name=kernel.name,
+        source=_hash(source.text.replace(kernel.name, "kernel")),
+        code=_hash("\n".join(kernel.compiled.assembly)) if told else "",
+        message=str(failure) if failure else "",
+        instructions=told.instructions if told else None,
+        instructions_per_inference=kernel.per_inference("instructions"),
+        instructions_run_per_inference=kernel.per_inference("instructions_run"),
+        registers=told.registers if told else None,
+        waves=told.waves if told else None,
+        spills=told.spills if told else None,
+    )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,326 @@
+"""The numbers of one kernel on one GPU, from what Mesa prints of its code. Whatever is not known there is an error.
+
+In the disassembly an instruction that is repeated, `(rpt3)`, or waits, `(nop2)`, counts once for each slot, as in
+Mesa's own statistics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from harness.tools.isa.failures import UnknownOutput
+from harness.tools.isa.runner import BuiltKernel
+from harness.tools.isa.trips import scratch, trips
+
+_FLAGS = re.compile(r"(?:\((?:sy|ss|jp|ul|eq|sat|last|eolm|eogm|rpt\d|nop\d)\)\s*)*")
+_SLOTS = re.compile(r"\((rpt|nop)(\d)\)")
+_OPCODE = re.compile(r"[a-z][\w.]*")
+_LABEL = re.compile(r"(l\d+):")
+_TARGET = re.compile(r"#(l\d+)\b")
+_HIDDEN_REPEATS = {"swz": 1, "gat": 3, "sct": 3}
+"""Moves of several registers: they are repeated, and the disassembly does not say so."""
+_PRIVATE = ("ldp", "stp")
+PREAMBLE = ("shps", "shpe")
+"""The first and the last instruction of what runs once for a whole wave of threads, or not at all."""
+_NIR, _NATIVE = "NIR (", "Native code for "
+_WRAPPED = re.compile(r"impl __wrapped_(\w+) \{")
+_PROGRAM = re.compile(r"; CL prog \d+/\d+: (.*)")
+_PREAMBLE = re.compile(r"; (\d+ preamble-instr, \d+ early-preamble)")
+_ITEM = re.compile(r"(\d+) (\S+)")
+_NAMES = {
+    *("instr", "nops", "non-nops", "mov", "cov", "dwords", "last-baryf", "last-helper", "half", "full", "constlen"),
+    *(f"cat{number}" for number in range(8)),
+    *("sstall", "(ss)", "systall", "(sy)", "loops", "max_waves", "double_threadsize"),
+}
+_OPTIONAL = {"preamble-instr": 0, "early-preamble": 0}
+_HEADER = re.compile(
+    r"; (num_ubos|num_driver_params|offsets|ubo_state|  num_enabled|  range\[\d+\]|    block|    offset|    size):.*"
+    r"|;   \w+ +c\d+\.[xyzw] \(\d+ vec4\)|; CL: (inputs|outputs):.*|@(in|out|const)\(.*|"
+)
+_FLOAT = re.compile(r"(add|mul|max|min|mad|rcp|rsq|sqrt|exp2|log2|sin|cos)\b")
+_ALWAYS_FLOAT = ("rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos")
+_WIDTH = re.compile(r"\.[usf](8|16|32|64)|\([usf](8|16|32)\)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of the disassembly."""
+
+    text: str
+    opcode: str
+    slots: int
+    """Issue slots, with its waits."""
+    repeats: int = 1
+    """How often it computes."""
+    target: str = ""
+    """Label that it jumps to."""
+
+    @property
+    def kind(self) -> str:
+        """The opcode without the formats of its operands: `mov`, `ldg`, `saml`."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Instructions from its first to the last one, which jumps back; by their places."""
+
+    first: int
+    last: int
+
+    def holds(self, other: Loop) -> bool:
+        """Return whether another loop is inside it."""
+        return self != other and self.first <= other.first and other.last <= self.last
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The code of one kernel, up to its end."""
+
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    """Place of the instruction after each label."""
+
+    @cached_property
+    def preamble(self) -> range:
+        """Places of what runs once for a wave."""
+        places = [place for place, one in enumerate(self.instructions) if one.kind in PREAMBLE]
+        return range(places[0], places[-1] + 1) if len(places) == len(PREAMBLE) else range(0)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """Every loop, an outer one before those in it."""
+        found = [
+            Loop(self.labels[one.target], place)
+            for place, one in enumerate(self.instructions)
+            if one.target in self.labels and self.labels[one.target] <= place
+        ]
+        return tuple(sorted(found, key=lambda loop: (loop.first, -loop.last)))
+
+    @property
+    def body(self) -> Iterator[tuple[int, Instruction]]:
+        """What every thread runs, with its place."""
+        return ((place, one) for place, one in enumerate(self.instructions) if place not in self.preamble)
+
+    @property
+    def private_accesses(self) -> int:
+        """Instructions that load or store the thread's own memory: arrays and spills."""
+        return sum(one.kind in _PRIVATE for _, one in self.body)
+
+
+def parse_assembly(lines: Sequence[str]) -> Assembly:
+    """Read a disassembly. Raises UnknownOutput with a line that is no instruction."""
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}
+    for line in lines:
+        text = line.strip()
+        if label := _LABEL.fullmatch(text):
+            labels[label[1]] = len(instructions)
+            continue
+        one = _instruction(text)
+        instructions.append(one)
+        if one.opcode == "end":
+            break
+    return Assembly(tuple(instructions), labels)
+
+
+def _instruction(text: str) -> Instruction:
+    flags = _FLAGS.match(text)
+    assert flags
+    opcode = _OPCODE.match(text, flags.end())
+    if opcode is None:
+        raise UnknownOutput(f"the compiler printed an instruction that is not known: {text!r}")
+    target = _TARGET.search(text, opcode.end())
+    waits = {flag: int(count) for flag, count in _SLOTS.findall(flags[0])}
+    repeats = 1 + waits.get("rpt", 0) + _HIDDEN_REPEATS.get(opcode[0].partition(".")[0], 0)
+    return Instruction(text, opcode[0], repeats + waits.get("nop", 0), repeats, target[1] if target else "")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """One kernel on one GPU: counts of its code as it stands, and of one thread's run where every loop is understood.
+
+    A count of the code has each loop body once, however often it runs; with `_run` it is weighted by trips, and None
+    if the trips of a loop are not known. Branches are taken to be entered.
+    """
+
+    instructions: int
+    """Issue slots, waits included, without the preamble."""
+    instructions_run: int | None
+    nops: int
+    moves: int
+    registers: int
+    """Vectors of four 32-bit registers; from a6xx on halves are counted in them, too."""
+    waves: int
+    """How many waves of threads fit onto a core at once, as far as registers decide it."""
+    ss_waits: int
+    sy_waits: int
+    loops: int
+    texture_loads: int
+    memory_accesses: int
+    """Loads and stores of every kind but textures: buffers, image stores, local and private memory, constants."""
+    array_bytes: int
+    """Memory of one thread for arrays that the source has, and that the compiler could not keep in registers."""
+    private_bytes: int
+    """Memory of one thread as it is reserved, for arrays and spills."""
+    spills: int
+    """Instructions that access a thread's own memory, beyond those that arrays are accessed with."""
+    local_bytes: int
+    constants: int
+    """Vectors of four constants."""
+    code_bytes: int
+    preamble: int
+    """Instructions that a wave of threads runs once, if at all."""
+    flops_run: int | None
+    """Floating-point operations of one thread; a multiplication with addition is two."""
+    bytes_run: int | None
+    """What one thread reads from buffers and textures and writes to buffers and images; caches are not considered."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What the compiler made of a kernel: its numbers and its disassembly."""
+
+    statistics: Statistics
+    assembly: tuple[str, ...]
+
+
+def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
+    """Read what Mesa printed of one kernel. Of several variants the last one counts, which is the one to be launched.
+
+    Raises UnknownOutput.
+    """
+    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _kernel_names(nir)]
+    if not variants:
+        raise UnknownOutput(f"the compiler printed no code of the kernel {built.name}")
+    nir, native = variants[-1]
+    told, text = _native(native)
+    assembly = parse_assembly(text)
+    _check(told, assembly, built.name)
+    return Code(_statistics(told, assembly, nir, built), tuple(text))
+
+
+def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+    found: list[tuple[list[str], list[str]]] = []
+    part: list[str] | None = None
+    for line in lines:
+        if line.startswith(_NIR):
+            found.append(([], []))
+            part = found[-1][0]
+        elif line.startswith(_NATIVE) and found:
+            part = found[-1][1]
+        elif part is not None:
+            part.append(line)
+        elif line.strip():
+            raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
+    return found
+
+
+def _kernel_names(nir: Sequence[str]) -> set[str]:
+    return {found[1] for line in nir if (found := _WRAPPED.fullmatch(line.strip()))}
+
+
+def _native(lines: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+    """Return the statistics that Mesa prints, by its names, and the lines of the disassembly."""
+    told: dict[str, int] = dict(_OPTIONAL)
+    text: list[str] = []
+    for line in lines:
+        found = _PROGRAM.fullmatch(line) or _PREAMBLE.fullmatch(line)
+        if found:
+            told |= _items(found[1], line)
+        elif line.startswith(("; ", "@", ";\t")) or not line.strip():
+            if not _HEADER.fullmatch(line.strip()):
+                raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
+        else:
+            text.append(line)
+    if missing := _NAMES - told.keys():
+        raise UnknownOutput(f"the compiler did not say how many {min(missing)} there are")
+    return told, text
+
+
+def _items(text: str, line: str) -> dict[str, int]:
+    found = {}
+    for item in text.split(", "):
+        one = _ITEM.fullmatch(item)
+        if one is None or one[2] not in _NAMES | _OPTIONAL.keys():
+            raise UnknownOutput(f"the compiler printed a statistic that is not known, {item!r}, in {line!r}")
+        found[one[2]] = int(one[1])
+    return found
+
+
+def _check(told: dict[str, int], assembly: Assembly, name: str) -> None:
+    """Check our counts against Mesa's; if they differ, our reading of the disassembly is wrong."""
+    slots = sum(one.slots for _, one in assembly.body)
+    if slots != told["instr"]:
+        raise UnknownOutput(f"the code of {name} has {slots} instructions as read here, and {told['instr']} by Mesa")
+    if len(assembly.loops) != told["loops"]:
+        raise UnknownOutput(f"the code of {name} has {len(assembly.loops)} loops as read here, {told['loops']} by Mesa")
+
+
+def _statistics(told: dict[str, int], assembly: Assembly, nir: Sequence[str], built: BuiltKernel) -> Statistics:
+    array_bytes, array_accesses = scratch(nir)
+    weights = _weights(assembly, nir)
+    run = None if weights is None else [(weights[place], one) for place, one in assembly.body]
+    return Statistics(
+        instructions=told["instr"],
+        instructions_run=None if run is None else sum(times * one.slots for times, one in run),
+        nops=told["nops"],
+        moves=told["mov"] + told["cov"],
+        registers=told["full"],
+        waves=told["max_waves"],
+        ss_waits=told["(ss)"],
+        sy_waits=told["(sy)"],
+        loops=told["loops"],
+        texture_loads=told["cat5"],
+        memory_accesses=told["cat6"],
+        array_bytes=array_bytes,
+        private_bytes=built.private_bytes,
+        spills=max(0, assembly.private_accesses - array_accesses),
+        local_bytes=built.local_bytes,
+        constants=told["constlen"],
+        code_bytes=4 * told["dwords"],
+        preamble=told["preamble-instr"],
+        flops_run=None if run is None else sum(times * _flops(one) for times, one in run),
+        bytes_run=None if run is None else sum(times * _bytes(one) for times, one in run),
+    )
+
+
+def _weights(assembly: Assembly, nir: Sequence[str]) -> list[int] | None:
+    """Return how often one thread runs each instruction; None if a loop's trips are not known."""
+    loops, understood = assembly.loops, trips(nir)
+    if len(loops) != len(understood):
+        return None  # the back end unrolled or merged one
+    depths = [sum(outer.holds(loop) for outer in loops) for loop in loops]
+    if depths != [one.depth for one in understood]:
+        return None
+    counts = [one.count for one in understood if one.count is not None]
+    if len(counts) != len(loops):
+        return None
+    of_loop = list(zip(loops, counts, strict=True))
+    return [
+        prod(count for loop, count in of_loop if loop.first <= place <= loop.last)
+        for place in range(len(assembly.instructions))
+    ]
+
+
+def _flops(one: Instruction) -> int:
+    if not _FLOAT.match(one.opcode) or not (one.kind in _ALWAYS_FLOAT or ".f" in one.opcode):
+        return 0
+    return one.repeats * (2 if one.kind == "mad" else 1)
+
+
+def _bytes(one: Instruction) -> int:
+    """Bytes that one thread moves with this instruction to or from buffers and images."""
+    width = _WIDTH.search(one.text)
+    size = int(width[1] or width[2]) // 8 if width else 4
+    if one.kind in ("ldg", "stg"):
+        return size * int(re.findall(r", (\d+)$", one.text)[0])
+    if one.kind in ("stib", "ldib"):
+        return size * int((re.findall(r"\.(\d)\.imm", one.opcode) or ["1"])[0])
+    if one.kind.startswith(("sam", "isam")):
+        return size * len((re.findall(r"\(([xyzw]+)\)", one.text) or ["x"])[0])
+    return 0

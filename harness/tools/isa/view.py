@@ -1,0 +1,390 @@
+"""Which artifacts `adreno-bench isa` looks at, what it compares them with, and what it prints."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.names import suggestion
+from device_runner.store import Store, cache_root
+from harness.base.case import Case
+from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
+from harness.base.tables import table
+from harness.cli.options import CaseOptions
+from harness.cli.record_filter import open_index
+from harness.compile.artifacts.pool import load_artifact
+from harness.compile.compiler.releases import RELEASES
+from harness.judge.report.screen import Screen, out
+from harness.judge.revisions.sources import revision
+from harness.measure.compiled_case import CompiledCase
+from harness.measure.context import new_id
+from harness.measure.kernels.profile import Profile
+from harness.measure.records.record import Record, RecordFile, Releases
+from harness.measure.workbench import Request, build_only
+from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, compare, find_matching
+from harness.tools.isa.gate import CodeVerdict, judge_code, percent
+from harness.tools.isa.instructions import Build, in_words
+from harness.tools.isa.network import Network, code_of, codes_of, networks, work_of
+from harness.tools.isa.record import code_record
+from harness.tools.isa.toolchain import MesaToolchain
+
+_NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
+_KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")
+_VERDICTS = ("case", "GPU", "verdict", "instructions", "why")
+_DIFFS = ("kernel", "change", "M before", "M now", "waves", "spills")
+
+
+@dataclass(frozen=True)
+class CodeSide:
+    """One case on one GPU, and what it is compared with."""
+
+    head: Network
+    code: MachineCode
+    against: ComparisonBase
+    """The base; without a title if there is none."""
+    base: Network | None = None
+    """Network of the base; None if there is no base, or only its numbers are known."""
+    bases: tuple[MachineCode, ...] = ()
+    """What is known of the base; only what shares GPU and compiler with the head is compared."""
+
+    @property
+    def before(self) -> MachineCode | None:
+        """The base's numbers, if they may be compared."""
+        return find_matching(self.bases, self.code)
+
+
+def plain(
+    toolchain: MesaToolchain, sides: Sequence[CodeSide], not_built: Sequence[str], profiles: Sequence[Profile] = ()
+) -> dict[str, Any]:
+    """Return all of it, for programs."""
+    told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
+    told["cases"] = [side.head.to_json() for side in sides]
+    told["not_built"] = list(not_built)
+    told["differences"] = [
+        {
+            "case": side.head.case,
+            "gpu": side.head.gpu,
+            "against": side.against.title,
+            "words": _words(side, profiles),
+            "device_said": side.against.said,
+            "kernels": [one.to_json() for one in compare(side.before, side.code)],
+        }
+        for side in sides
+        if side.before
+    ]
+    return told
+
+
+def show(
+    toolchain: MesaToolchain, sides: Sequence[CodeSide], remarks: Sequence[str], profiles: Sequence[Profile] = ()
+) -> None:
+    """Print what a person wants to see: the networks, and the kernels of one, or what differs."""
+    heads = [side.head for side in sides]
+    parts = [_networks(sides)] if sides else []
+    for side in sides:
+        if side.before:
+            parts += filter(None, ["\n".join(_words(side, profiles)), _differences(side, side.before)])
+    parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
+    if not any(side.against.title for side in sides) and len({network.case for network in heads}) == 1:
+        parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
+    parts += [_refusals(network) for network in heads if network.refused]
+    parts += list(dict.fromkeys(f"{side.head.case} on {side.against.said}" for side in sides if side.against.said))
+    parts += remarks
+    parts.append(_closing(toolchain))
+    out("\n\n".join(parts))
+
+
+def show_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
+    """Print what a gate found."""
+    rows = [
+        (one.case, one.gpu, one.verdict.value, "-" if one.change is None else percent(one.change), one.why)
+        for one in found
+    ]
+    drawn = [table(rows, _VERDICTS, right=("instructions",), prose=("why",))] if rows else []
+    out("\n\n".join([*drawn, *remarks, _closing(toolchain)]))
+
+
+def plain_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
+    """Return the same for programs."""
+    verdicts = [
+        {
+            "case": one.case,
+            "gpu": one.gpu,
+            "verdict": one.verdict.value,
+            "why": one.why,
+            "instructions_run_per_inference": {"base": one.base, "head": one.head},
+            "kernels": [kernel.to_json() for kernel in one.kernels],
+        }
+        for one in found
+    ]
+    return {"mesa": toolchain.mesa, "llvm": toolchain.llvm, "verdicts": verdicts, "not_built": list(not_built)}
+
+
+def _closing(toolchain: MesaToolchain) -> str:
+    return f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/explanation/isa.md)"
+
+
+def assembly(sides: Sequence[CodeSide], name: str) -> str:
+    """Return the machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
+    found = []
+    for side in sides:
+        now = _code(side.head, name)
+        if now is None:
+            continue
+        title = f"; {name} of {side.head.case} for {side.head.gpu}"
+        before = _code(side.base, name) if side.base else None
+        lines = now if before is None else list(difflib.unified_diff(before, now, "base", "head", lineterm=""))
+        found.append("\n".join([title, *(lines or ["; the same on both sides"])]))
+    if not found:
+        known = {kernel.name for side in sides for kernel in side.head.kernels}
+        raise UsageError(f"there is no code of a kernel {name!r}", hint=suggestion(name, sorted(known)))
+    return "\n\n".join(found)
+
+
+def _code(network: Network, name: str) -> list[str] | None:
+    return next((list(k.compiled.assembly) for k in network.kernels if k.name == name and k.statistics), None)
+
+
+def _networks(sides: Sequence[CodeSide]) -> str:
+    named = [(side.head.case, side.code) for side in sides]
+    named += [(side.against.title, side.before) for side in sides if side.before]
+    rows = [
+        (
+            name,
+            one.gpu,
+            len(one.kernels),
+            _millions(one.per_inference("instructions")),
+            _millions(one.per_inference("instructions_run")),
+            "?" if one.flops_per_byte is None else f"{one.flops_per_byte:.2f}",
+            "-" if one.fewest_waves is None else one.fewest_waves,
+            len(one.spilling) or "-",
+            len(one.refused) or "-",
+        )
+        for name, one in named
+    ]
+    return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
+
+
+def _words(side: CodeSide, profiles: Sequence[Profile]) -> list[str]:
+    """Which operators differ most, and what profiles of a real GPU say of them."""
+    if side.before is None or not compare(side.before, side.code):
+        return []
+    head = Build(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
+    base = Build(
+        side.against.title,
+        side.against.case or side.head.case,
+        side.before,
+        work_of(side.base.artifact) if side.base else head.work,
+    )
+    return list(in_words(head, base, profiles))
+
+
+def _not_compared(side: CodeSide) -> str:
+    """Return why a side with a base is not compared with it; empty if it is, or if it has none."""
+    return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
+
+
+def _kernels(network: Network) -> str:
+    heaviest = sorted(network.kernels, key=lambda one: -(one.per_inference("instructions_run") or 0))
+    rows: list[tuple[object, ...]] = []
+    for kernel in heaviest:
+        told = kernel.statistics
+        if told is None:
+            rows.append((kernel.name, _count(kernel.threads), "refused"))
+            continue
+        weighted = "?" if told.instructions_run is None else told.instructions_run
+        per_inference = _millions(kernel.per_inference("instructions_run"))
+        counts = (told.waves, told.registers, told.spills or "-", told.texture_loads or "-")
+        rows.append((kernel.name, _count(kernel.threads), told.instructions, weighted, per_inference, *counts))
+    return table(rows, _KERNELS, right=_KERNELS[1:], spare=("textures", "registers", "raw", "threads"))
+
+
+def _differences(side: CodeSide, base: MachineCode) -> str:
+    found = compare(base, side.code)
+    title = f"{side.head.case} on {side.head.gpu}, against {side.against.title}"
+    if not found:
+        return f"{title}: every kernel is the same, instruction by instruction"
+    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not CodeChange.OTHER]
+    others = len(found) - len(rows)
+    parts = [title, *([table(rows, _DIFFS, right=_DIFFS[2:])] if rows else [])]
+    parts += [f"{others} more have other code that counts the same (--json names them)"] if others else []
+    return "\n\n".join(parts)
+
+
+def _side_by_side(one: KernelDiff) -> tuple[str, ...]:
+    def both(field: str) -> str:
+        values = [_field(side, field) for side in (one.base, one.head)]
+        return values[0] if values[0] == values[1] else " → ".join(values)
+
+    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in (one.base, one.head)]
+    return (*runs, both("waves"), both("spills"))
+
+
+def _field(kernel: KernelCode | None, field: str) -> str:
+    value = getattr(kernel, field) if kernel else None
+    return "-" if value is None else str(value)
+
+
+def _refusals(network: Network) -> str:
+    failed = [(one.name, one.compiled.failure) for one in network.refused]
+    lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
+    return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
+
+
+def _millions(count: int | None) -> str:
+    return "?" if count is None else f"{count / 1e6:,.2f}"
+
+
+def _count(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+@dataclass(frozen=True)
+class ComparisonBase:
+    """What a case is compared with."""
+
+    title: str
+    artifact: str = ""
+    """Key of what was built; empty if only its numbers are known."""
+    codes: tuple[MachineCode, ...] = ()
+    """Numbers that were kept of it."""
+    case: str = ""
+    """Id of the case, if it is another one."""
+    said: str = ""
+    """What the device of a record came to with it."""
+
+
+@dataclass(frozen=True)
+class CodeQuestion:
+    """What is to be compiled, for which GPUs, and compared with what."""
+
+    what: CaseOptions
+    gpus: Sequence[str]
+    release: str | None
+    against: str | None
+    records: Path | None
+    """File that gets a record of each case."""
+    device: str
+    config: Path
+    """asv's configuration of a compiler's repository."""
+
+
+def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSide], list[str]]:
+    """Return the cases on each GPU, each with what it is compared with; and why the others were not built."""
+    with Screen() as screen:
+        if asked.release:
+            made = _of_revision(asked.release, asked.what.ids, asked, screen)
+        else:
+            made = build_only(asked.what.request(), asked.device, screen)
+        keys = {one.case.id: one.artifact for one in made if one.artifact}
+        other = _opposite(asked.against, list(keys), asked, screen) if asked.against and keys else {}
+        heads = networks(toolchain, keys, asked.gpus)
+        bases = networks(toolchain, _there(other), asked.gpus)
+    if asked.records:
+        _keep(RecordFile(asked.records), made, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
+    sides = []
+    for head in heads:
+        against = other.get(head.case, ComparisonBase(asked.against or ""))
+        base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
+        known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
+        sides.append(CodeSide(head, code_of(head, toolchain.identity), against, base, known))
+    return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
+
+
+def _there(other: Mapping[str, ComparisonBase]) -> dict[str, str]:
+    """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
+    find = Store(cache_root(), "artifacts").find
+    return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
+
+
+def _keep(
+    file: RecordFile, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str, *, as_shipped: bool
+) -> None:
+    run = new_id()
+    for one in made:
+        codes, refused = codes_of([head for head in heads if head.case == one.case.id], compiler)
+        file.append(code_record(one, codes, refused, compiler, as_shipped=as_shipped, run=run))
+
+
+def check(against: str) -> None:
+    """Raise UsageError for what cannot be compared with, before anything is built."""
+    if Path(against).suffix == ".jsonl" and not Path(against).is_file():
+        raise UsageError(f"there is no {against}", hint=f"`adreno-bench isa --records {against}` makes it")
+    if not (Path(against).is_file() or "-" in against or against[:1].isdigit()):
+        what = "no file of records, no case and no release of TVM"
+        raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
+
+
+def _opposite(against: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> dict[str, ComparisonBase]:
+    """Return what each case is compared with, by case. Raises UsageError if there is nothing."""
+    if Path(against).is_file():
+        found = _of_records(Path(against), cases)
+    elif "-" in against:
+        found = _of_cases(against, cases, asked, screen)
+    else:
+        made = _of_revision(against, cases, asked, screen)
+        found = {
+            one.case.id: ComparisonBase(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact
+        }
+    if not found:
+        raise UsageError(f"{against} has nothing to compare {', '.join(cases)} with", hint="choose other cases")
+    return found
+
+
+def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
+    """Return what the newest records say: their numbers, and the artifact for what has none."""
+    with open_index(file) as index:
+        records = index.every(lambda case: case in cases)
+    codes: dict[str, dict[tuple[str, str], MachineCode]] = {}
+    for record in records:
+        codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
+    newest = {record.case: record.artifact for record in records}
+    said = {record.case: _describe_outcome(record) for record in records if not record.standalone}
+    return {
+        case: ComparisonBase(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
+        for case, key in newest.items()
+    }
+
+
+def _describe_outcome(record: Record) -> str:
+    """Return what a device came to with a case: PoCL, say, on a host without a GPU."""
+    by = record.identity.driver or record.identity.gpu
+    return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
+
+
+def _of_cases(glob: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> dict[str, ComparisonBase]:
+    """For each case, the match with the same model that has most else in common with it."""
+    what = asked.what
+    request = Request.read(what.suite, [glob], what.quirks, models=what.models, schedules=what.schedules)
+    keys = {one.case: one.artifact for one in build_only(request, asked.device, screen) if one.artifact}
+
+    def shared(one: Case, other: Case) -> int:
+        return (one.precision == other.precision) + (one.tuning == other.tuning)
+
+    found = {}
+    for case in map(Case.parse, cases):
+        others = [other for other in keys if other.model == case.model and other != case]
+        if others:
+            chosen = max(others, key=lambda other: shared(case, other))
+            found[case.id] = ComparisonBase(chosen.id, keys[chosen], case=chosen.id)
+    return found
+
+
+def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> list[CompiledCase]:
+    """Return what another release, or a commit, makes of the cases, in an environment of its own."""
+    from harness.judge.revisions.toolchain import Toolchain
+
+    cache, options = cache_root(), asked.what.on_each_revision(asked.device)
+    toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)
+    kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
+    known = RELEASES.get(word)
+    by = Releases(tvm=known.tvm, ffi=known.ffi[0]) if known else None
+    found = []
+    for case, made in toolchain.build(cases).items():
+        failure = kinds.get(made.outcome.value, CompileFailure)(made.message or f"{word} made no library of it")
+        result = load_artifact(cache, made.artifact) if made.library else None
+        found.append(CompiledCase(Case.parse(case), result or failure, made.quirks, by))
+    return found

@@ -1,0 +1,1 @@
+"""Records of many hosts and nights, in Parquet, asked with DuckDB."""

@@ -1,0 +1,118 @@
+"""Records in Parquet: a row has the record's line, and in columns of their own what commands choose records by.
+
+The line is the truth. Columns are made of it when a row is written, so that a file of an older version may lack some;
+its lines are read all the same. Rows are sorted by case and device, and row groups are small: a
+question about one case reads little of a file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import RigFailure, SetupMissing
+from device_runner.files import write_whole
+from harness.measure.records.index_database import LINE, SERIES
+from harness.measure.records.record import LONGEST_LINE_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FACTS = tuple(attribute.rpartition(".")[2] for attribute in (*SERIES, *LINE))
+"""Columns beside the line: those of the index of a file (`harness.measure.records.index_database`)."""
+TEXT = "line"
+SUFFIX = ".parquet"
+ROWS_OF_A_GROUP = 512
+COMPRESSION_LEVEL = 1
+LARGEST_GROUP_BYTES = ROWS_OF_A_GROUP * LONGEST_LINE_BYTES // 8
+"""Limit of a row group of a file that others wrote."""
+_FLAGS, _NUMBERS = ("as_shipped", "standalone", "quick", "is_own", "conclusive"), ("week", "recoveries", "place")
+_ORDER = [(name, "ascending") for name in ("case", "identity_key", "started")]
+
+
+@contextmanager
+def needing_packages() -> Iterator[None]:
+    """Raise SetupMissing where DuckDB or pyarrow is missing, RigFailure for a file that they cannot read or write."""
+    try:
+        import duckdb
+        import pyarrow
+    except ImportError as error:
+        hint = "`pip install 'adreno-bench[records]'`"
+        raise SetupMissing(f"records of several files need a package: {error}", hint=hint) from None
+    try:
+        yield
+    except (duckdb.Error, pyarrow.ArrowException, OSError, LookupError) as error:
+        reason = str(error).partition("\n")[0]
+        raise RigFailure(f"cannot read the records: {reason}", hint="is a file damaged? leave it out") from error
+
+
+def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Table:
+    """Return rows as columns of these names. SQLite has numbers for truth values."""
+    import pyarrow
+
+    def column(name: str, values: Iterable[Any]) -> pyarrow.Array:
+        if name in _FLAGS:
+            return pyarrow.array(map(bool, values), pyarrow.bool_())
+        return pyarrow.array(values, pyarrow.int64() if name in _NUMBERS else pyarrow.string())
+
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return pyarrow.table({name: column(name, values) for name, values in zip(names, columns, strict=True)})
+
+
+def add_rows(file: Path, rows: pyarrow.Table) -> None:
+    """Write a file with these rows and those that it has, each line once. Raises OSError."""
+    import pyarrow
+    from pyarrow import compute, parquet
+
+    if file.exists():
+        known = parquet.read_table(file)
+        fresh = rows.filter(compute.invert(compute.is_in(rows[TEXT], known[TEXT])))
+        if not len(fresh):
+            return
+        rows = pyarrow.concat_tables([known, fresh], promote_options="default")
+    facts, content = [name for name in rows.column_names if name != TEXT], pyarrow.BufferOutputStream()
+    parquet.write_table(
+        rows.sort_by(_ORDER),
+        content,
+        row_group_size=ROWS_OF_A_GROUP,
+        use_dictionary=facts,
+        write_statistics=facts,
+        compression="zstd",
+        compression_level=COMPRESSION_LEVEL,
+    )
+    write_whole(file, content.getvalue().to_pybytes())
+
+
+class ParquetLines:
+    """The lines of one file, by the number of their row."""
+
+    def __init__(self, file: Path) -> None:
+        """Open the file. Raises RigFailure if it would take too much memory, and what pyarrow raises."""
+        from pyarrow import parquet
+
+        self._file = parquet.ParquetFile(file)
+        metadata = self._file.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        if any(group.total_byte_size > LARGEST_GROUP_BYTES for group in groups):
+            message = f"{file} has row groups of more than {LARGEST_GROUP_BYTES >> 20} MiB"
+            raise RigFailure(message, hint="did `adreno-bench records compact` write it?")
+        self._begins = [0, *accumulate(group.num_rows for group in groups)]
+
+    def read(self, rows: Sequence[int]) -> Iterator[bytes]:
+        """Yield the lines of these rows."""
+        groups = sorted({bisect_right(self._begins, row) - 1 for row in rows})
+        lines = self._file.read_row_groups(groups, columns=[TEXT])[TEXT]
+        begins = dict(zip(groups, accumulate((self._size(group) for group in groups), initial=0), strict=False))
+        places = []
+        for row in rows:
+            group = bisect_right(self._begins, row) - 1
+            places.append(begins[group] + row - self._begins[group])
+        return (line.encode() for line in lines.take(places).to_pylist())
+
+    def _size(self, group: int) -> int:
+        size: int = self._begins[group + 1] - self._begins[group]
+        return size

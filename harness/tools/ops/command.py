@@ -1,0 +1,180 @@
+"""`adreno-bench ops`: which operators are right on which path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from device_runner.fleet.select import select_one
+from device_runner.foreign_json import read_json
+from device_runner.names import suggestion
+from device_runner.store import cache_root
+from harness.base.case import Precision
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome, exit_code, without_findings
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    DEFAULT_DEVICE,
+    AsJson,
+    CompilerConfig,
+    DeviceName,
+    FindingsAreFine,
+    output_option,
+    refuse_options,
+    seldom_option,
+)
+from harness.compile.compiler.releases import require_working_pair, versions
+from harness.judge.report.screen import Screen, out, out_json, out_whole
+
+PATHS = ("opencl", "texture", "clml")
+
+
+SetName = Literal["sweep", "sweep-float16", "onnx", "all"]
+Mode = Literal["worked-round", "as-shipped", "both"]
+"""Which of the known defects of TVM are worked around."""
+MODES: dict[Mode, tuple[bool, ...]] = {"worked-round": (False,), "as-shipped": (True,), "both": (False, True)}
+
+
+def ops(
+    context: typer.Context,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Only operators or cases whose name matches, such as 'conv*'. Repeatable."),
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Path: opencl, texture or clml. Default: all. Repeatable.")
+    ] = None,
+    of: Annotated[
+        SetName,
+        typer.Option("--set", help="Operators: sweep (our own), sweep-float16, onnx (node tests of ONNX), or all."),
+    ] = "sweep",
+    mode: Annotated[Mode, typer.Option(help="With workarounds, as shipped, or both.")] = "both",
+    precision: Annotated[Precision, seldom_option(help="Precision to compile in.")] = Precision.FLOAT32,
+    release: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
+        ),
+    ] = None,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    device: DeviceName = DEFAULT_DEVICE,
+    from_files: Annotated[
+        list[Path] | None, output_option("--from", help="Show cells that --json printed, and run nothing. Repeatable.")
+    ] = None,
+    html: Annotated[Path | None, output_option(help="Also write a page to this file.")] = None,
+    table: Annotated[Path | None, output_option(help="Also write <release>.json, which `inspect` reads.")] = None,
+    markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
+    findings_are_fine: FindingsAreFine = False,
+    as_json: AsJson = False,
+) -> None:
+    """Test single operators on each path: right, wrong, or not built.
+
+    Results are kept, so an interrupted run continues where it stopped.
+    """
+    from harness.judge.report.page import write_page
+    from harness.tools.ops.operator_table import OperatorTable
+    from harness.tools.ops.page import LEGEND, Coverage
+
+    if from_files:
+        unused = ("op", "path", "of", "mode", "precision", "release", "config", "device")
+        refuse_options(context, unused, "with --from, which runs nothing")
+        cells = [cell for file in from_files for cell in _read(file)]
+    else:
+        asked = _Asked(of, op or (), _paths(path), mode, precision, device)
+        cells = _of_releases(asked, release, config) if release else _run(asked)
+    coverage = Coverage(cells)
+    if html:
+        known = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
+        write_page(html, "operators.html.j2", scripts=(), title="Operators", **known)
+    if table:
+        for name in dict.fromkeys(cell["tvm"] for cell in cells):
+            OperatorTable.of(name, cells).write(table)
+    if as_json:
+        out_json(cells)
+    elif markdown:
+        out_whole(coverage.markdown(_facts(cells)))
+    else:
+        out(coverage.text())
+    outcomes = [Outcome(cell["outcome"]) for cell in cells]
+    raise typer.Exit(exit_code(without_findings(outcomes) or [Outcome.OK] if findings_are_fine else outcomes))
+
+
+def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
+    for name in wanted or ():
+        if name not in PATHS:
+            raise UsageError(f"there is no path {name!r}", hint=suggestion(name, PATHS))
+    return wanted or PATHS
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which cells."""
+
+    of: SetName
+    globs: Sequence[str]
+    paths: Sequence[str]
+    mode: Mode
+    precision: Precision
+    device: str
+
+    @property
+    def words(self) -> list[str]:
+        """The command line's words for it."""
+        repeated = [*(("--op", glob) for glob in self.globs), *(("--path", path) for path in self.paths)]
+        once = [("--set", self.of), ("--mode", self.mode), ("--precision", self.precision.value)]
+        return [word for pair in (*repeated, *once, ("--device", self.device)) for word in pair]
+
+
+def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
+    """Return the cells of each release, each in its own environment, but for what is installed here."""
+    from harness.tools.ops.cells import cells_of
+
+    cells = []
+    for release in releases:
+        if release == versions()["tvm"]:
+            cells += _run(asked)
+        else:
+            with Screen() as screen:
+                cells += cells_of(release, asked.words, config, cache_root(), screen.say)
+    return cells
+
+
+def _run(asked: _Asked) -> list[dict[str, Any]]:
+    """Return every cell, as plain values."""
+    from harness.tools.ops.run import operators
+
+    require_working_pair(versions())
+    cache = cache_root()
+    sets = ["sweep", "sweep-float16", "onnx"] if asked.of == "all" else [asked.of]
+    with Screen() as screen:
+        name = select_one(asked.device, cache, screen.say)
+        options = (asked.paths, MODES[asked.mode], asked.precision, name)
+        found = operators(sets, asked.globs, *options, cache, screen.say)
+        return [{**one.plain, **versions(), "device": name} for one in found]
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Return what `--json` printed. Raises UsageError for anything else."""
+    from harness.tools.ops.page import Coverage
+
+    try:
+        cells: list[dict[str, Any]] = read_json(file.read_text(encoding="utf-8"))
+        Coverage(cells).grids()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{file} is not what `adreno-bench ops --json` prints ({type(error).__name__}: {error})",
+            hint="write one with `adreno-bench ops --json > FILE`",
+        ) from error
+    return cells
+
+
+def _facts(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
+    def all_of(key: str) -> str:
+        return ", ".join(dict.fromkeys(str(cell[key]) for cell in cells))
+
+    return {"TVM": all_of("tvm"), "device": all_of("device"), "cases": str(len({cell["name"] for cell in cells}))}

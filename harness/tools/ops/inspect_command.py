@@ -1,0 +1,201 @@
+"""`adreno-bench inspect`: what a network is made of, and which path can take what, before anything is built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.base.outcome import ExitCode
+from harness.base.tables import table
+from harness.cli import completion
+from harness.cli.options import AsJson, Shapes, Trust
+from harness.compile.compiler.releases import host_operators, onnx_operators, versions
+from harness.compile.models.outline import nodes_by_kind, unknown_operators
+from harness.judge.report.screen import out, out_json
+
+if TYPE_CHECKING:
+    from harness.compile.models.summary import End, NetworkSummary, Node
+    from harness.tools.ops.cells import CellVerdict
+    from harness.tools.ops.operator_table import OperatorTable
+
+PATHS = ("opencl", "texture", "clml")
+HEADERS = ("operator", "count", "MACs", "parameters", *PATHS)
+WORDS = {"opencl": "kernel", "texture": "image", "clml": "clml"}
+"""What a path does with an operator that it was made for."""
+
+
+def inspect(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Model: an .onnx or .pt2 file, or a network of the zoo.",
+            autocompletion=completion.models,
+        ),
+    ],
+    shape: Shapes = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count the operators of a network, and show which path can take which.
+
+    Builds nothing. Dynamic dimensions may stay open. Names the operators that fail in ONNX's node tests with the
+    installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it or computes it in
+    Python.
+    """
+    from harness.base.model import shapes_given
+    from harness.compile.models.sources import open_model
+    from harness.compile.models.summary import summarize
+
+    seen, changes = open_model(model, shapes_given(shape or ()), trust=trust)
+    summary = summarize(seen)
+    lacking = unknown_operators(seen, onnx_operators())
+    host = nodes_by_kind(seen, lambda kind: kind in host_operators())
+    if as_json:
+        out_json(_plain(model, summary, changes, {**lacking, **host}))
+    else:
+        out(_text(summary, changes, lacking, host))
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if lacking or host else ExitCode.GOOD)
+
+
+def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
+    """Return a row for each kind of operator, the most costly first."""
+    from harness.compile.models.summary import total_macs
+    from harness.compile.paths.predict import destination_of
+    from harness.tools.ops.operator_table import OperatorTable
+
+    results, readable = OperatorTable.find(versions()["tvm"]), onnx_operators() - host_operators()
+    kinds: dict[str, list[Node]] = {}
+    for node in summary.nodes:
+        kinds.setdefault(node.kind, []).append(node)
+    rows = [
+        {
+            "operator": kind,
+            "count": len(nodes),
+            "macs": total_macs(nodes),
+            "parameters": sum(node.parameters for node in nodes),
+            "taken": {path: Counter(destination_of(path, node, readable) for node in nodes) for path in PATHS},
+            "cases": _cases(results, kind, nodes) if results else {},
+        }
+        for kind, nodes in kinds.items()
+    ]
+    return sorted(rows, key=lambda row: (-(row["macs"] or 0), -row["parameters"], -row["count"], row["operator"]))
+
+
+def _cases(results: OperatorTable, kind: str, nodes: Sequence[Node]) -> dict[str, Counter[CellVerdict]]:
+    """Return what the node tests of an operator came to on each path, in the number formats of these nodes."""
+    return {path: results.cases(kind, [node.dtype for node in nodes], path) for path in PATHS}
+
+
+Nodes = Mapping[str, Sequence[str]]
+"""Names of nodes by operator."""
+
+
+def _text(summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host: Nodes) -> str:
+    rows = _rows(summary)
+    lines = [
+        *(f"input {_end(end)}" for end in summary.inputs),
+        *(f"output {_end(end)}" for end in summary.outputs),
+        f"{len(summary.nodes)} operators, {_macs(summary)}, "
+        f"{_short(summary.parameters) or 0} parameters, {summary.weight_bytes / 1e6:.3g} MB of weights",
+        *([f"prepared: {'; '.join(changes)}"] if changes else []),
+        "",
+        table([_line(row) for row in rows], HEADERS, right=HEADERS[1:4]),
+        "",
+        *(f"TVM's ONNX importer does not know {kind}: {', '.join(names)}" for kind, names in lacking.items()),
+        *_double(summary),
+        *(f"TVM computes {kind} in Python, which no device has: {', '.join(names)}" for kind, names in host.items()),
+        *(line for row in rows for line in _failed_cases(row)),
+        "image: laid out for images; clml: offloaded; else an OpenCL kernel. What a build makes of it, `adreno-bench "
+        "build` says.",
+    ]
+    return "\n".join(lines)
+
+
+def _double(summary: NetworkSummary) -> list[str]:
+    """Return a warning that a network with float64 runs on no phone."""
+    if not summary.double:
+        return []
+    kinds = ", ".join(f"{kind} ({count})" for kind, count in summary.double.items())
+    return [f"no Adreno computes in float64: {kinds}; such a case is `unsupported`. Export the model in float32."]
+
+
+def _macs(summary: NetworkSummary) -> str:
+    if summary.macs is not None:
+        return f"{_short(summary.macs) or 0} multiply-accumulates"
+    extents = dict.fromkeys(extent for end in summary.inputs for extent in end.shape if isinstance(extent, str))
+    shapes = " ".join(f"--shape {extent}=1" for extent in extents if extent != "?")
+    return f"unknown multiply-accumulates ({f'give {shapes}' if shapes else 'a shape is not static'})"
+
+
+def _line(row: dict[str, Any]) -> tuple[object, ...]:
+    macs = "unknown" if row["macs"] is None else _short(row["macs"])
+    cells = (_cell(path, row["taken"][path], row["cases"].get(path, {})) for path in PATHS)
+    return (row["operator"], row["count"], macs, _short(row["parameters"]), *cells)
+
+
+def _cell(path: str, taken: Counter[str], cases: Mapping[CellVerdict, int]) -> str:
+    """`image` if all are, `13 of 27 image` if some are, else `kernel`; `no` if no path runs it.
+
+    If no case of the operator was right on the path, what came of most of them.
+    """
+    from harness.tools.ops.operator_table import wrong_cases
+
+    word, count = WORDS[path], taken.total()
+    if taken["no"]:
+        return "no"
+    wrong = wrong_cases(cases)
+    if wrong and sum(wrong.values()) == sum(cases.values()):
+        return next(iter(wrong)).value
+    if taken["unknown"]:
+        return "unknown"
+    return word if taken[word] == count else f"{taken[word]} of {count} {word}" if taken[word] else "kernel"
+
+
+def _failed_cases(row: dict[str, Any]) -> Iterator[str]:
+    """Yield the failed node tests of an operator, with paths of one result in one line."""
+    from harness.tools.ops.cells import CellVerdict
+    from harness.tools.ops.operator_table import wrong_cases
+
+    words = {CellVerdict.WRONG: "are wrong", CellVerdict.NOT_BUILT: "do not build", CellVerdict.CRASH: "crash"}
+    groups: dict[str, list[str]] = {}
+    for path, cases in row["cases"].items():
+        counts = ", ".join(f"{count} {words[verdict]}" for verdict, count in wrong_cases(cases).items())
+        if counts and not row["taken"][path]["no"]:
+            groups.setdefault(f"of {sum(cases.values())} node tests {counts}", []).append(path)
+    for result, paths in groups.items():
+        yield f"{row['operator']} on {', '.join(paths)}: {result}"
+
+
+def _short(number: int) -> str:
+    """Three digits and a prefix; nothing for nothing."""
+    for prefix, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.4g} {prefix}"
+    return str(number) if number else ""
+
+
+def _end(end: End) -> str:
+    return f"{end.name} {end.dtype} [{', '.join(map(str, end.shape))}]"
+
+
+def _plain(model: str, summary: NetworkSummary, changes: Sequence[str], unknown: Nodes) -> dict[str, object]:
+    def ends(of: Sequence[End]) -> list[dict[str, object]]:
+        return [{"name": end.name, "shape": list(end.shape), "dtype": end.dtype} for end in of]
+
+    return {
+        "model": Path(model).name,
+        "inputs": ends(summary.inputs),
+        "outputs": ends(summary.outputs),
+        "macs": summary.macs,
+        "parameters": summary.parameters,
+        "weight_bytes": summary.weight_bytes,
+        "changes": list(changes),
+        "operators": _rows(summary),
+        "unknown": unknown,
+        "float64": summary.double,
+    }

@@ -1,0 +1,190 @@
+"""The operators as tables: for a terminal, in Markdown, and for a page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.tables import table, unpadded_markdown
+from harness.tools.ops.cells import MODES, CellVerdict
+
+Plain = Mapping[str, Any]
+"""One cell, as `harness.tools.ops.run.CellResult.plain` has it, with `tvm`, the release that compiled it."""
+
+MARKS = {
+    CellVerdict.RIGHT: "✓",
+    CellVerdict.NOT_OFFLOADED: "=",
+    CellVerdict.UNSUPPORTED: "○",
+    CellVerdict.WRONG: "✗",
+    CellVerdict.NOT_BUILT: "■",
+    CellVerdict.CRASH: "†",
+    CellVerdict.NOT_RUN: "?",
+}
+LEGEND = (
+    "cases that are ✓ right, = right by the code of path opencl (nothing in an image, nothing given to CLML), "
+    "✗ wrong, ■ do not build, † crash, ○ build and cannot run on this device, ? could not be run"
+)
+BAD = (CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH)
+LONGEST_WHY = 160
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table."""
+
+    tvm: str
+    path: str
+    as_shipped: bool
+
+    @classmethod
+    def of(cls, cell: Plain) -> Column:
+        """Return the column that a cell stands in."""
+        return cls(cell["tvm"], cell["path"], cell["as_shipped"])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table: a row for each operator and number format, and last the sum."""
+
+    title: str
+    """Empty where there is only one."""
+    headers: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+class Coverage:
+    """Cells, counted for people. Several releases of TVM stand side by side in a table for each path."""
+
+    def __init__(self, cells: Sequence[Plain]) -> None:
+        self.cells = cells
+        self.columns = list(dict.fromkeys(map(Column.of, cells)))
+        self._releases = list(dict.fromkeys(column.tvm for column in self.columns))
+        self._counted = self._count()
+
+    def grids(self) -> list[Grid]:
+        """Return the tables."""
+        if len(self._releases) == 1:
+            return [self._grid("", self.columns, [f"{one.path}, {MODES[one.as_shipped]}" for one in self.columns])]
+        made = []
+        for path in dict.fromkeys(column.path for column in self.columns):
+            of_path = sorted((one for one in self.columns if one.path == path), key=self._place)
+            headers = [f"{one.tvm}, {MODES[one.as_shipped]}" for one in of_path]
+            made.append(self._grid(f"Path {path}", of_path, headers))
+        return made
+
+    def _place(self, column: Column) -> tuple[bool, int]:
+        return column.as_shipped, self._releases.index(column.tvm)
+
+    def _count(self) -> dict[tuple[str, str], dict[Column, Counter[CellVerdict]]]:
+        counted: dict[tuple[str, str], dict[Column, Counter[CellVerdict]]] = {}
+        for cell in self.cells:
+            row = counted.setdefault((cell["operator"], cell["dtype"]), {})
+            row.setdefault(Column.of(cell), Counter())[CellVerdict(cell["verdict"])] += 1
+        return dict(sorted(counted.items()))
+
+    def _grid(self, title: str, columns: Sequence[Column], headings: Sequence[str]) -> Grid:
+        rows = [(*name, *_marks(row, columns)) for name, row in self._counted.items()]
+        total: dict[Column, Counter[CellVerdict]] = {column: Counter() for column in columns}
+        for row in self._counted.values():
+            for column in columns:
+                total[column].update(row.get(column, Counter()))
+        return Grid(title, ("operator", "dtype", *headings), [*rows, ("all", "", *_marks(total, columns))])
+
+    def findings(self) -> list[tuple[str, ...]]:
+        """Return the findings, grouped by message: verdict, path, releases if several, cases, which, why."""
+        groups: dict[tuple[CellVerdict, str, bool, str], list[Plain]] = {}
+        for cell in self.cells:
+            verdict = CellVerdict(cell["verdict"])
+            if verdict in BAD:
+                about = cell["operator"] if verdict is CellVerdict.WRONG else _pattern(cell["message"])
+                groups.setdefault((verdict, cell["path"], cell["as_shipped"], about), []).append(cell)
+        paths = list(dict.fromkeys(column.path for column in self.columns))
+        order = sorted(groups.items(), key=lambda item: (BAD.index(item[0][0]), item[0][2], paths.index(item[0][1])))
+        return [
+            (
+                verdict.value,
+                f"{path}, {MODES[as_shipped]}",
+                *self._in_releases(cells),
+                str(len({(cell["name"], cell["dtype"]) for cell in cells})),
+                _names(cells),
+                _why(cells[0]["message"]),
+            )
+            for (verdict, path, as_shipped, _), cells in order
+        ]
+
+    def _in_releases(self, cells: Sequence[Plain]) -> tuple[str, ...]:
+        if len(self._releases) == 1:
+            return ()
+        found = [release for release in self._releases if any(cell["tvm"] == release for cell in cells)]
+        return ("all" if found == self._releases else ", ".join(found),)
+
+    @property
+    def finding_headers(self) -> tuple[str, ...]:
+        """Headers of the table of `findings`."""
+        return ("verdict", "path", *(("TVM",) if len(self._releases) > 1 else ()), "cases", "such as", "why")
+
+    def text(self) -> str:
+        """Return the page as text for a terminal."""
+        grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
+        titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
+        parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
+        if found := self.findings():
+            parts.append(table(found, self.finding_headers, prose=("such as", "why"), right=("cases",)))
+        return "\n\n".join(parts)
+
+    def markdown(self, facts: Mapping[str, str]) -> str:
+        """Return the page as Markdown. `facts` name its releases and device."""
+        told = " · ".join(f"{name} {text}" for name, text in facts.items())
+        parts = [
+            "# Operators, path by path",
+            f"{told}. Made by `adreno-bench ops --markdown`.",
+            f"Numbers of {LEGEND}.",
+        ]
+        for grid in self.grids():
+            parts += [f"## {grid.title}"] if grid.title else []
+            parts.append(unpadded_markdown(grid.rows, grid.headers))
+        if found := self.findings():
+            escaped = [[_as_markdown(cell) for cell in row] for row in found]
+            parts += ["## What is not right", unpadded_markdown(escaped, self.finding_headers)]
+        return "\n\n".join(parts)
+
+    def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
+        """Return the tables of a page: title, headers and rows of each, with the wrong cases last."""
+        grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
+        found = self.findings()
+        return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]
+
+
+def _marks(row: Mapping[Column, Counter[CellVerdict]], columns: Sequence[Column]) -> Iterator[str]:
+    for column in columns:
+        found = row.get(column, Counter())
+        yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
+
+
+def _as_markdown(text: str) -> str:
+    """So that nothing in a message is taken for markup."""
+    return re.sub(r"([|<>*_`])", r"\\\1", text)
+
+
+def _names(cells: Sequence[Plain]) -> str:
+    operators = dict.fromkeys(cell["operator"] for cell in cells)
+    if len(operators) == 1:
+        return _first(cell["name"] for cell in cells)
+    return _first(operators)
+
+
+def _first(names: Iterable[str], most: int = 4) -> str:
+    listed = list(dict.fromkeys(names))
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def _pattern(message: str) -> str:
+    """Return a message without what differs from case to case: numbers, and what is in quotation marks."""
+    return re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)", "#", message)[:LONGEST_WHY]
+
+
+def _why(message: str) -> str:
+    return message if len(message) <= LONGEST_WHY else f"{message[:LONGEST_WHY]}..."

@@ -1,0 +1,272 @@
+"""Building and running operator cases: thousands of small libraries, in few sessions of the device.
+
+One server process runs one library after the other; it is replaced as soon as one of them ends badly. What breaks in a
+process that ran others before is run again in a fresh one, and that is what counts. So is a wrong answer, unless the
+last library that was right in this process still is: then the process is sound, and a fresh one, which takes seconds,
+would say the same.
+
+An answer is right if it is the judge's (`harness.compile.oracle`). Where no judge has one, it is held to the answer
+that came with the case. Where it is that and not the judge's, the judge is off: two of those who know ONNX are not of
+one mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import Failure, PathFailure
+from device_runner.registry import open_device
+from harness.base.outcome import Outcome
+from harness.base.plan import no_half
+from harness.base.suite import Limits
+from harness.compile.artifacts.artifact import Answers, Artifact, Built
+from harness.compile.artifacts.pool import Builder
+from harness.measure.correctness import Truth, compare_answers
+from harness.measure.probes.base import Answer, Facts
+from harness.measure.shared_session import SharedSession
+from harness.measure.support import lacks
+from harness.measure.witness import compare_with_witness
+from harness.measure.work import load_truth
+from harness.measure.workbench import make_ready, opening
+from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
+from harness.tools.ops.cells import Cell, CellVerdict, Result, Results, cells
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from device_runner.device import Device, Identity
+    from harness.base.case import Precision
+
+LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
+"""An operator takes a second; one that takes a minute hangs."""
+PROGRAMS = 200
+"""Number of programs after which a process is replaced: each leaves a little memory behind."""
+CHUNK = 48
+"""Cells that are built while those before them run."""
+OWN_ANSWER = "the case's own answer"
+"""Judge: ONNX's authors for a node test, their reference implementation for the sweep."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One cell and what became of it."""
+
+    cell: Cell
+    result: Result
+    own: bool
+    """Whether the path did anything of its own, as far as it was built."""
+
+    @property
+    def verdict(self) -> CellVerdict:
+        """The word for it."""
+        return self.result.verdict(own=self.own)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        cell = self.cell
+        return {
+            "name": cell.case.name,
+            "operator": cell.case.operator,
+            "set": cell.case.set,
+            "dtype": cell.dtype,
+            "path": cell.path,
+            "as_shipped": cell.as_shipped,
+            "verdict": self.verdict.value,
+            "outcome": self.result.outcome.value,
+            "message": self.result.message,
+            "max_rel_err": self.result.max_rel_err,
+            "owner": self.result.owner.value,
+            "judge": self.result.judge,
+            "artifact": cell.compile.key,
+        }
+
+
+class Operators:
+    """Runs cells on a device. A context manager: leaving it ends the session."""
+
+    def __init__(self, device: Device, builder: Builder, results: Results, say: Callable[[str], None]) -> None:
+        self._device = device
+        self._builder = builder
+        self._results = results
+        self._say = say
+        self._session = SharedSession(device, PROGRAMS, LIMITS.run_s)
+        self._right: _Trial | None = None
+        """The last that was right in this session."""
+
+    def __enter__(self) -> Operators:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.end()
+
+    def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
+        """Yield the result of each cell, in their order.
+
+        Raises DeviceFailure and RigFailure; what is done is kept.
+        """
+        chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
+        with ThreadPoolExecutor(1, thread_name_prefix="ahead") as beside:
+            ahead: list[Future[Built]] = [beside.submit(self._build, chunk) for chunk in chunks]
+            try:
+                for number, (chunk, future) in enumerate(zip(chunks, ahead, strict=True), 1):
+                    built = future.result()
+                    yield from (self._one(catalogue, cell, built) for cell in chunk)
+                    self._say(f"{min(number * CHUNK, len(cells))} of {len(cells)} done")
+            finally:
+                for future in ahead:
+                    future.cancel()
+
+    def _build(self, chunk: Sequence[Cell]) -> Built:
+        return self._builder.build(job for cell in chunk for job in (cell.compile, cell.oracle))
+
+    def _one(self, catalogue: Catalogue, cell: Cell, built: Built) -> CellResult:
+        artifact = built[cell.compile.key]
+        if isinstance(artifact, Failure):
+            return CellResult(cell, Result.of(_failed(artifact)), own=True)
+        assert isinstance(artifact, Artifact)
+        own = _own(cell.path, artifact)
+        if why := _lacking(cell, artifact, self._device.identity):
+            return CellResult(cell, Result(Outcome.UNSUPPORTED, why), own)
+        facts = {
+            "library": artifact.loadable.sha256,
+            "data": cell.case.data_sha256,
+            "truth": cell.oracle.key,
+            "tolerance": [cell.relative_tolerance, cell.rounding_factor],
+            "identity": self._device.identity.key,
+            "runtime": self._device.identity.runtime,
+        }
+        result = self._results.find(facts)
+        if result is None:
+            trial = _Trial(cell, artifact, _verdict_on(catalogue, cell, built[cell.oracle.key]))
+            result = self._results.keep(facts, self._judge(trial), cell.title)
+        return CellResult(cell, result, own)
+
+    def _judge(self, trial: _Trial) -> Result:
+        self._session.reserve(1)
+        fresh = self._session.programs == 0
+        facts = self._attempt(trial)
+        outcome = trial.result(facts).outcome
+        if outcome is Outcome.OK:
+            self._right = trial
+        elif not fresh and not (outcome is Outcome.WRONG_RESULT and self._sound()):
+            self._session.end()
+            facts = self._attempt(trial)
+        self._hear_witness(trial, facts)
+        return trial.result(facts)
+
+    def _sound(self) -> bool:
+        """Return whether what was right in this process still is."""
+        if self._right is None or self._session.programs == 0:
+            return False
+        return self._right.result(self._attempt(self._right)).outcome is Outcome.OK
+
+    def _attempt(self, trial: _Trial) -> Facts:
+        """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
+        facts = Facts()
+        try:
+            self._session.measure(trial.artifact.loadable, trial.ruling.truth, (), facts)
+        except PathFailure as failure:
+            facts.failure = failure
+            self._session.end()
+        return facts
+
+    def _hear_witness(self, trial: _Trial, facts: Facts) -> None:
+        """Ask LLVM about a wrong answer."""
+        if trial.result(facts).outcome is not Outcome.WRONG_RESULT or not (answer := facts.get(Answer)):
+            return
+        job = trial.cell.witness
+        found = self._builder.build([job])[job.key]
+        if isinstance(found, Answers):
+            facts.add(compare_with_witness(answer.outputs, trial.ruling.truth, found))
+
+
+@dataclass(frozen=True)
+class _Ruling:
+    """What a case is held to."""
+
+    truth: Truth
+    judge: str
+    own: Truth
+    """The answer that came with the case."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A cell that is built, with what it is held to."""
+
+    cell: Cell
+    artifact: Artifact
+    ruling: _Ruling
+
+    def result(self, facts: Facts) -> Result:
+        """Return what the facts mean."""
+        result = Result.of(facts, judge=self.ruling.judge)
+        answer, own = facts.get(Answer), self.ruling.own
+        if result.outcome is not Outcome.WRONG_RESULT or not answer:
+            return result
+        if not compare_answers(answer.outputs, own.expected, own.relative_tolerance, own.rounding).right:
+            return result
+        message = f"{self.ruling.judge} disagrees with {OWN_ANSWER}: {result.message}"
+        return Result(Outcome.OK, message, result.max_rel_err, judge=OWN_ANSWER)
+
+
+def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | Failure) -> _Ruling:
+    """Return the judge's answer, or the case's own where no judge has one."""
+    inputs, expected = catalogue.arrays(cell.case, INPUTS), list(catalogue.arrays(cell.case, OUTPUTS).values())
+    if not isinstance(answers, Answers):
+        own = Truth(list(inputs.values()), expected, cell.relative_tolerance)
+        return _Ruling(own, OWN_ANSWER, own)
+    truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor)
+    return _Ruling(truth, answers.judge, replace(truth, expected=expected))
+
+
+def _failed(failure: Failure) -> Facts:
+    facts = Facts()
+    facts.failure = failure
+    return facts
+
+
+def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:
+    """Return what the device lacks for a cell; empty if it may be tried."""
+    if cell.dtype.startswith("float16") and (why := no_half(identity)):
+        return why
+    return next((why for why, _ in lacks(artifact, identity)), "")
+
+
+def _own(path: str, artifact: Artifact) -> bool:
+    """Return whether a path did anything that path `opencl` does not."""
+    if path == "texture":
+        return artifact.compiled.facts.get("image_kernels", 0) > 0
+    if path == "clml":
+        return bool((artifact.compiled.offload or {}).get("subgraphs"))
+    return True
+
+
+def operators(
+    sets: Sequence[str],
+    globs: Sequence[str] | None,
+    paths: Sequence[str],
+    modes: Sequence[bool],
+    precision: Precision,
+    device: str,
+    cache: Path,
+    say: Callable[[str], None],
+) -> Iterator[CellResult]:
+    """Open a device and run the chosen cases. `modes` are of `as_shipped`. Raises UsageError, and device failures."""
+    say("looking for the cases (the first time, they are generated, which takes a minute)")
+    found = [catalogue(name, cache) for name in sets]
+    chosen = choose([case for one in found for case in one.cases], globs)
+    say(opening(device))
+    with (
+        Builder(cache, LIMITS) as builder,
+        open_device(device, cache, say=say) as opened,
+        Operators(opened, builder, Results(cache), say) as runner,
+    ):
+        make_ready(paths, cache)
+        for one in found:
+            mine = [case for case in chosen if case in one.cases]
+            yield from runner.run(one, list(cells(one, mine, paths, opened.identity, precision=precision, modes=modes)))

@@ -1,0 +1,114 @@
+"""`adreno-bench tune`: look for better schedules than TVM's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from device_runner.fleet.select import ALL, worker_names
+from device_runner.rpc_server.tracker import address_of
+from harness.base.case import Tuning
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode
+from harness.base.tables import table
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, TrackerAddress, grouped
+from harness.judge.report.screen import Screen, out_json
+from harness.judge.report.screen import out as print_out
+
+if TYPE_CHECKING:
+    from harness.measure.workbench import Request
+    from harness.tools.tune.tune import CaseTuning
+
+DEFAULT_OUT = Path("schedules.jsonl")
+
+
+@grouped
+def tune(
+    what: CaseOptions,
+    device: DeviceNames = None,
+    tracker: TrackerAddress = None,
+    trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of candidates per case.")] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
+    ] = 10.0,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Schedules file to append to.")] = DEFAULT_OUT,
+    cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
+    as_json: AsJson = False,
+) -> None:
+    """Search for schedules that are faster than TVM's own.
+
+    Writes the best of each task to a file. Judges each candidate before it times it, and measures the best again in
+    fresh sessions. The same command resumes an interrupted search. Devices of one identity share the candidates.
+    """
+    from harness.tools.tune.devices import open_devices
+    from harness.tools.tune.dispatcher import SearchBudget
+    from harness.tools.tune.tune import Bench
+    from harness.tools.tune.tune import tune as look
+
+    if cost_model != "random":
+        raise UsageError(
+            "cost models were removed: xgb found slower schedules than random choice (docs/how-to/tune.md)",
+            hint="leave --cost-model out",
+        )
+    request = _tunable(what.request())
+    with Screen() as screen:
+        at = address_of(tracker) if tracker else None
+        names = worker_names(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
+        with open_devices(request, names, screen, at) as (builder, devices):
+            found = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
+            lost = dict(devices.lost)
+    if as_json:
+        out_json([one.plain for one in found])
+    else:
+        print_out("\n\n".join([_text(found, out), *(f"{name} was lost: {why}" for name, why in lost.items())]))
+    right = any(winner.standing.best for one in found for winner in one.winners)
+    if lost:
+        raise typer.Exit(ExitCode.RIG_FAILURE)
+    raise typer.Exit(ExitCode.GOOD if right else ExitCode.NOTHING_MEASURED)
+
+
+def _tunable(request: Request) -> Request:
+    """Return the request for the cases that have kernels of TVM's, each once and untuned.
+
+    Raises UsageError if none has.
+    """
+    from harness.base.suite import SCHEDULED_PATHS
+
+    paths = SCHEDULED_PATHS
+    cases = dict.fromkeys(replace(case, tuning=Tuning.UNTUNED) for case in request.cases if case.path in paths)
+    if not cases:
+        raise UsageError("CLML's own kernels have no schedule", hint=f"choose a case on {' or '.join(paths)}")
+    return replace(request, cases=list(cases))
+
+
+def _text(found: Sequence[CaseTuning], out: Path) -> str:
+    parts = []
+    for one in found:
+        rows = [
+            (
+                winner.standing.task.name,
+                f"{winner.standing.task.cost_ms / one.kernels_ms:.1%}",
+                str(len(winner.standing.trials)),
+                f"{kept.untuned_ms:.3g}" if (kept := winner.schedule) else "-",
+                f"{kept.ms:.3g}" if kept else "-",
+                f"{kept.untuned_ms / kept.ms:.3g}" if kept else "-",
+                winner.why_not,
+            )
+            for winner in one.winners
+        ]
+        headers = ("task", "of the time", "tried", "untuned ms", "tuned ms", "times as fast", "why not")
+        parts.append(f"{one.case}\n\n{table(rows, headers, right=headers[1:6], spare=('tried', 'of the time'))}")
+        if one.complaint:
+            parts.append(f"no candidate was right: {one.complaint}")
+        gain = one.kernels_ms / one.after_ms if one.after_ms > 0 else float("inf")
+        parts.append(
+            f"the network's kernels: {one.kernels_ms:.4g} ms untuned, about {one.after_ms:.4g} ms with these schedules "
+            f"({gain:.3g} times as fast, by each task alone)"
+        )
+    if any(winner.schedule for one in found for winner in one.winners):
+        parts.append(f"schedules are in {out}; `adreno-bench run --schedules {out}` runs both side by side")
+    return "\n\n".join(parts)

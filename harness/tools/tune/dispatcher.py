@@ -1,0 +1,139 @@
+"""The host's side of a search: hands candidates out to devices, and takes what they came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import Failure
+from harness.base.process import cores
+from harness.tools.tune.search import THROTTLED, Search, Trial
+
+if TYPE_CHECKING:
+    from harness.compile.artifacts.artifact import Artifact
+    from harness.measure.correctness import Truth
+    from harness.tools.tune.log import TrialLog
+    from harness.tools.tune.workshop import Candidate, Workshop
+
+ANY = 1_000_000
+"""No limit but time."""
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """End of a search: a number of candidates, or of minutes."""
+
+    trials: int | None = None
+    minutes: float = 10.0
+
+    def left(self, tried: int, began: float) -> int:
+        """Return how many more candidates may come, of those tried since the monotonic time `began`."""
+        if self.trials is not None:
+            return max(0, self.trials - tried)
+        return ANY if time.monotonic() - began < 60 * self.minutes else 0
+
+
+@dataclass(frozen=True)
+class TrialOrder:
+    """A candidate, as a device takes it: all that is needed to try it. Plain values, which cross to another process."""
+
+    task: str
+    seed: int
+    built: Artifact | Failure
+    truth: Truth | Failure
+    best_ms: float | None
+    """Best time of its task so far."""
+
+    def trial(self, outcome: str, message: str, device: str) -> Trial:
+        """Return what it came to if it was not right."""
+        return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
+
+
+class Dispatcher:
+    """Spends a budget. Candidates are built while devices run others: one for each core, and one for each device.
+
+    A context manager: leaving it drops what was begun and no device took.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        workshop: Workshop,
+        log: TrialLog,
+        budget: SearchBudget,
+        kernels_ms: float,
+        say: Callable[[str], None],
+        devices: int = 1,
+    ) -> None:
+        """`kernels_ms` is what all kernels of an inference of the untuned network take."""
+        self._search = search
+        self._workshop = workshop
+        self._log = log
+        self._budget = budget
+        self._kernels_ms = kernels_ms
+        self._say = say
+        self._names_devices = devices > 1
+        self._most = cores() + 1 + devices
+        self._began, self._tried_before = time.monotonic(), search.tried
+        self._builds: dict[Candidate, Future[Any]] = {}
+        self._running: set[Candidate] = set()
+
+    def __enter__(self) -> Dispatcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for future in self._builds.values():
+            future.cancel()
+
+    @property
+    def over(self) -> bool:
+        """Whether no more candidates come."""
+        self._begin()
+        return not self._builds or self._free <= 0
+
+    def next(self) -> TrialOrder | None:
+        """Return a candidate for a device, which has it until `keep`; None if none is built at the moment."""
+        built = None if self.over else next((one for one, build in self._builds.items() if build.done()), None)
+        if built is None:
+            return None
+        self._running.add(built)
+        (task, seed), made = built, self._builds.pop(built).result()
+        best = self._search.standings[task.task].best
+        return TrialOrder(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
+
+    @property
+    def _free(self) -> int:
+        """How many more candidates may come, those included that are being built."""
+        return self._budget.left(self._search.tried - self._tried_before, self._began) - len(self._running)
+
+    def _begin(self) -> None:
+        count = min(self._most, self._free) - len(self._builds)
+        for candidate in self._search.next(max(0, count), [*self._builds, *self._running]):
+            self._builds[candidate] = self._workshop.begin(candidate)
+
+    def keep(self, trial: Trial) -> None:
+        """Take what a candidate came to; another of the same candidate replaces it.
+
+        It is kept before anything else happens, and told to whoever watches.
+        """
+        self._log.append(trial)
+        self._search.add(trial)
+        self._running.discard((self._search.standings[trial.task].task, trial.seed))
+        if trial.outcome != THROTTLED:
+            where = f" on {trial.device}" if self._names_devices else ""
+            self._say(describe(self._search, trial, self._kernels_ms, where))
+
+
+def describe(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
+    """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
+    standing = search.standings[trial.task]
+    which = f"trial {len(standing.trials)}{where}"
+    came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
+    best = standing.best
+    known = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""
+    why = f": {trial.message}" if trial.message else ""
+    network = f"{kernels_ms:.4g} -> {search.inference_ms(kernels_ms):.4g} ms"
+    return f"{standing.task.name}: {which}: {came}{why}{known}; {search.tried} tried; the network's kernels {network}"

@@ -1,0 +1,165 @@
+"""Search schedules for cases and write their file: the work of `adreno-bench tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import Unsupported
+from device_runner.workers import SILENCE_S
+from harness.base.failures import UsageError
+from harness.compile.compiler.releases import tvm_version
+from harness.compile.schedules import database
+from harness.compile.schedules.database import Schedules
+from harness.compile.schedules.drawing import ThreadLimits
+from harness.measure.work import open_work
+from harness.tools.tune.devices import Devices, kind_key
+from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
+from harness.tools.tune.log import TrialLog
+from harness.tools.tune.search import Search, Trial, commonest_reason
+from harness.tools.tune.search_worker import profile_network, tasks_of
+from harness.tools.tune.winners import Winner, confirm_best, schedules_of
+from harness.tools.tune.workshop import Workshop
+
+if TYPE_CHECKING:
+    from device_runner.device import Identity
+    from harness.base.plan import Plan
+    from harness.compile.artifacts.pool import Builder
+    from harness.measure.kernels.profile import Operator
+    from harness.measure.progress import Progress
+    from harness.measure.workbench import Request
+
+
+@dataclass(frozen=True)
+class CaseTuning:
+    """What became of one case."""
+
+    case: str
+    kernels_ms: float
+    """Time of one untuned inference."""
+    winners: Sequence[Winner]
+    trials: Sequence[Trial]
+
+    @property
+    def after_ms(self) -> float:
+        """The same with what was kept, by the gain of each task alone: an estimate, which a run replaces."""
+        saved = 0.0
+        for winner in self.winners:
+            if winner.schedule:
+                saved += winner.standing.task.cost_ms * (1 - winner.schedule.ms / winner.schedule.untuned_ms)
+        return self.kernels_ms - saved
+
+    @property
+    def complaint(self) -> str:
+        """The commonest reason, if no candidate of the search was right; else empty."""
+        return commonest_reason(self.trials) if self.trials and not any(trial.right for trial in self.trials) else ""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            "case": self.case,
+            "kernels_ms": self.kernels_ms,
+            "expected_ms": self.after_ms,
+            "tried": len(self.trials),
+            "right": sum(trial.right for trial in self.trials),
+            "tasks": [_plain(winner) for winner in self.winners],
+        }
+
+
+def _plain(winner: Winner) -> dict[str, Any]:
+    task, kept = winner.standing.task, winner.schedule
+    return {
+        "task": task.task,
+        "name": task.name,
+        "calls": task.calls,
+        "cost_ms": task.cost_ms,
+        "tried": len(winner.standing.trials),
+        "untuned_ms": kept.untuned_ms if kept else None,
+        "ms": kept.ms if kept else None,
+        "why_not": winner.why_not,
+    }
+
+
+def open_schedules(out: Path, identity: Identity) -> Schedules:
+    """Return the file of schedules to add to, or a new one.
+
+    Raises UsageError for one of another release or for other devices: a file has one origin.
+    """
+    origin = database.origin_on(identity, tvm_version())
+    if out.exists():
+        found = database.read(out)
+        database.require_release(out, found, tvm_version())
+        database.require_limits(out, found, identity)
+        more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
+        return replace(found, origin=found.origin.model_copy(update=more))
+    return Schedules(origin, ())
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a search works with."""
+
+    request: Request
+    builder: Builder
+    devices: Devices
+    progress: Progress
+
+
+def tune(bench: Bench, budget: SearchBudget, out: Path) -> list[CaseTuning]:
+    """Look for schedules of each case of the request, and write the best of each task to `out`, case by case.
+
+    Raises what building the untuned network and the devices raise; what was tried until then is kept.
+    """
+    identity = bench.devices.identity
+    open_schedules(out, identity).write(out)  # what cannot be written is told before the search, not after it
+    return [_tune(plan, bench, budget, out) for plan in bench.request.plans(identity)]
+
+
+def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuning:
+    case, devices, say = plan.case, bench.devices, bench.progress.say
+    identity = devices.identity
+    if plan.unsupported:
+        raise Unsupported(plan.unsupported)
+    with Workshop(plan, bench.builder, bench.request.suite.limits, ThreadLimits.of(identity)) as workshop:
+        say(f"{case.id}: profiling the untuned network")
+        told = workshop.tasks()
+        operators = _profile(plan, bench)
+        kernels_ms = sum(operator.ms for operator in operators)
+        kind = kind_key(identity)
+        log = TrialLog(bench.request.cache, workshop.trials_key(told), kind, f"{case.id} on {kind}")
+        with log.lock():
+            search = Search(tasks_of(told, operators), log.read())
+            say(_describe_start(case.id, search, len(told), kernels_ms))
+            try:
+                with Dispatcher(search, workshop, log, budget, kernels_ms, say, devices.count) as dispatcher:
+                    spent = devices.search(plan.thermal_limits, dispatcher)
+            except (KeyboardInterrupt, SystemExit):
+                say(f"stopped: {search.tried} trials are kept, and the same command goes on from them")
+                raise
+            for name, its in spent.items():
+                say(f"{name}: {its}" if len(spent) > 1 else str(its))
+            trials = list(log.read())
+        winners = confirm_best(case.path, search, workshop, devices)
+    if kept := schedules_of(winners):
+        open_schedules(out, identity).with_records(kept).write(out)
+    return CaseTuning(case.id, kernels_ms, winners, trials)
+
+
+def _profile(plan: Plan, bench: Bench) -> list[Operator]:
+    """Return the operators of the untuned network. Raises what building and running it raise."""
+    work = open_work(plan, bench.builder.build([plan.compile, plan.oracle]))
+    act = partial(profile_network, plan, work.artifact, work.truth)
+    return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
+
+
+def _describe_start(case: str, search: Search, functions: int, kernels_ms: float) -> str:
+    share = sum(standing.task.cost_ms for standing in search.standings.values()) / kernels_ms if kernels_ms else 0.0
+    again = f"; {search.tried} trials of an earlier run are taken up" if search.tried else ""
+    if not search.standings:
+        raise UsageError(f"{case} has no task that a schedule could be looked for", hint="see docs/how-to/tune.md")
+    tasks = f"{len(search.standings)} of {functions} functions can be tuned, {share:.0%} of {kernels_ms:.4g} ms"
+    return f"{case}: {tasks}{again}"

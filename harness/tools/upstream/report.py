@@ -1,0 +1,183 @@
+"""Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
+
+A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. Its one
+block of Python is `reproduce.py`, a program that imports TVM and numpy alone, prints `defect present` or `defect
+absent` last, and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`, which several share.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib.resources import files
+from pathlib import Path
+
+from device_runner.files import scratch_folder, write_whole
+from harness.base.tables import markdown_table, unpadded_markdown
+from harness.compile.compiler.releases import RELEASES
+from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+
+TIMEOUT_S = 120.0
+"""A reproducer takes 3 to 10 s, most of it for importing TVM."""
+SCRIPT, REPORT, TABLE = "reproduce.py", "report.md", "README.md"
+NO_REPORT = "no report yet"
+_FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ENVIRONMENT = "### Environment\n"
+_STEPS = "### Steps to reproduce\n"
+_TRIAGE = "\n### Triage\n\n* needs-triage\n* type: bug\n"
+_INCLUDE = re.compile(r"^# include <(\w+)>\n", re.MULTILINE)
+_WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
+_ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
+"""Presence by exit code and last line. Anything else is a failure of the reproducer."""
+
+
+MAIN = "5d4dc87213 of 2026-08-22"
+"""Newest stored commit of TVM's main branch that was built. It is older than 0.27.0.post1."""
+_LEGEND = f"""Made by `adreno-bench quirks --report all`. A release's column says what the program of the report found,
+`main` what it found with {MAIN}, built from source. `unchanged`: there, the program could not be run, and the
+files that it judges are those of 0.26.0. `networks`: [networks of the zoo](quirk-hits.md) in which the workaround
+changes what is built. [Bisections](quirk-bisections.md) have the first bad commits. `none found`: nothing in a stored
+copy of TVM's issues and pull requests."""
+
+
+class Severity(str, Enum):
+    """What a defect does to its users, the worst first."""
+
+    WRONG = "silent wrong result"
+    DEVICE = "fails on the device"
+    COMPILER = "does not compile"
+    COST = "costs time"
+    MINOR = "minor"
+
+
+@dataclass(frozen=True)
+class QuirkReport:
+    """One defect, as TVM's maintainers read it."""
+
+    title: str
+    severity: Severity
+    first_bad: str
+    """First commit with the defect, or `not bisected`."""
+    main: str
+    """State on TVM's main branch at `MAIN`, empty if it was not run."""
+    upstream: str
+    """Issue, pull request or commit of TVM that deals with it, or `none found`."""
+    text: str
+    """The report, in TVM's template, without the releases."""
+    networks: str = ""
+    """Number of networks of the zoo that it hits; empty if they were not counted."""
+
+    @property
+    def script(self) -> str:
+        """Source of `reproduce.py`."""
+        found = _PYTHON.findall(self.text)
+        assert len(found) == 1, "a report has one block of Python"
+        return str(found[0])
+
+    def page(self, states: Mapping[str, ProbeAnswer]) -> str:
+        """Return the report with what `reproduce.py` found, by release of TVM."""
+        rows = [(release, answer.state.value, answer.seen) for release, answer in states.items()]
+        tried = markdown_table(rows, ("apache-tvm", "defect", "what the program saw"))
+        facts = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}. {_pinned(states)}\n\n"
+        facts += f"First bad commit: {self.first_bad}. Known upstream: {self.upstream}."
+        facts += f" Main ({MAIN}): {self.main}." if self.main else " Not run on main."
+        return f"# [Bug] {self.title}\n\n" + self.text.replace(_ENVIRONMENT, f"{_ENVIRONMENT}\n{tried}\n\n{facts}\n", 1)
+
+
+def _pinned(releases: Iterable[str]) -> str:
+    """Return how to install the newest release: apache-tvm 0.27.0.post1 crashes with newer releases of tvm-ffi."""
+    known = [RELEASES[name] for name in releases if name in RELEASES]
+    return f"`pip install {' '.join(known[-1].pins)} numpy`." if known else ""
+
+
+def report_of(quirk: Quirk) -> QuirkReport | None:
+    """Return the report of a quirk, None if it has none yet."""
+    folder = files("harness.tools.upstream")
+    file = folder / "reports" / f"{quirk.id}.md"
+    if not file.is_file():
+        return None
+
+    def included(name: re.Match[str]) -> str:
+        return (folder / "report_parts" / f"{name[1]}.txt").read_text(encoding="utf-8")
+
+    text = _INCLUDE.sub(included, file.read_text(encoding="utf-8"))
+    head = _FACTS.match(text)
+    assert head, f"{quirk.id}.md begins with facts between two lines of ---"
+    facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
+    body = text[head.end() :].lstrip().replace(_STEPS, f"{_ENVIRONMENT}\n{_STEPS}", 1)
+    label = f"* {facts['label']}\n" if "label" in facts else ""
+    return QuirkReport(
+        facts["title"],
+        Severity(facts["severity"]),
+        facts["first bad"],
+        facts.get("main", ""),
+        facts["upstream"],
+        f"{body}{_TRIAGE}{label}",
+        facts.get("networks", ""),
+    )
+
+
+def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, package: Path | None = None) -> ProbeAnswer:
+    """Run a `reproduce.py` with this interpreter's TVM, or that in the folder `package`, in a folder of its own."""
+    with scratch_folder() as folder:
+        file = folder / SCRIPT
+        file.write_text(script, encoding="utf-8")
+        try:
+            done = subprocess.run(
+                [str(python), "-I", *(["-c", _WITH_PACKAGE, str(package)] if package else []), str(file)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ProbeAnswer(Presence.CANNOT_TELL, f"it did not end within {timeout_s:.0f} s")
+    lines = done.stdout.strip().splitlines() or [""]
+    state = _ENDS.get((done.returncode, lines[-1]), Presence.CANNOT_TELL)
+    if state is Presence.CANNOT_TELL:
+        said = (done.stderr.strip().splitlines() or lines)[-1]
+        return ProbeAnswer(state, f"exit code {done.returncode}: {said}".replace(str(package), "TVM"))
+    return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
+
+
+def write_report(report: QuirkReport, states: Mapping[str, ProbeAnswer], folder: Path) -> None:
+    """Write `reproduce.py` and `report.md`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / SCRIPT, report.script)
+    write_whole(folder / REPORT, report.page(states))
+
+
+def report_table(
+    reports: Sequence[tuple[Quirk, QuirkReport | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
+) -> str:
+    """Return a page in Markdown with all quirks in a table, the worst first.
+
+    Args:
+        reports: Each quirk and its report.
+        states: What `reproduce.py` found, by release and id.
+    """
+    ranks = list(Severity)
+
+    def rank(pair: tuple[Quirk, QuirkReport | None]) -> int:
+        return ranks.index(pair[1].severity) if pair[1] else len(ranks)
+
+    rows = []
+    for quirk, report in sorted(reports, key=rank):
+        tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
+        known = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
+        what = (report.severity.value, report.networks) if report else (NO_REPORT, "")
+        rows.append((f"`{quirk.id}`", *what, *tried, *known))
+    numbers = Counter(report.severity.value if report else NO_REPORT for _, report in reports)
+    count = ", ".join(f"{numbers[name]} {name}" for name in (*(one.value for one in ranks), NO_REPORT) if numbers[name])
+    headers = ("quirk", "severity", "networks", *states, "main", "first bad commit", "upstream")
+    table = unpadded_markdown(rows, headers)
+    return "\n\n".join(("# Defects of TVM", f"{count}. {_LEGEND}", table)) + "\n"

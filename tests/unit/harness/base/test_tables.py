@@ -1,0 +1,101 @@
+"""Tables and text on a terminal: no wider than it, and no word cut; whole where there is none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.base import tables
+
+HEADERS = ("case", "outcome", "wall ms", "why it is so")
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 40)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, width: int | None) -> None:
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: width)
+
+
+def words(text: str) -> list[str]:
+    return [word for word in text.split() if word.strip("-")]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_headers_are_broken_between_words_before_anything_is_left_out() -> None:
+    text = tables.table([("a", "b", "c")], ("the case that ran", "its outcome at last", "latency, ms"))
+    assert text.splitlines() == [
+        "the   its      latency,",
+        "case  outcome  ms",
+        "that  at last",
+        "ran",
+        "----  -------  --------",
+        "a     b        c",
+    ]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_the_least_important_column_goes_first_and_the_reader_is_told() -> None:
+    rows = [("tiny-opencl-float32-untuned", "ok", "1.5", "-")]
+    text = tables.table(rows, HEADERS, spare=("why it is so", "wall ms"))
+    assert "no room for: why it is so, wall ms (a wider terminal," in " ".join(text.split())
+    assert "tiny-opencl-float32-untuned  ok" in text
+
+
+@pytest.mark.usefixtures("narrow")
+def test_what_is_the_same_in_every_row_is_said_once() -> None:
+    rows = [("tiny-opencl-float32-untuned", "float32", "1"), ("tiny-texture-float32-untuned", "float32", "2")]
+    text = tables.table(rows, ("case", "precision", "wall ms"), alike=("precision",))
+    assert text.splitlines()[-1] == "in every row: precision float32"
+    assert "tiny-texture-float32-untuned  2" in text
+
+
+@pytest.mark.usefixtures("narrow")
+def test_what_has_no_room_beside_each_other_is_stacked() -> None:
+    rows = [("tiny-opencl-float32-untuned", "kernel-build-error", "-", "the compiler refused it")]
+    assert tables.table(rows, HEADERS).splitlines() == [
+        "tiny-opencl-float32-untuned",
+        "  outcome       kernel-build-error",
+        "  why it is so  the compiler refused it",
+    ]
+
+
+def test_a_pipe_gets_every_column_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [("tiny-opencl-float32-untuned", "ok", "1.5", "a long story that goes on for more than forty columns")]
+    header, _, row = tables.table(rows, HEADERS, spare=HEADERS, prose=HEADERS).splitlines()
+    assert words(header) == words(" ".join(HEADERS))
+    assert row.endswith(rows[0][-1])
+    assert tables.folded(row) == row
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_line_in_columns_goes_on_below_its_last_one() -> None:
+    line = "ok      compiler     apache-tvm 0.27 with a working pair of tvm-ffi"
+    first, *rest = tables.folded(line).splitlines()
+    assert first == "ok      compiler     apache-tvm 0.27"
+    assert {len(part) - len(part.lstrip()) for part in rest} == {first.index("apache")}
+
+
+CELLS = st.text(st.sampled_from("abc-./ "), max_size=60)
+
+
+@given(rows=st.lists(st.tuples(CELLS, CELLS, CELLS, CELLS), min_size=1, max_size=5), width=st.integers(30, 100))
+def test_no_word_is_lost_or_cut_however_narrow_the_terminal(rows: list[tuple[str, ...]], width: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        at(patch, width)
+        text = tables.folded(tables.table(rows, HEADERS, prose=("why it is so", "case")))
+    shown = words(text)
+    assert all(word in shown for row in rows for cell in row for word in words(cell))
+    longest = max((len(word) for word in text.split()), default=0)
+    assert all(len(line) <= max(width, longest) for line in text.splitlines())
+
+
+def test_markdown_is_never_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 20)
+    assert re.match(r"\| case +\| outcome +\| wall ms +\| why it is so +\|", tables.markdown_table([], HEADERS))

@@ -1,0 +1,204 @@
+"""A small network from its file to a library, on every path, without a device."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compile_once import zoo_compiled
+from compile_requests import request_for
+from onnx import TensorProto, helper
+
+from device_runner.failures import Failure, SetupMissing
+from harness.base.failures import CompileFailure, UnsupportedOperator
+from harness.base.outcome import Outcome, Owner
+from harness.base.request import CompileRequest
+from harness.compile.artifacts.artifact import CompileResult
+from harness.compile.artifacts.compile import compile_model
+from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes
+from harness.compile.compiler.releases import HOST_FUNCTIONS, host_operators
+from harness.compile.models.zoo import ZOO
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import ImageLimits
+
+TINY = next(model for model in ZOO if model.name == "tiny")
+
+
+@pytest.fixture(scope="module")
+def request_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompileRequest:
+    file = TINY.onnx_file(tmp_path_factory.mktemp("models"))
+    return request_for(file, "texture")
+
+
+@pytest.fixture(scope="module")
+def compiled(common: Path) -> dict[str, CompileResult]:
+    made = {}
+    for path in PATHS:
+        folder, made[path] = zoo_compiled(common, "tiny", path)
+        assert (folder / made[path].library).stat().st_size > 10_000
+    return made
+
+
+def test_what_came_of_it_is_plain_json(compiled: dict[str, CompileResult]) -> None:
+    for made in compiled.values():
+        assert json.loads(json.dumps(dataclasses.asdict(made)))["inputs"] == [["input", [1, 3, 32, 32], "float32"]]
+        assert made.outputs == 1
+
+
+def test_texture_keeps_tensors_in_images(compiled: dict[str, CompileResult]) -> None:
+    texture, opencl = compiled["texture"], compiled["opencl"]
+    assert texture.facts["texture_tensors"] >= 8
+    assert texture.facts["image_kernels"] >= 10
+    assert texture.vdevices == 2
+    assert opencl.facts["texture_tensors"] == opencl.facts["image_kernels"] == 0
+    assert opencl.vdevices == 1
+    assert opencl.facts["kernels"] > 10
+
+
+def test_facts_are_free_of_noise(
+    compiled: dict[str, CompileResult], request_tiny: CompileRequest, tmp_path: Path
+) -> None:
+    assert compile_model(request_tiny, tmp_path).facts == compiled["texture"].facts
+
+
+def test_cpu_has_no_kernels(compiled: dict[str, CompileResult]) -> None:
+    assert compiled["cpu"].facts["kernels"] == 0
+    assert compiled["cpu"].quirks == []
+
+
+@pytest.mark.parametrize("precision", ["float16", "float16_acc32"])
+def test_texture_in_half_precision(request_tiny: CompileRequest, precision: str, tmp_path: Path) -> None:
+    made = compile_model(request_for(request_tiny.model_file, "texture", precision), tmp_path)
+    assert "texture-conv-out-dtype" in made.quirks
+    assert made.facts["image_kernels"] >= 10
+
+
+def test_as_shipped_is_the_compilers_error(request_tiny: CompileRequest, tmp_path: Path) -> None:
+    with pytest.raises(
+        CompileFailure, match=r"TVM failed to lower the model, in LegalizeOps on relax.nn.conv2d .*Divide by zero"
+    ) as caught:
+        compile_model(request_for(request_tiny.model_file, "texture", as_shipped=True), tmp_path)
+    assert caught.value.outcome == "compile-error"
+    assert "Traceback" in caught.value.evidence
+
+
+def test_image_limits_of_the_device_decide_the_scopes() -> None:
+    target = PATHS["texture"].target(ImageLimits(4096, 2048, 256), None)
+    assert (int(target.attrs["texture_spatial_limit"]), int(target.attrs["texture_depth_limit"])) == (2048, 256)
+
+
+def test_target_is_the_tagged_one_but_for_the_limits() -> None:
+    from tvm.target import Target
+
+    for path in ("opencl", "texture"):
+        tag = {"opencl": "qcom/adreno-opencl", "texture": "qcom/adreno-opencl-texture"}[path]
+        ours, theirs = PATHS[path].target(ImageLimits(), None).export(), Target(tag).export()
+        skipped = {"tag", "host"}
+        assert {k: v for k, v in ours.items() if k not in skipped} == {
+            k: v for k, v in theirs.items() if k not in skipped
+        }
+
+
+def test_host_triple_reaches_the_target() -> None:
+    host = PATHS["opencl"].target(ImageLimits(), "aarch64-linux-android").host
+    assert host.attrs["mtriple"] == "aarch64-linux-android"
+
+
+def test_pass_lists_are_read_from_the_release() -> None:
+    relax = [p.info.name for p in adreno_relax_passes(PATHS["texture"].target(ImageLimits(), None))]
+    assert {"ConvertLayout", "FuseTIR", "VMShapeLower"} <= set(relax)
+    tir = [p.info.name.rpartition(".")[2] for p in adreno_tir_passes()]
+    assert tir.index("TextureFlatten") < tir.index("VectorizeLoop") < tir.index("MakePackedAPI")
+
+
+def saved(folder: Path, nodes: list[Any]) -> CompileRequest:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 4])],
+    )
+    domains = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
+    file = folder / "model.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=domains, ir_version=8).SerializeToString())
+    return request_for(file, "opencl")
+
+
+def test_unknown_operator_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOperator, match=r"does not know acme\.Frobnicate \(z\)"):
+        compile_model(saved(tmp_path, [helper.make_node("Frobnicate", ["x"], ["z"], domain="acme")]), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture", "clml"])
+def test_what_tvm_computes_in_python_is_refused_on_every_path_in_the_same_words(tmp_path: Path, path: str) -> None:
+    request = dataclasses.replace(saved(tmp_path, [helper.make_node("NonZero", ["x"], ["z"], name="nz")]), path=path)
+    said = r"^no device runs what TVM computes in Python: NonZero \(nz\)"
+    with pytest.raises(UnsupportedOperator, match=said) as caught:
+        compile_model(request, tmp_path)
+    assert Outcome(caught.value.outcome).owner is Owner.COMPILER
+
+
+def test_the_functions_that_are_said_to_be_in_python_are_those_that_tvm_calls() -> None:
+    from tvm.ir import Op
+
+    assert host_operators() == {"NonZero", "Compress", "Unique"}
+    for function in set(HOST_FUNCTIONS.values()):
+        assert Op.get(function.replace("relax.run.", "relax.")).get_attr("FCallPacked") == function
+
+
+def test_what_tvm_raises_is_quoted_in_one_line(tmp_path: Path) -> None:
+    permute = helper.make_node("Transpose", ["x"], ["z"], perm=[0, 0])
+    with pytest.raises(
+        CompileFailure, match="TVM failed to import the model, in from_onnx on Transpose 'z': "
+    ) as caught:
+        compile_model(saved(tmp_path, [permute]), tmp_path)
+    assert "\n" not in caught.value.message
+
+
+def test_foreign_host_needs_a_linker(
+    request_tiny: CompileRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANDROID_NDK_HOME", str(tmp_path))
+    foreign = dataclasses.replace(request_tiny, path="cpu", host_triple="aarch64-linux-android")
+    with pytest.raises(SetupMissing, match="holds no Android NDK"):
+        compile_model(foreign, tmp_path)
+
+
+def test_no_compiler_to_link_with(
+    request_tiny: CompileRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupMissing, match="no C\\+\\+ compiler"):
+        compile_model(dataclasses.replace(request_tiny, path="cpu"), tmp_path)
+
+
+def test_missing_model_is_no_compile_failure(request_tiny: CompileRequest, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="does not exist") as caught:
+        compile_model(dataclasses.replace(request_tiny, model_file=str(tmp_path / "absent.onnx")), tmp_path)
+    assert not isinstance(caught.value, CompileFailure)
+
+
+def test_an_output_that_is_no_tensor_is_the_importers_failure(tmp_path: Path) -> None:
+    shape = helper.make_node("Shape", ["x"], ["y"])
+    ends = helper.make_tensor_value_info("x", 1, (3, 4)), helper.make_tensor_value_info("y", 7, (2,))
+    graph = helper.make_graph([shape], "shape", [ends[0]], [ends[1]])
+    file = tmp_path / "shape.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    with pytest.raises(CompileFailure, match=r"TVM makes R\.Shape.* of an output, which is no tensor"):
+        compile_model(request_for(file, "opencl"), tmp_path)
+
+
+def test_sizes_that_are_computed_on_the_way_are_not_counted(tmp_path: Path) -> None:
+    compress = helper.make_node("Compress", ["x", "c"], ["y"], axis=0)
+    ends = [
+        helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("x", 1, (3, 4)), ("c", 9, (3,)))
+    ]
+    graph = helper.make_graph([compress], "compress", ends, [helper.make_tensor_value_info("y", 1, (None, 4))])
+    file = tmp_path / "compress.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    made = compile_model(request_for(file, "cpu"), tmp_path)
+    assert made.facts["storage_bytes"] == 0
+    assert made.facts["calls"] > 0

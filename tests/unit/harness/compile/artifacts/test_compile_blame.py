@@ -1,0 +1,28 @@
+"""Whose fault it is that a compilation raised."""
+
+from __future__ import annotations
+
+import pytest
+
+from device_runner.failures import RigFailure
+from harness.base.failures import CompileFailure
+from harness.compile.artifacts.compile import stepping
+from harness.compile.compiler.passes import replace_last
+
+
+def test_a_name_of_tvms_that_our_code_asks_for_in_vain_is_not_the_compilers_fault() -> None:
+    lacks = (
+        r"TVM \S+ lacks what compile/compiler/passes.py, _bare_name asks of it: 'object' object has no attribute 'info'"
+    )
+    with pytest.raises(RigFailure, match=lacks), stepping("build"):
+        replace_last([object()], "LowerTIRx", None)
+
+
+def test_a_name_that_tvm_itself_misses_is_the_compilers_fault() -> None:
+    with pytest.raises(CompileFailure, match="TVM failed to build the model: AttributeError: "), stepping("build"):
+        raise AttributeError("module 'tvm' has no attribute 'missing'")
+
+
+def test_an_error_of_another_kind_is_the_compilers_fault_wherever_it_comes_from() -> None:
+    with pytest.raises(CompileFailure, match="TVM failed to lower the model: TypeError: "), stepping("lower"):
+        replace_last(None, "LowerTIRx", None)  # type: ignore[arg-type]

@@ -1,0 +1,149 @@
+"""Under which key a thing is kept: everything that decides what is compiled is part of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compile_requests import request_for
+
+from harness.base.plan import Job
+from harness.compile.artifacts.artifact import RESULT
+from harness.compile.artifacts.keys import ROOT, compile_job, digest, oracle_job, pipeline_version, sources
+from harness.compile.models.spec import Original
+from harness.compile.models.zoo import ZOO
+
+TINY = next(model for model in ZOO if model.name == "tiny")
+REQUEST = request_for("model.onnx", "texture")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what takes part in a compilation."""
+    root = tmp_path_factory.mktemp("tree")
+    for file in sources():
+        copy = root / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    return root
+
+
+def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
+    found = {str(file.relative_to(ROOT)) for file in sources()}
+    assert found >= {
+        "harness/compile/artifacts/compile.py",
+        "harness/compile/artifacts/oracle.py",
+        "harness/compile/oracle/onnx_runtime.py",
+        "harness/compile/artifacts/reference_kernel.py",
+        "harness/compile/models/onnx_read.py",
+        "harness/compile/models/spec.py",
+        "harness/compile/paths/clml/codegen.py",
+        "harness/compile/quirks/texels.py",
+        "device_runner/runtimes/clml.py",
+        "device_runner/stand_ins/clml_runtime/src/module.cc",
+        "device_runner/stand_ins/clml_runtime/src/ops.h",
+    }
+    for other in ("harness/cli", "harness/run", "harness/judge", "device_runner/virtual", "device_runner/session"):
+        assert not [file for file in found if file.startswith(other)]
+
+
+def test_a_byte_more_in_any_of_these_sources_makes_another_key(tree: Path) -> None:
+    files, seen = sources(tree), set()
+    before = digest(tree, files)
+    for file in files:
+        content = file.read_bytes()
+        comment = b"//" if file.suffix in (".cc", ".h") else b"#"
+        file.write_bytes(content + comment)
+        seen.add(digest(tree, files))
+        file.write_bytes(content)
+    assert len(seen) == len(files)
+    assert before not in seen
+    assert digest(tree, files) == before == pipeline_version()
+
+
+def test_a_new_import_of_a_source_makes_it_part_of_the_key(tree: Path) -> None:
+    compiled = tree / "harness" / "compile" / "artifacts" / "compile.py"
+    content = compiled.read_text(encoding="utf-8")
+    (tree / "harness" / "extra.py").write_text("")
+    assert tree / "harness" / "extra.py" not in sources(tree)
+    compiled.write_text(f"{content}\ndef late() -> None:\n    from harness import extra\n", encoding="utf-8")
+    assert tree / "harness" / "extra.py" in sources(tree)
+    compiled.write_text(content, encoding="utf-8")
+
+
+def test_everything_in_a_request_but_the_places_of_its_files_is_part_of_the_key() -> None:
+    key = compile_job(REQUEST, "sha", "title").key
+    assert compile_job(dataclasses.replace(REQUEST, model_file="elsewhere.onnx"), "sha", "other title").key == key
+    assert compile_job(dataclasses.replace(REQUEST, schedules="elsewhere.jsonl"), "sha", "title").key == key
+    others: dict[str, Any] = {
+        "path": "opencl",
+        "precision": "float16",
+        "quirks": [],
+        "host_triple": "aarch64-linux-android",
+        "image2d_max_width": 1,
+        "image2d_max_height": 1,
+        "image_max_array_layers": 1,
+        "linker": "another",
+        "schedules_sha256": "another",
+    }
+    assert {*others, "model_file", "schedules"} == {field.name for field in dataclasses.fields(REQUEST)}
+    keys = {compile_job(dataclasses.replace(REQUEST, **{name: value}), "sha", "").key for name, value in others.items()}
+    assert len({key, compile_job(REQUEST, "another", "").key, *keys}) == len(others) + 2
+
+
+def test_the_truth_depends_on_the_model_and_the_seed_and_on_no_release_of_tvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(content: str = "a", prepared: str = "sha", seed: int = 1) -> Job:
+        (tmp_path / "a.onnx").write_text(content)
+        return oracle_job(Original(tmp_path / "a.onnx"), REQUEST, prepared, seed, "a", {})
+
+    first, others = job(), [job("b"), job(prepared="other"), job(seed=2)]
+    assert len({first.key, *(other.key for other in others)}) == 4
+    monkeypatch.setattr("harness.compile.artifacts.keys.versions", lambda: {"tvm": "another", "ffi": "1"})
+    assert job().key == first.key
+    assert first.otherwise
+    assert job().otherwise != first.otherwise
+
+
+@pytest.mark.slow
+def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Path, sidecar_cache: Path) -> None:
+    request = dataclasses.asdict(request_for(TINY.onnx_file(tmp_path), "clml"))
+    llvm = dataclasses.asdict(request_for(request["model_file"], "cpu"))
+    job = {
+        "memory_bytes": 1 << 62,
+        "out": str(tmp_path),
+        "seed": 1,
+        "inputs": {},
+        "labelled": "",
+        "original": {"onnx": request["model_file"], "program": None, "trust": False},
+    }
+    kinds = {"reference": request, "oracle": llvm, "witness": llvm, "compile": request}
+    for kind, asked in kinds.items():
+        (tmp_path / f"{kind}.json").write_text(json.dumps({**job, "kind": kind, "request": asked}))
+    script = f"""
+        import json, sys
+        from pathlib import Path
+        from harness.compile.artifacts.worker import main
+        for kind in {list(kinds)}:
+            main(Path({str(tmp_path)!r}) / f"{{kind}}.json", {os.getpid()})
+            result = json.loads((Path({str(tmp_path)!r}) / {RESULT!r}).read_text())
+            assert "done" in result, result
+        ours = [m for n, m in sys.modules.items() if n.split(".")[0] in ("harness", "device_runner")]
+        print(*(m.__file__ for m in ours if m.__file__), sep="\\n")
+    """
+    lines = [line.strip() for line in script.splitlines()]
+    code = "\n".join([*lines[1:5], *(f"    {line}" for line in lines[5:8]), *lines[8:]])
+    environment = {**os.environ, "ADRENO_BENCH_CACHE": str(sidecar_cache)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    ran = {Path(line) for line in done.stdout.splitlines() if line.startswith(str(ROOT))}
+    assert len(ran) > 50
+    assert sorted(map(str, ran - set(sources()))) == []

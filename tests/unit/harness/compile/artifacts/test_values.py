@@ -1,0 +1,44 @@
+"""Whether half precision can hold a network's numbers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.compile.artifacts.artifact import RANGE
+from harness.compile.artifacts.values import largest, measure_range
+from harness.measure.work import beyond_half
+
+
+def told(file: Path, number: float) -> Path:
+    file.write_text(json.dumps({"largest": number, "at": "Mul 'big'"}))
+    return file
+
+
+def test_the_largest_magnitude_is_found_and_named() -> None:
+    values = {"a": np.array([1.0, -7.0]), "b": np.array([5.0, -np.inf, np.nan]), "c": np.array([99]), "d": np.zeros(0)}
+    assert largest(values) == {"largest": 7.0, "at": "a"}
+
+
+@pytest.mark.parametrize(("number", "beyond"), [(0.0, False), (65_504.0, False), (65_505.0, True)])
+def test_what_float16_cannot_hold_is_beyond_it(tmp_path: Path, number: float, beyond: bool) -> None:
+    assert bool(beyond_half(told(tmp_path / RANGE, number))) is beyond
+
+
+def test_a_number_in_the_middle_of_a_network_is_seen(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "large"], ["big"]),
+        helper.make_node("Div", ["big", "large"], ["y"]),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in ("x", "y")]
+    weights = [numpy_helper.from_array(np.array([6e4], np.float32), "large")]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", values[:1], values[1:], weights),
+        opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=8,
+    )
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    measure_range(tmp_path / "model.onnx", 1, {}, tmp_path)
+    assert "Mul 'big' reaches 1" in beyond_half(tmp_path / RANGE)

@@ -1,0 +1,185 @@
+"""What an exporter leaves is taken out, said, and changes no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from harness.base.failures import ModelError
+from harness.compile.models.cleanup import clean_up
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(1, 3, 4)
+
+
+def network(nodes: list[Any], outputs: list[str], *, opset: int = 19, listed: bool = False, **weights: Any) -> Any:
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)]
+    if listed:
+        inputs += [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in tensors]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape) for name in outputs]
+    graph = helper.make_graph(nodes, "net", inputs, results, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3 if listed else 8)
+
+
+def cleaned(model: Any) -> tuple[Any, list[str]]:
+    """A cleaned copy that gives the same answers, and what was said."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    said = clean_up(copy)
+    onnx.checker.check_model(copy)
+    before, after = (ReferenceEvaluator(one).run(None, {"x": X}) for one in (model, copy))
+    for expected, got in zip(before, after, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    return copy, said
+
+
+def kinds(model: Any) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+def test_dropout_and_identity_are_removed_also_before_an_output() -> None:
+    nodes = [
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Dropout", ["b"], ["c"]),
+        helper.make_node("Identity", ["c"], ["y"]),
+    ]
+    model, said = cleaned(network(nodes, ["y"]))
+    assert (kinds(model), said) == (["Relu"], ["removed 1 Dropout and 2 Identity"])
+
+
+def test_an_identity_from_input_to_output_stays() -> None:
+    model, said = cleaned(network([helper.make_node("Identity", ["x"], ["y"])], ["y"]))
+    assert (kinds(model), said) == (["Identity"], [])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_dropout_of_training_stays(training: bool) -> None:
+    nodes = [helper.make_node("Dropout", ["x", "ratio", "flag"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    model = network(nodes, ["y"], ratio=np.float32(0.0), flag=np.array(training))
+    clean_up(model)
+    assert kinds(model) == (["Dropout", "Relu"] if training else ["Relu"])
+
+
+def test_a_dropout_whose_mask_is_read_stays() -> None:
+    nodes = [
+        helper.make_node("Dropout", ["x"], ["a", "mask"]),
+        helper.make_node("Cast", ["mask"], ["b"], to=1),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    assert kinds(cleaned(network(nodes, ["y"]))[0]) == ["Dropout", "Cast", "Add"]
+
+
+def test_shapes_that_are_known_and_constants_are_folded() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["batch"]),
+        helper.make_node("Unsqueeze", ["batch", "axes"], ["batch_1"]),
+        helper.make_node("Constant", [], ["rest"], value=numpy_helper.from_array(np.array([-1]), "v")),
+        helper.make_node("Concat", ["batch_1", "rest"], ["flat"], axis=0),
+        helper.make_node("Reshape", ["x", "flat"], ["y"]),
+    ]
+    model, said = cleaned(network(nodes, ["y"], zero=np.array(0), axes=np.array([0])))
+    assert (kinds(model), said) == (["Reshape"], ["folded 4 operators on constants"])
+    assert [tensor.name for tensor in model.graph.initializer] == ["flat"]
+
+
+def test_what_would_be_large_is_computed_and_not_stored() -> None:
+    nodes = [
+        helper.make_node("ConstantOfShape", ["huge"], ["a"]),
+        helper.make_node("ReduceSum", ["a"], ["b"], keepdims=0),
+        helper.make_node("Add", ["x", "b"], ["y"]),
+    ]
+    model = network(nodes, ["y"], huge=np.array([1 << 20, 1 << 20]))
+    assert clean_up(model) == []
+    assert kinds(model) == ["ConstantOfShape", "ReduceSum", "Add"]
+
+
+def test_quantised_weights_stay_quantised() -> None:
+    nodes = [helper.make_node("DequantizeLinear", ["q", "scale"], ["w"]), helper.make_node("Add", ["x", "w"], ["y"])]
+    model, _ = cleaned(network(nodes, ["y"], q=np.arange(4, dtype=np.int8), scale=np.float32(0.5)))
+    assert kinds(model) == ["DequantizeLinear", "Add"]
+
+
+def test_listed_weights_are_inputs_no_longer() -> None:
+    model, said = cleaned(network([helper.make_node("Add", ["x", "w"], ["y"])], ["y"], listed=True, w=X))
+    assert ([value.name for value in model.graph.input], said) == (["x"], ["1 weights are inputs no longer"])
+
+
+def test_what_leads_nowhere_is_removed_with_its_weights() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Add", ["x", "w"], ["lost"])]
+    model, said = cleaned(network(nodes, ["y"], w=X))
+    assert (kinds(model), list(model.graph.initializer)) == (["Relu"], [])
+    assert said == ["removed 1 operators that lead to no output"]
+
+
+def test_names_that_an_inner_graph_reads_are_kept() -> None:
+    def branch(name: str) -> Any:
+        result = helper.make_tensor_value_info(name, TensorProto.FLOAT, X.shape)
+        return helper.make_graph([helper.make_node("Neg", ["a"], [name])], name, [], [result])
+
+    nodes = [
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("If", ["flag"], ["y"], then_branch=branch("t"), else_branch=branch("e")),
+    ]
+    assert kinds(cleaned(network(nodes, ["y"], flag=np.array(True)))[0]) == ["Identity", "If"]
+
+
+def test_an_old_operator_set_is_converted() -> None:
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"], broadcast=1)]
+    model = network(nodes, ["y"], opset=6, w=np.arange(4, dtype=np.float32))
+    assert clean_up(model) == ["converted operator set 6 to 13"]
+    (got,) = ReferenceEvaluator(model).run(None, {"x": X})
+    np.testing.assert_array_equal(got, X + np.arange(4, dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("node", "opset"),
+    [
+        (helper.make_node("Add", ["x", "w"], ["y"], broadcast=1, axis=1), 6),
+        (helper.make_node("Upsample", ["x"], ["y"], height_scale=2.0, width_scale=2.0), 1),
+    ],
+)
+def test_what_cannot_be_converted_says_what_to_do(node: Any, opset: int) -> None:
+    model = network([node], ["y"], opset=opset, w=np.arange(3, dtype=np.float32))
+    with pytest.raises(ModelError, match=rf"operator set {opset}, which ONNX cannot convert.*with operator set 13"):
+        clean_up(model)
+
+
+def test_functions_of_the_model_are_inlined() -> None:
+    body = [helper.make_node("Relu", ["a"], ["b"])]
+    opset = helper.make_opsetid("", 17)
+    function = helper.make_function("mine", "Rectify", ["a"], ["b"], body, [opset])
+    model = network([helper.make_node("Rectify", ["x"], ["y"], domain="mine")], ["y"], opset=17)
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("mine", 1))
+    assert clean_up(model) == ["inlined 1 functions"]
+    assert kinds(model) == ["Relu"]
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Any:
+    """Operators that read any earlier tensors, many of which pass through or depend on constants only."""
+    nodes, tensors = [], ["x", "w"]
+    for number in range(draw(st.integers(1, 8))):
+        kind, count = draw(st.sampled_from([("Identity", 1), ("Dropout", 1), ("Neg", 1), ("Add", 2)]))
+        reads = [draw(st.sampled_from(tensors)) for _ in range(count)]
+        nodes.append(helper.make_node(kind, reads, [f"t{number}"]))
+        tensors.append(f"t{number}")
+    outputs = draw(st.lists(st.sampled_from(tensors[2:]), min_size=1, max_size=3, unique=True))
+    return network(nodes, outputs, w=X + 1)
+
+
+@settings(max_examples=40)
+@given(chains())
+def test_every_answer_stays_the_same_and_nothing_is_left_to_clean(model: Any) -> None:
+    clean, _ = cleaned(model)
+    assert [value.name for value in clean.graph.output] == [value.name for value in model.graph.output]
+    assert clean_up(clean) == []

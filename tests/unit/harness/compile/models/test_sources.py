@@ -1,0 +1,287 @@
+"""A user's own file: every defect is one clear line, and nothing outside its folder is read."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.base.failures import ModelError
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.onnx_read import load
+from harness.compile.models.sources import OnnxFile
+from harness.compile.models.zoo import tiny
+
+
+def relu_model(shape: list[Any] | None = None, dtype: int = TensorProto.FLOAT) -> Any:
+    """`x + w`, then a rectifier."""
+    shape = [1, 4] if shape is None else shape
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", dtype, shape)],
+        [helper.make_tensor_value_info("z", dtype, shape)],
+        [numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def saved(folder: Path, model: Any) -> Path:
+    file = folder / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    return file
+
+
+def with_external_weight(location: str) -> Any:
+    model = relu_model()
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    return model
+
+
+def test_good_file_is_used_as_it_is(tmp_path: Path) -> None:
+    file = saved(tmp_path, relu_model())
+    assert OnnxFile("mine", file).onnx_file(tmp_path / "cache") == file
+    assert not (tmp_path / "cache").exists()
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="does not exist: correct"):
+        load(tmp_path / "absent.onnx")
+
+
+def test_folder_instead_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is a folder, not a file"):
+        load(tmp_path)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    file = tmp_path / "empty.onnx"
+    file.touch()
+    with pytest.raises(ModelError, match="is empty"):
+        load(file)
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 a zip", b"<html>not found</html>", b"\x00" * 64, b"\x08\x08"])
+def test_not_onnx(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "other.onnx"
+    file.write_bytes(content)
+    with pytest.raises(ModelError, match="is not an ONNX file"):
+        load(file)
+
+
+def test_truncated(tmp_path: Path) -> None:
+    data = tiny.build().to_bytes()
+    file = tmp_path / "half.onnx"
+    file.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ModelError, match="is truncated or damaged"):
+        load(file)
+
+
+@settings(max_examples=60)
+@given(data=st.binary(max_size=400), keep=st.integers(0, 250))
+def test_damage_is_a_model_error_or_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes, keep: int) -> None:
+    file = tmp_path_factory.mktemp("damage") / "model.onnx"
+    file.write_bytes(relu_model().SerializeToString()[:keep] + data)
+    with contextlib.suppress(ModelError):
+        input_specs(load(file), {})
+
+
+def test_structurally_invalid_model(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node[1].input[0] = "nobody"
+    with pytest.raises(ModelError, match="is not a valid ONNX model") as caught:
+        load(saved(tmp_path, model))
+    assert "nobody" in caught.value.evidence
+
+
+def test_dynamic_shape_says_how_to_fix_it(tmp_path: Path) -> None:
+    model = load(saved(tmp_path, relu_model(["batch", 4])))
+    with pytest.raises(ModelError, match=r"dynamic shape \[batch, 4\]") as caught:
+        input_specs(model, {})
+    assert 'shapes = { "x" = [1, 4] }' in caught.value.hint
+    (spec,) = input_specs(model, {"x": [2, 4]})
+    assert spec.shape == (2, 4)
+
+
+@pytest.mark.parametrize("shape", [[1, 5], [1, 4, 1], [0, 4], [1.5, 4]])
+def test_given_shape_that_cannot_be(shape: list[Any]) -> None:
+    with pytest.raises(ModelError, match="is given the shape"):
+        input_specs(relu_model([None, 4]), {"x": shape})
+
+
+def test_a_named_extent_is_fixed_wherever_it_stands() -> None:
+    model = relu_model(["batch", "width"])
+    (spec,) = input_specs(model, {"batch": 1, "width": 4})
+    assert spec.shape == (1, 4)
+    with pytest.raises(ModelError, match=r"dynamic shape \[batch, width\]"):
+        input_specs(model, {"batch": 1})
+    with pytest.raises(ModelError, match="no input 'height': its inputs and open extents: x, batch, width"):
+        input_specs(model, {"height": 1})
+    with pytest.raises(ModelError, match="extent 'batch' is given as 0"):
+        input_specs(model, {"batch": 0, "width": 4})
+
+
+def test_an_absurd_shape_is_refused_before_there_is_an_array() -> None:
+    with pytest.raises(ModelError, match="takes more than 4 GB"):
+        input_specs(relu_model(["batch", 4]), {"batch": 10**12})
+
+
+def test_a_dynamic_file_is_prepared_with_its_shapes_and_says_so(tmp_path: Path) -> None:
+    source = OnnxFile("mine", saved(tmp_path, relu_model(["batch", 4])), {"batch": 2})
+    copy = source.onnx_file(tmp_path / "cache")
+    assert source.changes(tmp_path / "cache") == ("fixed x [2, 4]",)
+    (spec,) = input_specs(load(copy))
+    assert spec.shape == (2, 4)
+
+
+def test_what_an_exporter_left_is_kept_where_that_is_asked(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node.insert(0, helper.make_node("Identity", ["x"], ["same"]))
+    model.graph.node[1].input[0] = "same"
+    file = saved(tmp_path, model)
+    assert OnnxFile("mine", file, clean=False).onnx_file(tmp_path / "cache") == file
+    assert OnnxFile("mine", file).changes(tmp_path / "cache") == ("removed 1 Identity",)
+
+
+def test_a_weight_that_is_no_number_is_refused_and_an_infinite_one_is_not(tmp_path: Path) -> None:
+    model = relu_model()
+    for bad in (np.inf, np.nan):
+        array = np.array([0, bad, bad, 1], np.float32)
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(array, "w"))
+        source = OnnxFile("mine", saved(tmp_path, model))
+        if np.isinf(bad):
+            source.onnx_file(tmp_path / "cache")
+        else:
+            with pytest.raises(ModelError, match="2 of 4 elements of the weight 'w' are NaN"):
+                source.onnx_file(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(("dims", "said"), [([1 << 40], "takes 4398046511104 bytes"), ([-4], "has the shape")])
+def test_a_weight_that_lies_about_its_shape_costs_no_memory(tmp_path: Path, dims: list[int], said: str) -> None:
+    model = relu_model()
+    model.graph.initializer[0].dims[:] = dims
+    with pytest.raises(ModelError, match=said):
+        load(saved(tmp_path, model))
+
+
+def test_a_cycle_and_a_name_that_is_there_twice_are_refused(tmp_path: Path) -> None:
+    cycle, twice = relu_model(), relu_model()
+    cycle.graph.node[0].input[1] = "z"
+    twice.graph.node[1].output[0] = "y"
+    for model in (cycle, twice):
+        with pytest.raises(ModelError, match=r"is not a valid ONNX model.*: export it again"):
+            load(saved(tmp_path, model))
+
+
+def test_an_operator_set_of_the_future_is_refused(tmp_path: Path) -> None:
+    model = relu_model()
+    model.opset_import[0].version = 999
+    with pytest.raises(ModelError, match=r"is in operator set 999, and onnx .* knows them up to"):
+        load(saved(tmp_path, model))
+
+
+def mutated(draw: st.DrawFn) -> bytes:
+    """A network's bytes with some of them changed, cut out or doubled."""
+    data = bytearray(relu_model().SerializeToString())
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data) - 1))
+        kind = draw(st.sampled_from(("change", "cut", "double")))
+        if kind == "change":
+            data[place] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            del data[place : place + draw(st.integers(1, 8))]
+        else:
+            data[place:place] = data[place : place + draw(st.integers(1, 40))]
+        data = data or bytearray(b"\x08")
+    return bytes(data)
+
+
+@settings(max_examples=150)
+@given(data=st.composite(mutated)())
+def test_a_mutated_file_is_prepared_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("mutated")
+    file = folder / "model.onnx"
+    file.write_bytes(data)
+    with contextlib.suppress(ModelError):
+        load(OnnxFile("mine", file).onnx_file(folder / "cache"))
+
+
+def test_shape_for_an_unknown_input_names_the_inputs() -> None:
+    with pytest.raises(ModelError, match="no input 'image': its inputs: x"):
+        input_specs(relu_model(), {"image": [1, 4]})
+
+
+def test_weights_are_no_inputs_and_integers_are_welcome() -> None:
+    model = relu_model(dtype=TensorProto.INT64)
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
+    assert [(spec.name, spec.dtype) for spec in input_specs(model, {})] == [("x", "int64")]
+
+
+def test_text_inputs_are_refused() -> None:
+    with pytest.raises(ModelError, match="inputs are real numbers, integers or booleans"):
+        input_specs(relu_model(dtype=TensorProto.STRING), {})
+
+
+def test_external_data_inside_the_folder_is_brought_in(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "w.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    file = saved(folder, with_external_weight("data/w.bin"))
+    copy = OnnxFile("mine", file).onnx_file(tmp_path / "cache")
+    assert copy.parent == tmp_path / "cache"
+    assert OnnxFile("mine", file).onnx_file(tmp_path / "cache") == copy
+    (weight,) = onnx.load(copy, load_external_data=False).graph.initializer
+    np.testing.assert_array_equal(numpy_helper.to_array(weight), np.arange(4))
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "link.bin"])
+def test_external_data_outside_the_folder_is_never_read(tmp_path: Path, location: str) -> None:
+    (tmp_path / "secret.bin").write_bytes(bytes(16))
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    with pytest.raises(ModelError, match="outside its own folder"):
+        OnnxFile("mine", saved(folder, with_external_weight(location))).onnx_file(tmp_path / "cache")
+
+
+def test_external_data_outside_the_folder_is_found_in_attributes_too(tmp_path: Path) -> None:
+    model = relu_model()
+    hidden = with_external_weight("../secret.bin").graph.initializer[0]
+    model.graph.node.append(helper.make_node("Constant", [], ["c"], value=hidden))
+    with pytest.raises(ModelError, match="outside its own folder"):
+        OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+
+
+def test_external_data_that_claims_another_length_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(64))
+    model = with_external_weight("w.bin")
+    model.graph.initializer[0].external_data.add(key="length", value="64")
+    with pytest.raises(ModelError, match=r"it has 64 bytes of 16"):
+        OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("location", ["", "\0", "x" * 5000, "loop", "folder"])
+def test_external_data_at_a_place_that_is_no_file_is_refused(tmp_path: Path, location: str) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ModelError, match="keeps the data of 'w'"):
+        OnnxFile("mine", saved(tmp_path, with_external_weight(location))).onnx_file(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("content", [None, b"short"])
+def test_external_data_that_is_missing_or_short(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "w.bin").write_bytes(content)
+    with pytest.raises(ModelError, match=r"w\.bin"):
+        OnnxFile("mine", saved(tmp_path, with_external_weight("w.bin"))).onnx_file(tmp_path / "cache")

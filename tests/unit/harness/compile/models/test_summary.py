@@ -1,0 +1,214 @@
+"""What a network is made of, counted from its graph, and what each path can take of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+from harness.base.outcome import ExitCode
+from harness.cli import app
+from harness.compile.compiler.releases import RELEASES, onnx_operators
+from harness.compile.models.summary import summarize
+from harness.compile.paths.predict import destination_of
+from harness.tools.ops.cells import CellVerdict
+from harness.tools.ops.operator_table import OperatorTable, wrong_cases
+
+RIGHT, WRONG, NOT_BUILT, CRASH = CellVerdict.RIGHT, CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH
+
+
+def network(*nodes: Any, x: tuple[int | str, ...] = (1, 4, 8, 8), opset: int = 13, **weights: Any) -> Any:
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "net", [value("x", TensorProto.FLOAT, x)], [value("y", TensorProto.FLOAT, None)], tensors
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("acme", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def ones(*shape: int) -> Any:
+    return np.ones(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("node", "x", "weight", "macs", "parameters"),
+    [
+        (helper.make_node("Conv", ["x", "w"], ["y"], group=2), (1, 4, 8, 8), ones(6, 2, 3, 3), 6 * 36 * 18, 108),
+        (helper.make_node("ConvTranspose", ["x", "w"], ["y"]), (1, 4, 8, 8), ones(4, 3, 2, 2), 256 * 12, 48),
+        (helper.make_node("Gemm", ["x", "w"], ["y"], transB=1), (2, 5), ones(7, 5), 2 * 7 * 5, 35),
+        (helper.make_node("Gemm", ["x", "w"], ["y"], transA=1), (5, 2), ones(5, 7), 2 * 7 * 5, 35),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), (3, 2, 5), ones(5, 7), 3 * 2 * 7 * 5, 35),
+        (helper.make_node("Add", ["x", "w"], ["y"]), (2, 5), ones(5), 0, 5),
+        (helper.make_node("Mul", ["x", "w"], ["y"]), (2, 5), np.float32(3), 0, 0),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), ("rows", 5), ones(5, 7), None, 35),
+    ],
+)
+def test_products_and_parameters_of_each_operator(
+    node: Any, x: tuple[int | str, ...], weight: Any, macs: int | None, parameters: int
+) -> None:
+    summary = summarize(network(node, x=x, w=weight))
+    assert (summary.macs, summary.parameters) == (macs, parameters)
+    assert summary.weight_bytes == weight.nbytes
+
+
+def test_a_weight_that_two_operators_read_counts_once_and_statistics_do_not() -> None:
+    names = ["gamma", "beta", "mean", "variance"]
+    nodes = [
+        helper.make_node("BatchNormalization", ["x", *names], ["a"]),
+        helper.make_node("BatchNormalization", ["a", *names], ["y"]),
+    ]
+    assert summarize(network(*nodes, **dict.fromkeys(names, ones(4)))).parameters == 8
+
+
+def test_the_operators_that_are_read_from_the_source_are_those_that_the_importer_has() -> None:
+    from tvm.relax.frontend.onnx import onnx_frontend
+
+    assert onnx_operators() == {*onnx_frontend._get_convert_map(), "If", "Constant"}
+
+
+@pytest.mark.parametrize(
+    ("node", "x", "weight", "expected"),
+    [
+        (helper.make_node("Conv", ["x", "w"], ["y"]), (1, 4, 8, 8), ones(4, 4, 1, 1), ("kernel", "image", "clml")),
+        (
+            helper.make_node("Conv", ["x", "w"], ["y"], group=4),
+            (1, 4, 8, 8),
+            ones(4, 1, 1, 1),
+            ("kernel", "kernel", "kernel"),
+        ),
+        (helper.make_node("Add", ["x", "x"], ["y"]), (1, 4), ones(1), ("kernel", "kernel", "clml")),
+        (helper.make_node("Add", ["x", "w"], ["y"]), (1, 4), ones(1), ("kernel", "kernel", "kernel")),
+        (helper.make_node("Add", ["x", "x"], ["y"]), (2, 4), ones(1), ("kernel", "kernel", "kernel")),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), (1, 4), ones(4, 4), ("kernel", "kernel", "kernel")),
+        (helper.make_node("Frob", ["x"], ["y"], domain="acme"), (1, 4), ones(1), ("no", "no", "no")),
+    ],
+)
+def test_which_path_takes_what(node: Any, x: tuple[int, ...], weight: Any, expected: tuple[str, ...]) -> None:
+    (found,) = summarize(network(node, x=x, w=weight)).nodes
+    assert tuple(destination_of(path, found, onnx_operators()) for path in ("opencl", "texture", "clml")) == expected
+
+
+def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) -> None:
+    model = network(
+        helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("Conv", ["a", "w"], ["b"], name="first"),
+        helper.make_node("Frob", ["b"], ["c"], name="odd", domain="acme"),
+        helper.make_node("Relu", ["c"], ["y"]),
+        x=("batch", 4, 8, 8),
+        w=ones(8, 4, 1, 1),
+    )
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="batch")
+    file = tmp_path / "net.onnx"
+    file.write_bytes(model.SerializeToString())
+    words = ["inspect", str(file), "--shape", "batch=2"]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == ExitCode.WRONG_OR_BROKEN
+    told = json.loads(done.stdout)
+    assert (told["macs"], told["parameters"], told["unknown"]) == (2 * 8 * 64 * 4, 32, {"acme.Frob": ["odd"]})
+    assert told["inputs"] == [{"name": "x", "shape": [2, 4, 8, 8], "dtype": "float32"}]
+    assert told["changes"] == ["fixed x [2, 4, 8, 8]", "removed 1 Identity"]
+    shown = CliRunner().invoke(app, words).stdout
+    assert "TVM's ONNX importer does not know acme.Frob: odd" in shown
+    open_ = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--json"]).stdout)
+    assert (open_["inputs"][0]["shape"], open_["macs"]) == (["batch", 4, 8, 8], None)
+    shown = CliRunner().invoke(app, ["inspect", str(file)]).stdout
+    assert "unknown multiply-accumulates (give --shape batch=1)" in shown
+    assert re.search(r"Conv +1 +unknown +32 +kernel +unknown +unknown\n", shown)
+
+
+def test_inspect_shows_what_the_operator_table_of_the_release_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = {"opencl": [CRASH], "texture": [NOT_BUILT, CRASH, NOT_BUILT], "clml": [RIGHT]}
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False}
+    plain = [{**one, "path": path, "verdict": verdict.value} for path, of in cells.items() for verdict in of]
+    plain += [{**one, "operator": "Conv", "path": "clml", "verdict": verdict.value} for verdict in (RIGHT, WRONG)]
+    OperatorTable.of("1.2", plain).write(tmp_path)
+    table = OperatorTable.find("1.2", tmp_path)
+    monkeypatch.setattr(OperatorTable, "find", lambda _tvm: table)
+    nodes = (helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
+    model = network(*nodes, w=ones(4, 4, 1, 1))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=1)
+    onnx.save(model, tmp_path / "net.onnx")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
+    assert re.search(r"Relu +1 +crashes +does not build +clml\n", shown)
+    assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
+    assert "Conv on clml: of 2 node tests 1 are wrong\n" in shown
+    assert "Relu on texture: of 3 node tests 2 do not build, 1 crash\n" in shown
+
+
+def test_the_table_of_the_release_that_is_supported_is_there_and_knows_the_importers_operators() -> None:
+    table = OperatorTable.find(list(RELEASES)[-1])
+    assert table
+    assert {"Conv", "NonZero", "Resize"} < {*table.counts}
+    assert wrong_cases(table.cases("Resize", ["float32"], "opencl"))
+    assert table.cases("Relu", ["float32"], "opencl") == {RIGHT: 1}
+
+
+@pytest.mark.parametrize("kind", ["NonZero", "Unique"])
+def test_what_tvm_computes_in_python_runs_on_no_path(tmp_path: Path, kind: str) -> None:
+    model = network(helper.make_node("Relu", ["x"], ["a"]), helper.make_node(kind, ["a"], ["y"], name="odd"))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="results")
+    onnx.save(model, tmp_path / "net.onnx")
+    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")])
+    assert done.exit_code == ExitCode.WRONG_OR_BROKEN
+    assert re.search(rf"{kind} +1 +no +no +no\n", done.stdout)
+    assert f"TVM computes {kind} in Python, which no device has: odd" in done.stdout
+
+
+def test_inspect_says_that_no_phone_computes_in_float64(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["z"], to=TensorProto.DOUBLE), helper.make_node("Exp", ["z"], ["e"])]
+    file = tmp_path / "net.onnx"
+    model = network(*nodes, helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT), x=(2, 3))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3)))
+    onnx.save(model, file)
+    shown = CliRunner().invoke(app, ["inspect", str(file)])
+    assert shown.exit_code == ExitCode.GOOD
+    assert "no Adreno computes in float64: Cast (2), Exp (1); such a case is `unsupported`" in shown.stdout
+    told = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--json"]).stdout)
+    assert told["float64"] == {"Cast": 2, "Exp": 1}
+    single = json.loads(CliRunner().invoke(app, ["inspect", "tiny", "--json"]).stdout)
+    assert single["float64"] == {}
+
+
+def test_inspect_loads_no_tvm() -> None:
+    import subprocess
+    import sys
+
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom harness.cli import app\n"
+        "assert 'multiply' in CliRunner().invoke(app, ['inspect', 'tiny']).stdout\nassert 'tvm' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=120)
+
+
+def test_a_large_network_is_read_in_twice_its_size(tmp_path: Path) -> None:
+    """Memory is what the reader takes beyond the interpreter, measured in a process of its own."""
+    import subprocess
+    import sys
+
+    size = 100_000_000
+    model = network(helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Identity", ["a"], ["y"]))
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 5000)))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 5000)))
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((5000, 5000), np.float32), "w"))
+    file = tmp_path / "large.onnx"
+    onnx.save(model, file)
+    script = (
+        "import resource, sys\nfrom pathlib import Path\nimport onnx.reference\n"
+        "from harness.compile.models.sources import OnnxFile\n"
+        "peak = lambda whose: resource.getrusage(whose).ru_maxrss * 1024\nbefore = peak(resource.RUSAGE_SELF)\n"
+        "OnnxFile('large', Path(sys.argv[1])).onnx_file(Path(sys.argv[2]))\n"
+        "print(peak(resource.RUSAGE_CHILDREN) - before)"
+    )
+    words = [sys.executable, "-c", script, str(file), str(tmp_path)]
+    done = subprocess.run(words, check=True, capture_output=True, timeout=120)
+    assert int(done.stdout) < 2.1 * size

@@ -1,0 +1,137 @@
+"""What rounding does to a network's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.models.outline import tensor_types
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.rounding import (
+    AMOUNT,
+    HALF,
+    coordinate_rounding,
+    measure_rounding,
+    measure_task_rounding,
+    move_numbers,
+)
+from harness.measure.correctness import compare_answers
+
+X = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
+
+
+def network(nodes: Sequence[Any], weights: dict[str, Any], shape: Sequence[int] = (1, 64)) -> onnx.ModelProto:
+    """A network of `x` that ends in `y`."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "small", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def rounding(model: onnx.ModelProto, x: np.ndarray = X) -> list[float]:
+    """Of a network's one output."""
+    return measure_rounding(model, {"x": x}, OnnxRuntime(model).ask({"x": x}))
+
+
+def test_a_difference_of_large_numbers_moves_far_and_a_sum_does_not() -> None:
+    nodes = [helper.make_node("Add", ["x", "far"], ["there"]), helper.make_node("Sub", ["there", "far"], ["y"])]
+    (near,) = rounding(network(nodes, {"far": np.float32(1.0)}))
+    (far,) = rounding(network(nodes, {"far": np.float32(1000.0)}))
+    assert near < 10 * AMOUNT
+    assert far > 100 * AMOUNT
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([16, 64, 512]))
+def test_sums_in_another_order_are_right(seed: int, depth: int, width: int) -> None:
+    chance = np.random.default_rng(seed)
+    weights = {f"w{i}": (chance.standard_normal((width, width)) * width**-0.5).astype(np.float32) for i in range(depth)}
+    names = ["x", *(f"v{i}" for i in range(depth - 1)), "y"]
+    nodes = [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]]) for i in range(depth)]
+    model, x = network(nodes, weights, (1, width)), chance.standard_normal((1, width)).astype(np.float32)
+    truth = OnnxRuntime(model).ask({"x": x})
+    answer = x
+    for weight in weights.values():
+        order = chance.permutation(width)
+        products = (answer[:, order, None] * weight[order])[0]
+        answer = np.add.accumulate(products, axis=0, dtype=np.float32)[-1:]
+    allowed = [ROUNDING_FACTOR["float32"] * each for each in measure_rounding(model, {"x": x}, truth)]
+    assert compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], allowed).right
+
+
+def test_bounds_scales_and_indices_are_kept() -> None:
+    nodes = [
+        helper.make_node("Clip", ["x", "low", "high"], ["clipped"]),
+        helper.make_node("Floor", ["whole"], ["floor"]),
+        helper.make_node("Add", ["clipped", "floor"], ["y"]),
+    ]
+    model = network(nodes, {"low": np.float32(-1), "high": np.float32(1), "whole": np.array([3.0], np.float32)})
+    moved = {node.op_type: list(node.input) for node in move_numbers(model, tensor_types(model), 0).graph.node}
+    assert moved["Clip"] == ["x/moved", "low", "high"]
+    assert moved["Floor"] == ["whole"]
+    assert moved["Add"] == ["clipped/moved", "floor/moved"]
+
+
+def test_integers_do_not_move_and_what_cannot_be_computed_is_not_known() -> None:
+    integers = network([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], {})
+    integers.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert rounding(integers) == [0.0]
+    unknown = network([helper.make_node("Nobody", ["x"], ["y"], domain="nowhere")], {})
+    assert measure_rounding(unknown, {"x": X}, [X]) == [0.0]
+
+
+@pytest.mark.parametrize(("mode", "least"), [("linear", 100 * 2.0**-23), ("nearest", 0.0)])
+def test_places_between_the_pixels_of_a_large_image_are_rounded(mode: str, least: float) -> None:
+    nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)]
+    model = network(nodes, {"sizes": np.array([1, 1, 300, 20])}, (1, 1, 100, 10))
+    assert coordinate_rounding(model, tensor_types(model)) == least
+
+
+def test_a_network_in_half_precision_moves_as_far_as_that_rounds() -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["half"], to=TensorProto.FLOAT16),
+        helper.make_node("Cast", ["half"], ["y"], to=TensorProto.FLOAT),
+    ]
+    assert rounding(network(nodes, {})) == [HALF]
+
+
+def test_a_function_that_is_no_network_moves_with_its_inputs_and_its_indices_are_kept() -> None:
+    inputs: list[Any] = [X, np.full_like(X, 1000.0), np.arange(3)]
+
+    def task_rounding(far: float) -> float:
+        def ask(arrays: Sequence[Any]) -> list[np.ndarray]:
+            assert arrays[2].tolist() == [0, 1, 2]
+            return [(arrays[0] + far * arrays[1]) - far * np.float32(1000.0)]
+
+        (found,) = measure_task_rounding(ask, inputs, ask(inputs))
+        return found
+
+    assert task_rounding(0.0) < 2 * AMOUNT
+    assert task_rounding(1.0) > 100 * AMOUNT
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_difference_of_large_numbers_moves_a_function_by_many_units_of_its_own_format(dtype: Any) -> None:
+    factor = ROUNDING_FACTOR[np.dtype(dtype).name]
+    numbers = (X * np.float32(3) + np.float32(20)).astype(dtype)
+
+    def ask(arrays: Sequence[Any]) -> list[np.ndarray]:
+        return [(arrays[0] - dtype(20)).astype(dtype)]
+
+    (found,) = measure_task_rounding(ask, [numbers], ask([numbers]))
+    assert 10 < factor * found / float(np.finfo(dtype).eps) < 300
+
+
+@pytest.mark.parametrize("shape", [(1, 63), (2, 64)])
+def test_an_answer_of_another_shape_tells_nothing(shape: tuple[int, int]) -> None:
+    model = network([helper.make_node("Relu", ["x"], ["y"])], {})
+    assert measure_rounding(model, {"x": X}, [np.zeros(shape, np.float32)]) == [0.0]

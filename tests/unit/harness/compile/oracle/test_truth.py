@@ -1,0 +1,142 @@
+"""The truth from outside TVM: who gives it, and what is said where nobody can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.base.failures import InputRefused, NoOutsideAnswer
+from harness.compile.models.spec import Original
+from harness.compile.oracle.judge import NoAnswer, Refusal
+from harness.compile.oracle.onnx_reference import OnnxReference
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.truth import first_answer, judge_original, judges_of, values_of
+
+pytest.importorskip("onnxruntime")
+X = np.array([[1.0, -2.0, 3.0]], np.float32)
+
+
+def network(*nodes: Any, opset: int = 18, kind: int = TensorProto.FLOAT, **weights: Any) -> Any:
+    """From `x` to `y`, three numbers each."""
+    values = [helper.make_tensor_value_info(name, kind, [1, 3]) for name in ("x", "y")]
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    graph = helper.make_graph(list(nodes), "g", values[:1], values[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def ruling(model: Any, **inputs: np.ndarray[Any, Any]) -> tuple[str, list[Any]]:
+    found = first_answer(judges_of(model), inputs)
+    return found.judge.name.split()[0], [output.tolist() for output in found.outputs]
+
+
+def test_onnxruntime_answers() -> None:
+    assert ruling(network(helper.make_node("Relu", ["x"], ["y"])), x=X) == ("onnxruntime", [[[1, 0, 3]]])
+
+
+def test_onnx_reference_answers_where_onnxruntime_lacks_a_number_format_of_an_operator() -> None:
+    """onnxruntime has Relu for 8 and 32 bits, and not for 16."""
+    model = network(helper.make_node("Relu", ["x"], ["y"]), kind=TensorProto.INT16)
+    assert ruling(model, x=X.astype(np.int16)) == ("onnx.reference", [[[1, 0, 3]]])
+
+
+def test_a_format_that_is_newer_than_onnxruntime_is_read_all_the_same() -> None:
+    model = network(helper.make_node("Relu", ["x"], ["y"]))
+    model.ir_version = 14
+    assert OnnxRuntime(model).ask({"x": X})[0].tolist() == [[1, 0, 3]]
+    assert model.ir_version == 14
+
+
+def test_what_nobody_knows_has_no_answer_and_each_says_why() -> None:
+    model = network(helper.make_node("Mystery", ["x"], ["y"], domain="mine"))
+    model.opset_import.append(helper.make_opsetid("mine", 1))
+    with pytest.raises(NoOutsideAnswer, match=r"onnxruntime: .*Mystery.*; onnx\.reference: .*Mystery"):
+        first_answer(judges_of(model), {"x": X})
+
+
+def test_batch_norms_that_the_reference_mistakes_are_not_asked_of_it() -> None:
+    node = helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"])
+    ones = np.ones(3, np.float32)
+    with pytest.raises(NoAnswer, match="mistakes batch norms of operator sets before 14"):
+        OnnxReference(network(node, opset=13, s=ones, b=ones, m=ones, v=ones))
+
+
+def gather() -> Any:
+    index = helper.make_tensor_value_info("ids", TensorProto.INT64, [2])
+    answer = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])
+    table = numpy_helper.from_array(np.zeros((50, 3), np.float32), "table")
+    node = helper.make_node("Gather", ["table", "ids"], ["y"], name="lookup")
+    return helper.make_model(
+        helper.make_graph([node], "g", [index], [answer], [table]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=9,
+    )
+
+
+def test_inputs_that_the_network_cannot_take_are_refused_with_the_operator_and_its_range() -> None:
+    with pytest.raises(InputRefused) as caught:
+        first_answer(judges_of(gather()), {"ids": np.array([3, 99_999])})
+    assert caught.value.message.startswith("onnxruntime: Gather 'lookup': indices element out of data bounds")
+    assert "[-50,49]" in caught.value.message
+    assert "--input" in caught.value.hint
+
+
+@dataclass(frozen=True)
+class Fake:
+    name: str
+    raises: Exception | None = None
+
+    def ask(self, inputs: Any) -> list[Any]:
+        if self.raises:
+            raise self.raises
+        return [X]
+
+
+LACK, NO = NoAnswer("lacks it"), Refusal("refuses it")
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ((None,), "first"),
+        ((LACK, None), "second"),
+        ((NO, None), "second"),
+        ((LACK, LACK), NoOutsideAnswer),
+        ((NO, LACK), NoOutsideAnswer),  # which may be a lack of the first one, too
+        ((NO, NO), InputRefused),
+        ((LACK, NO, NO), InputRefused),
+    ],
+)
+def test_the_first_that_can_answers_and_two_have_to_refuse(
+    answers: tuple[Exception | None, ...], expected: str | type[Exception]
+) -> None:
+    names = ("first", "second", "third")
+    judges: list[Callable[[], Fake]] = [lambda n=n, a=a: Fake(n, a) for n, a in zip(names, answers, strict=False)]  # type: ignore[misc]
+    if isinstance(expected, str):
+        assert first_answer(judges, {}).judge.name == expected
+    else:
+        with pytest.raises(expected):
+            first_answer(judges, {})
+
+
+def test_the_original_is_judged_with_what_preparation_would_take_out(tmp_path: Path) -> None:
+    model = network(helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Neg", ["same"], ["y"]))
+    (answer,) = judge_original(Original(tmp_path / "a.onnx"), model, {"x": X}).outputs
+    assert answer.tolist() == [[-1, 2, -3]]
+
+
+def test_the_result_of_every_operator_comes_from_one_run() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["positive"]), helper.make_node("ArgMax", ["positive"], ["best"], axis=1)]
+    model = network(*nodes, helper.make_node("Neg", ["positive"], ["y"]))
+    values = values_of(model, {"x": X})
+    assert {name: array.tolist() for name, array in values.items()} == {
+        "positive": [[1, 0, 3]],
+        "best": [[2]],
+        "y": [[-1, 0, -3]],
+    }
+    assert [value.name for value in model.graph.output] == ["y"]

@@ -1,0 +1,80 @@
+"""Networks that TVM's importer misreads are refused by name; their like, which it reads right, are not."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.base.failures import CompileFailure, MisreadOperator, revived
+from harness.base.outcome import Outcome, Owner
+from harness.compile.quirks.misreadings import MISREADINGS, Misreading, _network, _resize
+from harness.measure.decide import decide
+from harness.measure.probes.base import Facts
+
+every = pytest.mark.parametrize("misreading", MISREADINGS, ids=lambda one: one.id)
+
+
+@every
+def test_the_smallest_network_that_shows_it_is_refused_by_name_with_what_to_do(misreading: Misreading) -> None:
+    model = misreading.example()
+    with pytest.raises(MisreadOperator, match=f"misreads {misreading.operator} 'y0': ") as raised:
+        misreading.refuse(model)
+    assert raised.value.hint == misreading.hint
+
+
+READ_RIGHT = {
+    "whole pixels": partial(_resize, scales=(2.0, 2.0), mode="linear"),
+    "sizes": partial(_resize, sizes=(11, 13), mode="cubic"),
+    "aligned corners": partial(
+        _resize, scales=(1.7, 1.7), mode="linear", coordinate_transformation_mode="align_corners"
+    ),
+    "antialias of a larger image": partial(_resize, sizes=(14, 18), mode="linear", antialias=1),
+    "dropout": partial(_network, "Dropout", (4, 8), [np.float32(0.5), np.bool_(False)]),
+    "dropout of nothing": partial(_network, "Dropout", (4, 8), [np.float32(0), np.bool_(True)]),
+    "the shape that the padding makes": partial(
+        _network,
+        "ConvTranspose",
+        (1, 1, 3, 3),
+        [np.ones((1, 1, 3, 3), np.float32)],
+        strides=[3, 2],
+        output_shape=[10, 8],
+        output_padding=[1, 1],
+    ),
+    "average": partial(
+        _network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
+    ),
+    "layer norm": partial(_network, "LayerNormalization", (2, 4), [np.ones(4, np.float32)]),
+    "batch norm in training that nobody asks for its statistics": partial(
+        _network, "BatchNormalization", (2, 1, 3), [np.ones(1, np.float32)] * 4, training_mode=1
+    ),
+    "statistics that are mixed half and half": partial(
+        _network,
+        "BatchNormalization",
+        (2, 1, 3),
+        [np.ones(1, np.float32)] * 4,
+        outputs=3,
+        training_mode=1,
+        momentum=0.5,
+    ),
+    "depth": partial(_network, "SpaceToDepth", (1, 2, 4, 6), [], blocksize=2),
+    "transposed": partial(_network, "ConvTranspose", (1, 1, 3, 3), [np.ones((1, 1, 3, 3), np.float32)]),
+}
+
+
+@pytest.mark.parametrize("name", READ_RIGHT)
+def test_what_is_read_right_is_let_through(name: str) -> None:
+    model: Any = READ_RIGHT[name]()
+    for misreading in MISREADINGS:
+        misreading.refuse(model)
+
+
+def test_the_importer_has_to_act_on_a_refusal_that_a_worker_wrote_down() -> None:
+    told = {"outcome": "compile-error", "kind": "MisreadOperator", "message": "m", "hint": "h", "evidence": ""}
+    facts = Facts()
+    facts.failure = revived(told)
+    decision = decide(facts)
+    assert (decision.outcome, decision.owner) == (Outcome.COMPILE_ERROR, Owner.IMPORTER)
+    assert type(revived({**told, "kind": ""})) is CompileFailure

@@ -1,0 +1,118 @@
+"""The quirks: which apply when, and whether the installed TVM is as they say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.failures import RigFailure
+from harness.base.case import Precision
+from harness.base.failures import UsageError
+from harness.compile.compiler.passes import insert_before, replace_last
+from harness.compile.compiler.releases import release, tvm_version
+from harness.compile.paths.base import NO_EDITS
+from harness.compile.paths.clml.patterns import ClmlEdits
+from harness.compile.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
+from harness.compile.quirks.importer import identifiers
+from harness.compile.quirks.misreadings import MISREADINGS
+
+FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
+
+
+def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
+    return {quirk.id for quirk in quirks_for(path, precision, as_shipped=as_shipped, tvm=tvm)}
+
+
+def test_ids_differ() -> None:
+    assert len({quirk.id for quirk in QUIRKS}) == len(QUIRKS)
+
+
+def test_edits_of_what_goes_to_clml_are_of_quirks_of_that_path_alone() -> None:
+    """Another path would take no notice of them."""
+    assert {quirk.paths for quirk in QUIRKS if isinstance(quirk.edits, ClmlEdits)} == {("clml",)}
+
+
+def test_release_decides() -> None:
+    has = [
+        "texture-store-broadcast" in applied("texture", tvm=tvm) for tvm in ("0.25.0.post1", "0.26.0", "0.27.0.post1")
+    ]
+    assert has == [False, True, True]
+
+
+def test_until_is_the_first_release_without_it() -> None:
+    quirk = dataclasses.replace(QUIRKS[0], since="0.26", until="0.28")
+    has = [quirk.affects(tvm, "opencl", Precision.FLOAT32) for tvm in ("0.25.0", "0.26.0", "0.27.9", "0.28.0.dev1")]
+    assert has == [False, True, True, False]
+    assert quirk.releases == "0.26 to before 0.28"
+
+
+def test_path_and_precision_decide() -> None:
+    assert applied("cpu", tvm="0.27.0") == set()
+    assert applied("opencl", tvm="0.27.0") == {
+        *(misreading.id for misreading in MISREADINGS),
+        "tir-pipeline-tuple",
+        "input-name-in-kernel",
+        "reduction-epilogue-private",
+    }
+    assert "texture-conv-out-dtype" in applied("texture", tvm="0.27.0"), "a network may itself be in float16"
+    assert "texture-conv-out-dtype" not in applied("opencl", Precision.FLOAT16_ACC32, tvm="0.27.0")
+
+
+def test_as_shipped_leaves_only_what_nothing_runs_without() -> None:
+    shipped = applied("texture", Precision.FLOAT16, as_shipped=True, tvm="0.27.0")
+    assert shipped == {"tir-pipeline-tuple", "default-tir-pipeline"}
+
+
+def test_as_shipped_but_for_some_keeps_the_order_and_leaves_what_the_release_has_not_got() -> None:
+    chosen = ["vectorized-alloc", "grouped-conv-nchw4c", "reduction-schedule-raises"]
+    made = quirks_for("texture", Precision.FLOAT32, as_shipped=True, but_for=chosen, tvm="0.27.0")
+    ids = [quirk.id for quirk in made]
+    assert ids == ["tir-pipeline-tuple", "default-tir-pipeline", "grouped-conv-nchw4c", "vectorized-alloc"]
+
+
+def test_a_quirk_that_there_is_not_is_named_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no quirk 'vectorised-alloc': did you mean 'vectorized-alloc'"):
+        require_known(["vectorised-alloc"])
+
+
+def test_quirks_are_chosen_only_of_what_is_as_shipped() -> None:
+    assert policy_of(True, ["vectorized-alloc"]).with_quirks == ("vectorized-alloc",)
+    with pytest.raises(UsageError, match="--with-quirk goes with --as-shipped"):
+        policy_of(False, ["vectorized-alloc"])
+
+
+def test_release_reads_versions() -> None:
+    assert release("0.27.0.post1") == (0, 27, 0)
+    assert release("0.28.dev3+g1234") == (0, 28)
+
+
+@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
+def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
+    affected = any(quirk.affects(tvm_version(), path, p) for path in quirk.paths for p in quirk.precisions)
+    assert quirk.probe().state is (Presence.PRESENT if affected else Presence.ABSENT)
+
+
+@pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
+def test_workaround_removes_the_defect(quirk: Quirk) -> None:
+    assert quirk.probe(quirk).state is Presence.ABSENT
+
+
+def test_inputs_keep_different_names_that_c_takes() -> None:
+    assert identifiers(["a/b", "a_b", "a:b", "plain"]) == ["a_b_", "a_b", "a_b__", "plain"]
+
+
+@given(st.lists(st.text(max_size=4), unique=True, max_size=6))
+def test_identifiers_are_as_many_and_different(names: list[str]) -> None:
+    found = identifiers(names)
+    assert len(set(found)) == len(names)
+    assert all(name.replace("_", "a").isalnum() and name.isascii() for name in found if name)
+
+
+def test_workaround_without_its_pass_fails_loudly() -> None:
+    with pytest.raises(RigFailure, match="has no pass VectorizeLoop"):
+        insert_before([], "VectorizeLoop", None)
+    with pytest.raises(RigFailure, match="has no pass ConvertLayout"):
+        replace_last([], "ConvertLayout", None)

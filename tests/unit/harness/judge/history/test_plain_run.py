@@ -1,0 +1,37 @@
+"""A plain `asv run`: which failed benchmarks are findings about the compiler."""
+
+from __future__ import annotations
+
+import pytest
+from fake_records import a_record
+
+from harness.base.outcome import Outcome
+from harness.judge.history.plain_run import is_finding
+
+CASE = "tiny-texture-float32-untuned"
+OF_CASE = {"case": CASE, "quirks": "as-shipped"}
+OF_CODE = {"model": "tiny", "path": "texture", "precision": "float32", "GPU": "a740"}
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome", "as_shipped", "expected"),
+    [
+        (OF_CASE, Outcome.WRONG_RESULT, True, True),
+        (OF_CASE, Outcome.COMPILE_ERROR, True, True),
+        (OF_CASE, Outcome.DEVICE_LOST, True, False),
+        (OF_CASE, Outcome.WRONG_RESULT, False, False),
+        ({**OF_CASE, "case": "tiny-opencl-float32-untuned"}, Outcome.WRONG_RESULT, True, False),
+        ({**OF_CASE, "case": CASE.removesuffix("ed")}, Outcome.WRONG_RESULT, True, False),
+        (OF_CODE, Outcome.COMPILE_ERROR, False, True),
+        ({**OF_CODE, "path": "opencl"}, Outcome.COMPILE_ERROR, False, False),
+    ],
+)
+def test_a_failure_is_a_finding_if_a_conclusive_record_is_of_the_same_case(
+    failed: dict[str, str], outcome: Outcome, as_shipped: bool, expected: bool
+) -> None:
+    record = a_record(CASE, outcome=outcome, as_shipped=as_shipped)
+    assert is_finding(failed, [record]) is expected
+
+
+def test_a_benchmark_that_died_without_a_record_is_none() -> None:
+    assert not is_finding(OF_CASE, [])

@@ -1,0 +1,15 @@
+"""What pages say of a record beside its numbers."""
+
+from __future__ import annotations
+
+from fake_records import a_record
+
+from harness.judge.report.facts import reproduce
+
+
+def test_the_command_that_repeats_a_case_names_a_model_that_is_none_of_the_suite() -> None:
+    options = ("--model", "/home/me/net.onnx", "--shape", "x=1x3", "--trust", "--suite", "/etc/passwd", "--model", "-x")
+    record = a_record("net-opencl-float32-untuned", model_options=options)
+    case = "--device phone --case net-opencl-float32-untuned"
+    assert reproduce(record) == f"adreno-bench run --model /home/me/net.onnx --shape x=1x3 {case}"
+    assert "run --model net.onnx --shape x=1x3 --device" in reproduce(record, published=True)

@@ -1,0 +1,55 @@
+"""Profiles of several cases in a row, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fake_device import FakeDevice, a_plan, things
+
+from device_runner.failures import DeviceCrash
+from harness.measure.context import Run
+from harness.measure.kernels.measure import WatchedProfile, watch
+from harness.measure.kernels.profile import Peaks
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
+from harness.measure.workbench import Workbench
+
+
+class Heard(SilentProgress):
+    """Which case progress is of, and how it ended."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def step(self, case_id: str, step: str) -> None:
+        if self.words[-1:] != [case_id]:
+            self.words.append(case_id)
+
+    def done(self, record: Record) -> None:
+        self.words.append(record.outcome.value)
+
+
+def watched(folder: Path, device: FakeDevice, heard: Heard, *names: str) -> list[WatchedProfile]:
+    """The profiles of cases of these names, which share a build."""
+    plans = [a_plan(name) for name in names]
+    built = things(folder / "built")
+    builder = SimpleNamespace(build=lambda jobs: {job.key: built[f"{job.key[0]}-tiny"] for job in jobs})
+    run = Run(cast(Any, device), TuningStore(folder))
+    return watch(cast(Workbench, SimpleNamespace(plans=plans, builder=builder, run=run)), 3, Peaks(), heard)
+
+
+def test_a_case_is_done_before_the_next_one_is_shown(tmp_path: Path) -> None:
+    heard = Heard()
+    first, second = watched(tmp_path, FakeDevice(), heard, "tiny", "other")
+    assert heard.words == [first.profile.case, "ok", second.profile.case, "ok"]
+
+
+def test_a_case_that_fails_is_done_as_well(tmp_path: Path) -> None:
+    heard = Heard()
+    with pytest.raises(DeviceCrash):
+        watched(tmp_path, FakeDevice(fails={"launches": DeviceCrash("it is gone")}), heard, "tiny")
+    assert heard.words == [a_plan().case.id, "device-crash"]

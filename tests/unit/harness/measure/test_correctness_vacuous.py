@@ -1,0 +1,84 @@
+"""An answer that would be right whatever the network does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from harness.measure.correctness import compare_answers, vacuous
+
+TOLERANCE = 1e-3
+CHANCE = np.random.default_rng(0)
+LOGITS = CHANCE.standard_normal((1, 1000)).astype(np.float32)
+OTHER = CHANCE.standard_normal((1, 1000)).astype(np.float32)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max())
+    return np.asarray(powers / powers.sum(), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "reason"),
+    [
+        (np.zeros((1, 10), np.float32), "is all zero"),
+        (np.full((1, 1000), 0.001, np.float32), "is constant: 0.001 everywhere"),
+        (0.001 + 1e-9 * LOGITS, "is constant: 0.001 everywhere"),
+        (np.full((2, 3), 7, np.int64), "is constant: 7 everywhere"),
+        (softmax(LOGITS * 1000), "is saturated: every element is 0 or 1"),
+        (np.clip(LOGITS * 1e6, 0, 6), "is saturated: every element is 0 or 6"),
+        (1 / (1 + np.exp(-np.float32(20) * np.array([3, -3], np.float32))), "is saturated: every element is"),
+        (OTHER, "does not depend on the input: the answer to another one would be right"),
+        (OTHER * np.float32(1.0001), "does not depend on the input"),
+        (np.array([7], np.int64), ""),
+        (LOGITS, ""),
+        (softmax(LOGITS), ""),
+        (np.array([[0.3, 0.7]], np.float32), ""),
+        (np.array([0.0, 0.0, 0.0, 5.123], np.float32), ""),
+        (np.array([0], np.int64), ""),
+        (np.maximum(LOGITS, 0), ""),
+    ],
+)
+def test_what_a_right_answer_proves(oracle: np.ndarray, reason: str) -> None:
+    other = OTHER if oracle.shape == OTHER.shape else oracle + np.ones_like(oracle)
+    if reason == "is all zero":
+        other = oracle
+    told = vacuous([oracle.astype(oracle.dtype)], [other.astype(oracle.dtype)], TOLERANCE)
+    assert [line.startswith(f"output 0 of 1 {reason}") for line in told] == [True] * bool(reason)
+
+
+def test_the_output_is_named_and_the_others_are_not() -> None:
+    same = np.ones((1, 4), np.float32)
+    assert vacuous([LOGITS, same], [OTHER, same], TOLERANCE) == ["output 1 of 2 is constant: 1 everywhere"]
+
+
+def test_a_network_that_refused_other_inputs_is_believed() -> None:
+    assert vacuous([LOGITS], [], TOLERANCE) == []
+
+
+def test_the_cases_own_tolerance_decides() -> None:
+    near = LOGITS * np.float32(1.01)
+    assert vacuous([LOGITS], [near], 1e-3) == []
+    assert vacuous([LOGITS], [near], 2e-2) != []
+
+
+def test_an_output_that_rounding_alone_may_replace_is_named() -> None:
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.1]) == []
+    assert vacuous([LOGITS], [OTHER], 1e-5, [2.0]) == [
+        "output 0 of 1 is lost in rounding, which may move it by 2 of its scale"
+    ]
+
+
+@given(
+    hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=6), elements=st.floats(-1e3, 1e3, width=32)),
+    st.floats(-40, 30),
+)
+def test_no_answer_that_knows_nothing_is_right_without_being_told(array: np.ndarray, scale: float) -> None:
+    oracle = (array.astype(np.float64) * 10.0**scale).astype(np.float32)
+    other = oracle[::-1].copy()
+    if not vacuous([oracle], [other], TOLERANCE):
+        lazy = (np.zeros_like(oracle), other, *([np.full_like(oracle, oracle.mean())] if oracle.size > 1 else []))
+        assert not any(compare_answers([answer], [oracle], TOLERANCE).right for answer in lazy)

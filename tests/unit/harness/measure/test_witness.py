@@ -1,0 +1,130 @@
+"""The second witness: when LLVM is asked, and what its answer means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from fake_device import ANSWER, FakeDevice, Things, a_plan, things
+from onnx import TensorProto, helper
+
+from device_runner.failures import Failure
+from harness.base.failures import CompileFailure
+from harness.base.outcome import Outcome, Owner
+from harness.base.plan import Job, Plan
+from harness.base.suite import Limits
+from harness.compile.artifacts.artifact import OUTPUTS, Answers, Artifact, save_arrays, save_values
+from harness.compile.artifacts.pool import Builder
+from harness.judge.remarks import remarks
+from harness.measure.context import Run
+from harness.measure.loop import run_case
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
+
+PLAN = a_plan()
+PLAN = replace(PLAN, oracle=replace(PLAN.oracle, otherwise=Job("witness", "w-tiny", "LLVM's answer of tiny", {})))
+OTHER = ANSWER + 1
+
+
+class LLVM(Builder):
+    """Has an answer, perhaps from before, and counts how often it is asked for a new one."""
+
+    def __init__(self, folder: Path, answer: np.ndarray[tuple[int, ...], np.dtype[np.float32]], *, known: bool) -> None:
+        super().__init__(folder, Limits())
+        (folder / "llvm").mkdir()
+        save_arrays(folder / "llvm" / OUTPUTS, [answer])
+        self._found = Answers(folder / "llvm", reused=True)
+        self._known = known
+        self.asked = 0
+        self.values: dict[str, Answers] = {}
+        """Of every tensor inside the network, by the kind of job that computes them."""
+
+    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
+        wanted = list(jobs)
+        self.asked += sum(job.kind == "witness" for job in wanted)
+        nothing = CompileFailure("it cannot be built")
+        return {job.key: self._found if job.kind == "witness" else self.values.get(job.kind, nothing) for job in wanted}
+
+    def find(self, job: Job) -> Answers | None:
+        return self._found if self._known else None
+
+
+def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "", plan: Plan = PLAN) -> Record:
+    """Of a device that answers `ANSWER`."""
+    built: Things = things(folder / "built")
+    save_arrays(folder / "built" / OUTPUTS, [np.asarray(truth)])
+    built["o-tiny"] = Answers(folder / "built", reused=True, unchecked=unchecked)
+    run = Run(FakeDevice(), TuningStore(folder), timed=False, builder=llvm)
+    return run_case(plan, built, run, SilentProgress()).record
+
+
+@pytest.mark.parametrize(
+    ("truth", "llvm", "owner"),
+    [(ANSWER, OTHER, Owner.NOBODY), (OTHER, ANSWER, Owner.IMPORTER), (OTHER, OTHER, Owner.PATH)],
+)
+def test_llvm_is_asked_only_where_the_answer_is_wrong(
+    tmp_path: Path, truth: object, llvm: object, owner: Owner
+) -> None:
+    witness = LLVM(tmp_path, np.asarray(llvm), known=False)
+    record = record_of(tmp_path, truth, witness)
+    assert record.owner is owner
+    assert witness.asked == (owner is not Owner.NOBODY)
+    assert (record.witness is None) is (owner is Owner.NOBODY)
+
+
+NODES = [
+    helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+    helper.make_node("Resize", ["a", "", "scales"], ["b"], name="shrink"),
+    helper.make_node("Relu", ["b"], ["y"], name="last"),
+]
+ENDS = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 4, 4]) for name in ("x", "w", "y")}
+SCALES = helper.make_tensor_value_info("scales", TensorProto.FLOAT, [4])
+
+
+@pytest.mark.parametrize(
+    ("off", "blamed"), [("by", "Resize 'shrink'"), ("y", "Relu 'last'"), ("aby", "Conv 'conv'"), ("", "")]
+)
+def test_the_first_operator_that_the_importer_gets_wrong_is_named(tmp_path: Path, off: str, blamed: str) -> None:
+    file = tmp_path / "net.onnx"
+    graph = helper.make_graph(NODES, "g", [ENDS["x"], ENDS["w"], SCALES], [ENDS["y"]])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), file)
+    llvm = LLVM(tmp_path, ANSWER, known=False)
+    for kind, wrong in (("values", ""), ("llvm-values", off)):
+        (tmp_path / kind).mkdir()
+        save_values(tmp_path / kind, {name: OTHER + (name in wrong) for name in "aby"})
+        llvm.values[kind] = Answers(tmp_path / kind, reused=False)
+    oracle = replace(PLAN.oracle, payload={"request": {"model_file": str(file)}})
+    record = record_of(tmp_path, OTHER, llvm, plan=replace(PLAN, oracle=oracle))
+    assert record.owner is Owner.IMPORTER, record.evidence
+    assert record.witness
+    assert record.witness.first == blamed
+    assert ("and the first operator that is off is" in record.message, blamed in record.message) == (bool(blamed), True)
+
+
+def test_llvm_that_was_asked_before_and_is_off_is_remarked_on_a_right_answer(tmp_path: Path) -> None:
+    witness = LLVM(tmp_path, OTHER, known=True)
+    record = record_of(tmp_path, ANSWER, witness)
+    assert (record.outcome, witness.asked) == (Outcome.OK, 0)
+    assert "LLVM off" in [remark.word for remark in remarks(record)]
+
+
+def test_llvm_that_is_the_judge_is_no_witness_and_the_record_says_that_nobody_checked(tmp_path: Path) -> None:
+    witness = LLVM(tmp_path, ANSWER, known=True)
+    record = record_of(tmp_path, OTHER, witness, unchecked="onnxruntime: no kernel for Foo")
+    assert (record.outcome, record.owner, record.witness) == (Outcome.WRONG_RESULT, Owner.PATH, None)
+    assert [remark.why for remark in remarks(record) if remark.word == "unchecked"] != []
+    assert record.unchecked == "onnxruntime: no kernel for Foo"
+
+
+def test_a_record_of_before_has_the_outcomes_usual_owner(tmp_path: Path) -> None:
+    record = record_of(tmp_path, OTHER, LLVM(tmp_path, ANSWER, known=False))
+    fields = {**record.model_dump(mode="json", by_alias=True)}
+    for name in ("owner", "judge", "unchecked", "witness"):
+        del fields[name]
+    assert Record.model_validate(fields).owner is Owner.PATH
+    assert Record.model_validate_json(record.line()).owner is Owner.IMPORTER

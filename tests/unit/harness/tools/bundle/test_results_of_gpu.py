@@ -1,0 +1,52 @@
+"""Results of a real GPU, an NVIDIA H200 on which only numpy was there, as `adreno-bench ingest` takes them in."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from places import FIXTURES
+from typer.testing import CliRunner
+
+from harness.base.failures import UsageError
+from harness.base.outcome import ExitCode, Outcome
+from harness.cli import app
+from harness.measure.records.record import RecordFile
+from harness.tools.bundle.manifest import MANIFEST
+from harness.tools.bundle.results import LINES
+
+RESULTS = FIXTURES / "bundle"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def taken_in(results: Path, records: Path) -> int:
+    words = ["ingest", str(results), "--bundle", str(RESULTS / MANIFEST), "--records", str(records)]
+    return CliRunner().invoke(app, words, catch_exceptions=False).exit_code
+
+
+def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    for _ in range(2):
+        assert taken_in(RESULTS, records) == ExitCode.GOOD
+    kept = RecordFile(records).load().records
+    assert len(kept) == 18
+    assert {record.outcome for record in kept} == {Outcome.OK}
+    assert {record.identity_key for record in kept} == {"local-NVIDIA_H200-82a4d7bc"}
+    assert all(record.launches and record.batched_ms and record.synced_ms for record in kept)
+
+
+def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:
+    changed = tmp_path / "results"
+    shutil.copytree(RESULTS, changed)
+    lines = bytearray((changed / LINES).read_bytes())
+    at = lines.index(b'"wall_ms": [') + len(b'"wall_ms": [')
+    lines[at] ^= 1
+    (changed / LINES).write_bytes(lines)
+    with pytest.raises(UsageError, match=r"line 1 of turns\.jsonl does not follow from"):
+        taken_in(changed, tmp_path / "records.jsonl")
+    assert not (tmp_path / "records.jsonl").exists()
