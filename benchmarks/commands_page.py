@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.cli import COMMANDS
+from harness.cli import every_command
+from harness.cli.commands import load_command
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 HEAD = """# Commands
@@ -28,10 +29,10 @@ EVERYWHERE = "--help"
 def page() -> str:
     """Return the page as Markdown."""
     parts = [HEAD]
-    for group, commands in groupby(COMMANDS, key=lambda command: command.group):
+    for group, commands in groupby(every_command(), key=lambda command: command.group):
         parts.append(f"## {group}\n")
         for command in commands:
-            parts += _command(command.name, command.load(), 3)
+            parts += _command(command.name, load_command(command), 3)
     return "\n".join(parts)
 
 

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from device_runner import registry
 from device_runner.failures import DeviceBusy
 from device_runner.files import SCRATCH_SUFFIX
+from harness.base.tool import CacheKind, tools
 
 DEVICES = "devices"
 LEFT_BEHIND = "left by a process that was killed"
@@ -33,39 +34,21 @@ _BESIDE = (".log", ".json", ".onnx")
 """Endings of files that belong to the entry of the same name, or are one themselves."""
 
 
-@dataclass(frozen=True)
-class CacheKind:
-    """One folder of the cache, each entry of which is a folder or file under its key."""
-
-    name: str
-    holds: str
-    """What an entry is, where it does not say so itself."""
-
-
-KINDS = (
+MAIN_JOB = (
     CacheKind("artifacts", "compiled case, or the compiler's error"),
     CacheKind("oracles", "inputs and right answers of a model, and answers of TVM probes"),
     CacheKind("models", "an ONNX file"),
     CacheKind("received", "a file that another host sent to have built"),
-    CacheKind("pieces", "a part of a network that shows a defect, and its inputs"),
-    CacheKind("operators", "operator cases, with their inputs and expected outputs"),
-    CacheKind("operator_results", "result of an operator case"),
     CacheKind("tunings", "tuning cache for tuned runs"),
-    CacheKind("trials", "trials of a network's tasks on a device"),
     CacheKind("toolchains", "a revision of TVM, installed"),
     CacheKind("releases", "the repository of TVM's releases"),
     CacheKind("harness", "a copy of this harness, for revisions of TVM to run"),
-    CacheKind("bisect", "results of a bisection"),
     CacheKind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
     CacheKind("opencl_layer", "limits of the virtual GPU, compiled"),
     CacheKind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
-    CacheKind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
-    CacheKind("isa_program", "program that passes kernels to Mesa's compiler"),
-    CacheKind("isa_kernels", "machine code from Mesa's compiler"),
     CacheKind("runner", "bundle runner, compiled for a kind of processor"),
     CacheKind("probe", "OpenCL probe, compiled for a kind of processor"),
     CacheKind("peaks", "peak rates measured on a device"),
-    CacheKind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
     CacheKind("record_indexes", "index of a records file"),
     CacheKind("record_copies", "copy of a records file of a URL"),
     CacheKind("identities", "identity of a device when it was last opened"),
@@ -74,6 +57,11 @@ KINDS = (
 ADDED = CacheKind("phone-runtime", "added by a person: `adreno-bench runtime remove` removes it")
 UNKNOWN = CacheKind("unknown", "unknown to this version of adreno-bench")
 LEASES = "leases"
+
+
+def kinds() -> tuple[CacheKind, ...]:
+    """Return the kinds of entries of the main job and of every tool."""
+    return (*MAIN_JOB, *(kind for tool in tools() for kind in tool.cache_kinds))
 
 
 @dataclass(frozen=True)
@@ -100,9 +88,9 @@ class PruneResult:
 
 def entries(root: Path) -> list[CacheEntry]:
     """Return all entries, kind by kind, of each kind the latest used first."""
-    kinds = (*KINDS, ADDED, UNKNOWN)
-    found = [_entry(kind, key, paths) for kind in kinds for key, paths in _paths(root, kind.name).items()]
-    order = [kind.name for kind in kinds]
+    every = (*kinds(), ADDED, UNKNOWN)
+    found = [_entry(kind, key, paths) for kind in every for key, paths in _paths(root, kind.name).items()]
+    order = [kind.name for kind in every]
     return sorted(found, key=lambda entry: (order.index(entry.kind), -entry.used_at))
 
 
@@ -130,8 +118,8 @@ def _is_more_than_a_cache(root: Path) -> bool:
 
 def _sweep(root: Path) -> None:
     """Remove locks that nobody holds, each while it is ours, and folders that are empty then."""
-    kinds = [kind.name for kind in KINDS] + [LEASES]
-    for folder in [folder for kind in kinds for folder in (root / kind / ".locks", root / kind)]:
+    names = [kind.name for kind in kinds()] + [LEASES]
+    for folder in [folder for kind in names for folder in (root / kind / ".locks", root / kind)]:
         for lock in folder.glob("*.lock"):
             with contextlib.suppress(Timeout, OSError), FileLock(lock, timeout=0):
                 if folder.name == LEASES:  # what a holder who was killed noted
@@ -152,7 +140,7 @@ def _paths(root: Path, kind: str) -> dict[str, list[Path]]:
     if kind == DEVICES:
         return {name: [root / name] for name in _names(root) if registry.is_built_in(name)}
     if kind == UNKNOWN.name:
-        ours = {LEASES, ADDED.name, *(kind.name for kind in KINDS)}
+        ours = {LEASES, ADDED.name, *(kind.name for kind in kinds())}
         return {name: [root / name] for name in _names(root) if name not in ours and not registry.is_built_in(name)}
     found: dict[str, list[Path]] = {}
     for name in _names(root / kind):

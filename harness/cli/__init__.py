@@ -17,95 +17,41 @@ from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
 from harness.base.terminal import TerminalLog
-from harness.cli.commands import Command, Program, add_commands
+from harness.base.tool import Command, tools
+from harness.cli.commands import Program, add_commands
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-MEASURE, JUDGE, EXPLAIN, DEVICES, SET_UP = "Measure", "Judge", "Explain", "Devices", "Set up"
-COMMANDS = (
-    Command("run", "Compile, judge and time every case of the suite, on one device or several.", MEASURE),
-    Command("build", "Compile the cases and show what the compiler made of them.", MEASURE),
-    Command("tune", "Search for schedules that are faster than TVM's own.", MEASURE, "harness.tools.tune.command:tune"),
-    Command(
-        "ops",
-        "Test single operators on each path: right, wrong, or not built.",
-        MEASURE,
-        "harness.tools.ops.command:ops",
-    ),
-    Command(
-        "pack", "Pack the suite for a machine that you cannot reach.", MEASURE, "harness.tools.bundle.pack_command:pack"
-    ),
-    Command(
-        "ingest",
-        "Check the results of a bundle and add them to the records.",
-        MEASURE,
-        "harness.tools.bundle.ingest_command:ingest",
-    ),
+GROUPS = ("Measure", "Judge", "Explain", "Devices", "Set up")
+"""Headings of `--help`, in this order."""
+MAIN_JOB = (
+    Command("run", "Compile, judge and time every case of the suite, on one device or several.", "Measure"),
+    Command("build", "Compile the cases and show what the compiler made of them.", "Measure"),
     Command(
         "gate",
         "Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.",
-        JUDGE,
+        "Judge",
     ),
-    Command("bless", "Save the latest right results as baselines.", JUDGE),
-    Command("compare", "Compare two releases, commits or records files.", JUDGE),
-    Command(
-        "bisect",
-        "Find the first release or commit with which a case is wrong, broken or slower.",
-        JUDGE,
-        "harness.tools.upstream.bisect_command:bisect",
-    ),
-    Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", JUDGE),
-    Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
-    Command("show", "Show the latest record of each case, or a summary of one case.", EXPLAIN),
-    Command(
-        "records", "Keep the records of many runs and hosts in Parquet.", EXPLAIN, "harness.tools.lake.command:records"
-    ),
-    Command("report", "Write one HTML page of a run, a gate or a comparison.", EXPLAIN),
-    Command(
-        "profile",
-        "Show which kernels take the time, and why two cases or builds differ.",
-        EXPLAIN,
-        "harness.tools.profile.command:profile",
-    ),
-    Command(
-        "reduce",
-        "Shrink a wrong or broken network to the smallest that fails alike.",
-        EXPLAIN,
-        "harness.tools.explain.reduce_command:reduce",
-    ),
-    Command(
-        "inspect",
-        "Count the operators of a network, and show which path can take which.",
-        EXPLAIN,
-        "harness.tools.ops.inspect_command:inspect",
-    ),
-    Command(
-        "isa",
-        "Count the Adreno machine code of the kernels, without a phone.",
-        EXPLAIN,
-        "harness.tools.isa.command:isa",
-    ),
-    Command(
-        "quirks",
-        "List the known defects of TVM, and probe the installed TVM for each.",
-        EXPLAIN,
-        "harness.tools.upstream.quirks_command:quirks",
-    ),
-    Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", DEVICES),
-    Command(
-        "doctor",
-        "Check what a run needs, and say how to fix what is missing.",
-        DEVICES,
-        "harness.tools.doctor.command:doctor",
-    ),
-    Command("runtime", "Keep TVM's runtime for phones and boards on this host.", DEVICES),
-    Command("fleet", "Offer the devices of this host to other hosts.", DEVICES, "harness.tools.fleet.command:fleet"),
-    Command("init", "Write a suite file with every key and a comment on each.", SET_UP),
-    Command("list", "List the cases of the suite.", SET_UP, "harness.cli.list_cases:list_cases"),
-    Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", SET_UP),
+    Command("bless", "Save the latest right results as baselines.", "Judge"),
+    Command("compare", "Compare two releases, commits or records files.", "Judge"),
+    Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", "Judge"),
+    Command("history", "Measure commits and releases with asv, and publish what moved.", "Judge"),
+    Command("show", "Show the latest record of each case, or a summary of one case.", "Explain"),
+    Command("report", "Write one HTML page of a run, a gate or a comparison.", "Explain"),
+    Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", "Devices"),
+    Command("runtime", "Keep TVM's runtime for phones and boards on this host.", "Devices"),
+    Command("init", "Write a suite file with every key and a comment on each.", "Set up"),
+    Command("list", "List the cases of the suite.", "Set up", "harness.cli.list_cases:list_cases"),
+    Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", "Set up"),
 )
-"""Groups of commands, in the order of `--help`."""
+
+
+def every_command() -> list[Command]:
+    """Return the commands of the main job and of every tool, group by group."""
+    every = [*MAIN_JOB, *(command for tool in tools() for command in tool.commands)]
+    return sorted(every, key=lambda command: GROUPS.index(command.group))
+
 
 app = typer.Typer(
     name="adreno-bench",
@@ -117,7 +63,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-add_commands(app, COMMANDS)
 
 _LOG = TerminalLog()
 _OURS = ("harness", "device_runner")
@@ -193,3 +138,9 @@ def _end(line: str, code: ExitCode) -> NoReturn:
         traceback.print_exc()
     tell(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr))
     sys.exit(code)
+
+
+try:
+    add_commands(app, every_command())
+except Failure as failure:  # a tool of the environment that is not there
+    _end(str(failure), ExitCode.USAGE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from importlib import import_module, metadata
+from collections.abc import Callable, Iterable
+from importlib import metadata
 from itertools import groupby
 from typing import Any
 
@@ -12,38 +12,22 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from harness.base.tool import Command, load
 
-@dataclass(frozen=True)
-class Command:
-    """A command of the program, as far as the list of commands needs to know it."""
 
-    name: str
-    """What a person types."""
-    help: str
-    """The first sentence of its help."""
-    group: str
-    """Under which heading `--help` lists it."""
-    place: str = ""
-    """Module and name of a function or a group, `MODULE:NAME`; empty if `harness.cli` has it under the same name."""
-
-    @property
-    def module(self) -> str:
-        """Module that defines it."""
-        return self.place.partition(":")[0] or f"harness.cli.{self.name}"
-
-    def load(self) -> TyperCommand | TyperGroup:
-        """Import the command."""
-        found = getattr(import_module(self.module), self.place.partition(":")[2] or self.name)
-        if isinstance(found, typer.Typer):
-            group = get_group(found)
-            for command in group.commands.values():
-                command.help = _unwrapped(command.help)
-            return group
-        alone = typer.Typer(add_completion=False)
-        alone.command(self.name, help=_unwrapped(found.__doc__))(found)
-        command = get_command(alone)
-        assert isinstance(command, TyperCommand)
-        return command
+def load_command(command: Command) -> TyperCommand | TyperGroup:
+    """Import a command."""
+    found = load(command.place or f"harness.cli.{command.name}:{command.name}")
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        for inner in group.commands.values():
+            inner.help = _unwrapped(inner.help)
+        return group
+    alone = typer.Typer(add_completion=False)
+    alone.command(command.name, help=_unwrapped(found.__doc__))(found)
+    made = get_command(alone)
+    assert isinstance(made, TyperCommand)
+    return made
 
 
 def _unwrapped(text: str | None) -> str:
@@ -78,10 +62,16 @@ class Program(TyperGroup):
                 formatter.write_dl([((command.name or "").ljust(width), command.help or "") for command in commands])
 
 
-def add_commands(app: typer.Typer, commands: tuple[Command, ...]) -> None:
+def _loader(command: Command) -> Callable[[], TyperCommand | TyperGroup]:
+    """Return a function that imports a command: typer takes functions only."""
+    return lambda: load_command(command)
+
+
+def add_commands(app: typer.Typer, commands: Iterable[Command]) -> None:
     """Add commands to a program, none of which is imported before it is called."""
     for command in commands:
-        app.command(command.name, cls=DeferredCommand, help=command.help, rich_help_panel=command.group)(command.load)
+        deferred = app.command(command.name, cls=DeferredCommand, help=command.help, rich_help_panel=command.group)
+        deferred(_loader(command))
 
 
 _PACKAGE = "adreno-bench"

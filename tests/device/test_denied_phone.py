@@ -20,7 +20,7 @@ from device_runner.runtimes import probe
 from device_runner.stand_ins.virtual import Faults, VirtualPhone, opencl, virtual_phone
 from device_runner.stand_ins.virtual import phone as folder
 from device_runner.transport.adb_transport import AdbTransport
-from harness.tools.doctor import Condition
+from harness.base.finding import Condition
 from harness.tools.doctor.device import examine_phone
 
 pytestmark = pytest.mark.device

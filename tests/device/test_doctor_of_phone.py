@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tools.doctor import Condition
+from harness.base.finding import Condition
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import PHONE_CHECKS, examine_device
 

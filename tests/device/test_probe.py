@@ -22,7 +22,7 @@ from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
-from harness.tools.doctor import Condition
+from harness.base.finding import Condition
 from harness.tools.doctor.opencl import examine_opencl
 
 pytestmark = pytest.mark.device

@@ -27,3 +27,24 @@ has whole lines up to where it was cut, from where it can be taken up again.
 * `results` reads what came back: each turn goes through the loop of every other run, on a `ReplayDevice`.
 * `verdict` judges two builds with the gate's own engine.
 """
+
+from harness.base.tool import CacheKind, Command, Tool
+
+TOOL = Tool(
+    "bundle",
+    commands=(
+        Command(
+            "pack",
+            "Pack the suite for a machine that you cannot reach.",
+            "Measure",
+            "harness.tools.bundle.pack_command:pack",
+        ),
+        Command(
+            "ingest",
+            "Check the results of a bundle and add them to the records.",
+            "Measure",
+            "harness.tools.bundle.ingest_command:ingest",
+        ),
+    ),
+    cache_kinds=(CacheKind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),),
+)

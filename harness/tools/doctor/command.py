@@ -10,11 +10,11 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
+from harness.base.finding import Condition
 from harness.base.outcome import ExitCode
 from harness.cli import completion
 from harness.cli.options import AsJson
 from harness.judge.report.screen import out, out_json
-from harness.tools.doctor import Condition
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import examine_device
 from harness.tools.doctor.machine import examine

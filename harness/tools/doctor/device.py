@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
-from harness.tools.doctor import Condition, DoctorFinding, guarded
+from harness.base.finding import Condition, DoctorFinding, guarded
 from harness.tools.doctor.opencl import examine_opencl
 
 if TYPE_CHECKING:

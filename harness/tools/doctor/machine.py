@@ -9,22 +9,22 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from harness.tools.doctor import Condition, DoctorFinding, guarded
+from harness.base.finding import Check, Condition, DoctorFinding, guarded
+from harness.base.tool import load, places
 
 ROOM_NEEDED_BYTES = 2_000_000_000
 IMPORT_DEADLINE_S = 60
-
-
-Check = Callable[[Path], Iterator[DoctorFinding]]
 
 
 def examine(cache: Path) -> Iterator[DoctorFinding]:
     """Yield all findings, as they are made."""
     for what, check in CHECKS.items():
         yield from guarded(what, check(cache))
+    for what, place in places("doctor_checks"):
+        yield from guarded(what, load(place)(cache))
 
 
 def _python(_: Path) -> Iterator[DoctorFinding]:
@@ -109,19 +109,6 @@ def _userland(_: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("phone's shell", Condition.OK, "mksh and toybox, on the virtual device")
 
 
-def _isa(cache: Path) -> Iterator[DoctorFinding]:
-    from harness.tools.isa.failures import NoToolchain
-    from harness.tools.isa.toolchain import need
-
-    try:
-        found = need(cache)
-    except NoToolchain as failure:
-        yield DoctorFinding("open compiler", Condition.NOTE, failure.message, failure.hint)
-    else:
-        seen = f"{found.identity}, in a sandbox by {found.sandbox}, for `adreno-bench isa`"
-        yield DoctorFinding("open compiler", Condition.OK, seen)
-
-
 def _disk(cache: Path) -> Iterator[DoctorFinding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
@@ -165,7 +152,6 @@ CHECKS: dict[str, Check] = {
     "adb": _adb,
     "sandbox": _sandbox,
     "phone's shell": _userland,
-    "open compiler": _isa,
     "virtual device": _virtual,
     "phones": _phones,
 }

@@ -6,12 +6,13 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.disk import writing
 from device_runner.store import Store, key_of
+from harness.base.finding import Condition, DoctorFinding
 from harness.tools.isa import apt, pinned, sandbox
 from harness.tools.isa.failures import NoToolchain
 from harness.tools.isa.sandbox import program
@@ -116,3 +117,14 @@ def _system_has_it() -> bool:
         return False
     installed = {tuple(line.split("\t")[:2]) for line in told.splitlines() if line.split("\t")[-1].startswith("ii")}
     return installed >= set(pinned.PACKAGES.items())
+
+
+def check(cache: Path) -> Iterator[DoctorFinding]:
+    """Yield whether Mesa's compiler is set up, for `adreno-bench doctor`."""
+    try:
+        toolchain = need(cache)
+    except NoToolchain as failure:
+        yield DoctorFinding("open compiler", Condition.NOTE, failure.message, failure.hint)
+    else:
+        seen = f"{toolchain.identity}, in a sandbox by {toolchain.sandbox}, for `adreno-bench isa`"
+        yield DoctorFinding("open compiler", Condition.OK, seen)

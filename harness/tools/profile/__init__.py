@@ -1,1 +1,15 @@
 """Where the time of an inference goes, by operator, and why two cases or builds differ."""
+
+from harness.base.tool import Command, Tool
+
+TOOL = Tool(
+    "profile",
+    commands=(
+        Command(
+            "profile",
+            "Show which kernels take the time, and why two cases or builds differ.",
+            "Explain",
+            "harness.tools.profile.command:profile",
+        ),
+    ),
+)

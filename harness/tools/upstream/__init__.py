@@ -1,1 +1,22 @@
 """Defects of TVM: probe them, report them upstream, and find the revision that brought one."""
+
+from harness.base.tool import CacheKind, Command, Tool
+
+TOOL = Tool(
+    "upstream",
+    commands=(
+        Command(
+            "bisect",
+            "Find the first release or commit with which a case is wrong, broken or slower.",
+            "Judge",
+            "harness.tools.upstream.bisect_command:bisect",
+        ),
+        Command(
+            "quirks",
+            "List the known defects of TVM, and probe the installed TVM for each.",
+            "Explain",
+            "harness.tools.upstream.quirks_command:quirks",
+        ),
+    ),
+    cache_kinds=(CacheKind("bisect", "results of a bisection"),),
+)

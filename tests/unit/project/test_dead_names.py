@@ -19,8 +19,11 @@ ALLOWED = {
     "harness.pytest_plugin.test_cases.pytestmark": "pytest reads it",
 }
 """Names that nothing here uses, and why they stay."""
-CALLED_BY_NAME = re.compile(r"harness\.cli\.(\w+)\.\1|harness\.pytest_plugin\.\w+\.(pytest_\w+|test_\w+)")
-"""A command has its module's name (`harness.cli.commands`); pytest calls hooks and tests by how they are called."""
+CALLED_BY_NAME = re.compile(
+    r"harness\.cli\.(\w+)\.\1|harness\.tools\.\w+\.TOOL|harness\.pytest_plugin\.\w+\.(pytest_\w+|test_\w+)"
+)
+"""A command has its module's name (`harness.cli.commands`); a tool is listed by its module
+(`harness.base.tool`); pytest calls hooks and tests by how they are called."""
 REGISTERED = re.compile(r"(.+\.)?(command|fixture)")
 """Decorators that hand a function to somebody who calls it."""
 

@@ -14,7 +14,8 @@ import pytest
 from places import ROOT
 
 from benchmarks import commands_page
-from harness.cli import COMMANDS
+from harness.cli import every_command
+from harness.cli.commands import load_command
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "baselines").glob("*.md")])
 SOURCES = [*ROOT.glob("harness/**/*.py"), *ROOT.glob("device_runner/**/*"), ROOT / "Makefile"]
@@ -26,7 +27,7 @@ COMMAND_IN_A_SENTENCE = re.compile(r"`adreno-bench ([^`|&<>]*)`")
 ELIDED = re.compile(r"\.\.\.|…|\bCOMMAND\b|\[")
 """Of an example that is not whole."""
 OF_A_FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS_BY_NAME = {command.name: command for command in COMMANDS}
+COMMANDS_BY_NAME = {command.name: command for command in every_command()}
 MADE_BY_THE_READER = ("tiny.toml", "my.toml", "light/light.toml")
 """Suite files of examples; each page that uses one says what is in it, or has the command that writes it."""
 
@@ -75,7 +76,7 @@ def refusal(line: str) -> str:
         return "" if set(words) <= {"--help", "--version", "--install-completion"} else "no such option"
     if words[0] not in COMMANDS_BY_NAME:
         return "no such command"
-    command: Any = COMMANDS_BY_NAME[words[0]].load()
+    command: Any = load_command(COMMANDS_BY_NAME[words[0]])
     name, *words = words
     while words and words[0] in getattr(command, "commands", ()):
         command = command.commands[words.pop(0)]

@@ -13,7 +13,7 @@ from filelock import FileLock
 from device_runner.fleet.select import remember_identity
 from device_runner.lease import lease
 from device_runner.store import Store
-from harness.base.cache import DEVICES, KINDS, LEFT_BEHIND, entries, prune
+from harness.base.cache import DEVICES, LEFT_BEHIND, entries, kinds, prune
 from harness.cli.cache import cache as command
 from harness.compile.models.zoo import ZOO
 
@@ -76,7 +76,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         pass
     (root / "phone-runtime" / "aa" / "files").mkdir(parents=True)
     (root / "not of ours").touch()
-    folders = {(kind.name, "aa") for kind in KINDS} - {("models", "aa"), ("identities", "aa"), (DEVICES, "aa")}
+    folders = {(kind.name, "aa") for kind in kinds()} - {("models", "aa"), ("identities", "aa"), (DEVICES, "aa")}
     files = {("toolchains", "bb"), ("models", model.stem), ("identities", "127.0.0.1%3A5555")}
     return folders | files | {(DEVICES, device) for device in ("virtual", "virtual-12", "local")}
 

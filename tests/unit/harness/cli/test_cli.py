@@ -21,9 +21,9 @@ from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
 from harness.base.outcome import ExitCode
 from harness.base.suite import Suite, choose
-from harness.cli import COMMANDS as LISTED
-from harness.cli import app, main
-from harness.cli.commands import Command
+from harness.base.tool import Command
+from harness.cli import app, every_command, main
+from harness.cli.commands import load_command
 
 HEAVY = (
     *("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic"),
@@ -66,7 +66,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_the_command_line_loads_no_heavy_package() -> None:
-    load = "import sys, harness.cli; commands = [command.load() for command in harness.cli.COMMANDS]"
+    load = "import sys; from harness import cli; loaded = [cli.commands.load_command(c) for c in cli.every_command()]"
     script = f"{load}; print([name for name in {HEAVY} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
@@ -106,23 +106,23 @@ def help_and_modules(*arguments: str) -> tuple[list[str], set[str]]:
 @pytest.mark.parametrize("called", ["", "history", "list"])
 def test_help_imports_the_command_that_is_called_and_no_other(called: str) -> None:
     rows, loaded = help_and_modules(*called.split())
-    modules = {command.name: command.module for command in LISTED}
+    modules = {command.name: command.module for command in every_command()}
     assert loaded & {*modules.values()} == {modules[called] for called in called.split()}
     needed_by_typer = {"rich", "pydantic"} if called else set()  # to draw the help, and to read options
     assert not loaded & ({*HEAVY} - needed_by_typer)
     if not called:
-        assert rows == [command.name for command in LISTED]
+        assert rows == [command.name for command in every_command()]
 
 
-@pytest.mark.parametrize("command", LISTED, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", every_command(), ids=lambda command: command.name)
 def test_the_list_says_of_a_command_the_first_sentence_of_its_help(command: Command) -> None:
-    loaded = command.load()
+    loaded = load_command(command)
     paragraph = " ".join(inspect.cleandoc(loaded.help or "").partition("\n\n")[0].split())
     assert re.split(r"(?<=\.) ", paragraph)[0] == command.help
 
 
 def test_the_table_has_every_command() -> None:
-    assert sorted(command.name for command in LISTED) == sorted(COMMANDS)
+    assert sorted(command.name for command in every_command()) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("words", ["-h", "--help", ""])

@@ -15,14 +15,17 @@ from typer.testing import CliRunner
 from harness.base.model import OnnxModel, models_given
 from harness.base.request import RunOptions
 from harness.base.suite import load_suite
-from harness.cli import COMMANDS, app
+from harness.cli import app, every_command
+from harness.cli.commands import load_command
 from harness.cli.options import CaseOptions
 
 pytestmark = pytest.mark.usefixtures("no_device")
 
 
 def commands_with(option: str) -> set[str]:
-    return {command.name for command in COMMANDS if any(option in one.opts for one in command.load().params)}
+    return {
+        command.name for command in every_command() if any(option in one.opts for one in load_command(command).params)
+    }
 
 
 def test_whatever_takes_a_suite_takes_models() -> None:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from device_runner.failures import RigFailure
 from harness.base.outcome import Outcome
 from harness.base.plan import Job
-from harness.cli import COMMANDS, app
+from harness.cli import app, every_command
 from harness.compile.artifacts.pool import Watcher
 from harness.judge.report import screen
 from harness.measure.progress import STILL, Silence
@@ -83,7 +83,7 @@ QUICK = {
 
 def test_every_command_is_here() -> None:
     named = {words.replace(",", "").partition(" ")[0] for words in SLOW}
-    assert named | QUICK.keys() | {"show", "history"} == {command.name for command in COMMANDS}
+    assert named | QUICK.keys() | {"show", "history"} == {command.name for command in every_command()}
 
 
 BY_THE_SCENE = (

@@ -21,8 +21,8 @@ from terminal_scene import BROKEN, CASES, set_the_scene
 from typer.testing import CliRunner, Result
 
 from harness.base import tables
-from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
-from harness.cli import app
+from harness.cli import app, every_command
+from harness.cli.commands import load_command
 
 WIDTH = 80
 COMMANDS: dict[str, tuple[list[str], str]] = {
@@ -149,7 +149,7 @@ def test_the_page_lists_every_command_that_prints_json() -> None:
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command by all of its words."""
-    for listed in COMMANDS_OF_PROGRAM:
-        loaded = listed.load()
+    for listed in every_command():
+        loaded = load_command(listed)
         inner = getattr(loaded, "commands", None)
         yield from ((f"{listed.name} {name}", one) for name, one in inner.items()) if inner else [(listed.name, loaded)]

@@ -9,7 +9,8 @@ import pytest
 from waiting import LONG_S, eventually
 
 from device_runner.stand_ins.virtual import VirtualPhone, phone, userland
-from harness.tools.doctor import Condition, machine
+from harness.base.finding import Condition
+from harness.tools.doctor import machine
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from device_runner.stability.keeper import Keeper
 from device_runner.stand_ins.virtual import phone
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
-from harness.tools.doctor import Condition, DoctorFinding, guarded
+from harness.base.finding import Condition, DoctorFinding, guarded
 from harness.tools.doctor.device import PHONE_CHECKS, examine_device, examine_linker, examine_phone
 
 

@@ -1,0 +1,109 @@
+"""The seam: what a tool adds to the main job, and the one list of tools.
+
+The main job imports no tool. It asks this list what tools add, and loads a place, `MODULE:NAME`, when it needs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from harness.base.failures import UsageError
+
+VARIABLE = "ADRENO_BENCH_TOOLS"
+"""Environment: modules of further tools, between commas, each with a `TOOL`. Their code runs: name your own only."""
+
+TOOLS = (
+    "harness.tools.tune",
+    "harness.tools.ops",
+    "harness.tools.bundle",
+    "harness.tools.lake",
+    "harness.tools.profile",
+    "harness.tools.explain",
+    "harness.tools.isa",
+    "harness.tools.upstream",
+    "harness.tools.doctor",
+    "harness.tools.fleet",
+)
+"""Packages of tools, in the order of their commands in `--help`. Each has a `TOOL`."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the program, as far as the list of commands needs to know it."""
+
+    name: str
+    """What a person types."""
+    help: str
+    """The first sentence of its help."""
+    group: str
+    """Heading in `--help`: one of `harness.cli.GROUPS`."""
+    place: str = ""
+    """`MODULE:NAME` of a function or a group; empty if `harness.cli` has it under the same name."""
+
+    @property
+    def module(self) -> str:
+        """Module that defines it."""
+        return self.place.partition(":")[0] or f"harness.cli.{self.name}"
+
+
+@dataclass(frozen=True)
+class CacheKind:
+    """One folder of the cache, each entry of which is a folder or file under its key."""
+
+    name: str
+    holds: str
+    """What an entry is, where it does not say so itself."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What a tool adds to the main job. Each place, `MODULE:NAME`, is loaded when it is asked for."""
+
+    name: str
+    commands: tuple[Command, ...] = ()
+    probes: tuple[str, ...] = ()
+    """Places of functions that make a probe of each run."""
+    record_parts: Mapping[str, str] = field(default_factory=dict)
+    """Places of frozen pydantic models, by the name under which a record keeps one."""
+    page_sections: Mapping[str, str] = field(default_factory=dict)
+    """Places of what adds to a page, by the page: `report` or `history`."""
+    cache_kinds: tuple[CacheKind, ...] = ()
+    doctor_checks: Mapping[str, str] = field(default_factory=dict)
+    """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """Return every tool. Raises UsageError for one of `ADRENO_BENCH_TOOLS` that is not there."""
+    return tuple(_tool(module) for module in (*TOOLS, *_further_modules()))
+
+
+def places(kind: str) -> Iterator[tuple[str, str]]:
+    """Yield names and places of all that tools add of a kind: `record_parts`, `page_sections` or `doctor_checks`."""
+    for tool in tools():
+        yield from getattr(tool, kind).items()
+
+
+def load(place: str) -> Any:
+    """Import what stands at a place, `MODULE:NAME`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _further_modules() -> list[str]:
+    return [name for name in map(str.strip, os.environ.get(VARIABLE, "").split(",")) if name]
+
+
+def _tool(module: str) -> Tool:
+    try:
+        tool = load(f"{module}:TOOL")
+    except (ImportError, AttributeError) as error:
+        hint = f"correct {VARIABLE}, or set PYTHONPATH to the folder that has {module}"
+        raise UsageError(f"{module} is not a tool: {error}", hint=hint) from error
+    assert isinstance(tool, Tool), f"{module}.TOOL is not a Tool"
+    return tool
