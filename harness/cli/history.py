@@ -135,19 +135,19 @@ def summary(
     from harness.judge.history.kernel_times import load_kernels
     from harness.judge.history.results import load
     from harness.judge.history.runs import load_project
+    from harness.judge.history.section import load_sections
     from harness.judge.report.summary import facts, lines
-    from harness.tools.isa.history import load_codes
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     results = load_project(config).results
     found = load(results, confirmed=CONFIRMED)
-    codes = load_codes(results, found.commits)
+    sections = load_sections(results, found.commits)
     if as_json:
-        out_json(facts(found, codes))
+        out_json(facts(found, sections))
     else:
         kernels = load_kernels(results, found, events(found), only_moved=True)
-        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, codes=codes, kernels=kernels)))
+        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, sections=sections, kernels=kernels)))
     if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
     _name_skipped(found.skipped)

@@ -28,7 +28,6 @@ from harness.judge.revisions.environment import build_variables
 from harness.judge.revisions.sources import configuration
 from harness.measure.progress import STILL, Silence
 from harness.measure.records.record import Record, RecordFile
-from harness.tools.isa.history import ENDING
 
 ASV_SOME_FAILED = 2
 LONGEST_SILENCE_S = 4 * 3600.0
@@ -152,9 +151,8 @@ def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
 
 def _without_records(folder: Path) -> list[str]:
     """Return commits of which asv has a file and we have none: no process of theirs ever ran."""
-    ours = (".jsonl", ENDING)
-    files = [file for file in sorted(folder.glob("*-*.json")) if not any(file.with_suffix(e).exists() for e in ours)]
-    return [file.name.split("-", 1)[0] for file in files]
+    ours = {file.stem for file in folder.iterdir() if file.suffix != ".json"} if folder.is_dir() else set()
+    return [file.name.split("-", 1)[0] for file in sorted(folder.glob("*-*.json")) if file.stem not in ours]
 
 
 def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:

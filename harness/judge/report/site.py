@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,6 +33,7 @@ from harness.judge.history.events import (
 from harness.judge.history.kernel_times import key_of, load_kernels
 from harness.judge.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
 from harness.judge.history.runs import Project, asv
+from harness.judge.history.section import HistorySection, Note, load_sections
 from harness.judge.report import words
 from harness.judge.report.figures import Figure, commit_names, kernel_times, latencies, roofline
 from harness.judge.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
@@ -43,7 +43,6 @@ from harness.judge.report.strips import sparkline
 from harness.judge.verdict import Verdict
 from harness.measure.probes.base import Step, no_step
 from harness.measure.progress import Tally
-from harness.tools.isa.history import Codes, CodeState, load_codes
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
@@ -159,8 +158,8 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     step("reading the results")
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
-    codes = load_codes(project.results, history.commits)
-    pages = write_site(history, project.html, GRAPHS, codes, project.results, docs, step)
+    sections = load_sections(project.results, history.commits)
+    pages = write_site(history, project.html, GRAPHS, sections, project.results, docs, step)
     return PublishedSite(project.html / "index.html", pages, history.skipped)
 
 
@@ -180,7 +179,7 @@ def write_site(
     history: History,
     folder: Path,
     graphs: str,
-    codes: Codes = MappingProxyType({}),
+    sections: Sequence[HistorySection] = (),
     results: Path | None = None,
     docs: str = "",
     step: Step = no_step,
@@ -198,7 +197,7 @@ def write_site(
         machine_facts=_machine_facts,
         anchor=lambda machine, model: f"{machine}-{model}",
         graph=lambda series: _graph(graphs, series),
-        codes=lambda series: _codes(codes, series),
+        notes=lambda series: list(_notes(sections, series)),
         kernels_of=lambda series: file_of(key_of(series)) if key_of(series) in kernels else "",
         between=lambda event: comparison_of(event, kernels.get(key_of(event.series))),
     )
@@ -343,9 +342,11 @@ def _installed(history: History) -> Iterable[Installation]:
             yield Installation(machine, known, sorted({quirk for point in points for quirk in point.quirks}))
 
 
-def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
-    """Return the machine code of a case, beside the series with workarounds, as which it was compiled."""
-    return codes.get((series.machine, series.case.id), ()) if series.quirks == WITH_WORKAROUNDS else ()
+def _notes(sections: Sequence[HistorySection], series: Series) -> Iterator[Note]:
+    """Yield the tools' notes on a case, beside the series with workarounds: tools look at no other build."""
+    if series.quirks == WITH_WORKAROUNDS:
+        for section in sections:
+            yield from section.of_case(series.machine, series.case.id)
 
 
 def _graph(graphs: str, series: Series) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -22,15 +22,19 @@ from harness.judge.history.events import (
 )
 from harness.judge.history.kernel_times import Kernels, key_of
 from harness.judge.history.results import History, Series
+from harness.judge.history.section import HistorySection
 from harness.judge.report import words
 from harness.judge.report.kernel_pages import comparison_of
-from harness.tools.isa.history import Codes, CodeState
 
 MOST_ROWS = 200
 
 
 def lines(
-    history: History, *, markdown: bool, codes: Codes = MappingProxyType({}), kernels: Kernels = MappingProxyType({})
+    history: History,
+    *,
+    markdown: bool,
+    sections: Sequence[HistorySection] = (),
+    kernels: Kernels = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield the report, line by line."""
     if not history.series:
@@ -38,25 +42,24 @@ def lines(
     for machine in sorted(history.commits):
         if any(one.machine == machine for one in history.series):
             yield from _machine(history, machine, markdown, kernels)
-    yield from _codes(codes, markdown)
+    for section in sections:
+        yield from _section(section, markdown)
     for problem in history.skipped:
         yield f"- could not be read: {_plain(problem)}"
 
 
-def _codes(codes: Codes, markdown: bool) -> Iterator[str]:
-    """Yield the machine code that changed lately, and how much was looked at."""
-    states = [(machine, state) for (machine, _), known in codes.items() for state in known]
-    for machine, state in states:
-        if state.moved:
-            what = _bold(state.moved.verdict.value, markdown)
-            yield f"- {what} {state.case} for {state.code.gpu} ({machine}): {_plain(words.code_moved(state))}"
-    if states:
-        compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
-        yield f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times."
+def _section(section: HistorySection, markdown: bool) -> Iterator[str]:
+    """Yield what changed lately by a tool's notes, and its last sentence."""
+    for note in section.notes:
+        if note.moved:
+            what = _bold(note.moved.value, markdown)
+            yield f"- {what} {note.subject} ({note.machine}): {_plain(note.change)}"
+    if section.closing:
+        yield section.closing
         yield ""
 
 
-def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, Any]:
+def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str, Any]:
     """Return the same for programs. Latencies in ms; what is not known is null."""
     return {
         "machines": [
@@ -70,7 +73,7 @@ def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, An
             }
             for machine in sorted(history.commits)
         ],
-        "machine_code": [_code(machine, state) for (machine, _), known in codes.items() for state in known],
+        **{section.name: [dict(note.facts) for note in section.notes] for section in sections},
         "skipped": history.skipped,
     }
 
@@ -82,20 +85,6 @@ def _at_newest(history: History, machine: str) -> list[Series]:
 
 def _news(history: History, machine: str) -> list[Event]:
     return [e for e in events(history) if e.series.machine == machine and is_news(e, history)]
-
-
-def _code(machine: str, state: CodeState) -> dict[str, Any]:
-    moved, ends = state.moved, {"since": state.before, "at": state.after}
-    return {
-        "machine": machine,
-        "case": state.case,
-        "gpu": state.code.gpu,
-        "compiler": state.code.compiler,
-        "commit": state.commit,
-        "instructions_run_per_inference": state.code.per_inference("instructions_run"),
-        "fewest_waves": state.code.fewest_waves,
-        "moved": {"verdict": moved.verdict.value, "why": moved.why, **ends} if moved else None,
-    }
 
 
 def _which(series: Series) -> dict[str, Any]:

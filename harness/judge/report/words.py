@@ -17,7 +17,6 @@ from harness.judge.verdict import Verdict
 if TYPE_CHECKING:
     from harness.judge.history.events import Event
     from harness.judge.history.results import Point, Series
-    from harness.tools.isa.history import CodeState
 
 SYMBOLS = {
     CaseState.RIGHT: "✓",
@@ -69,24 +68,8 @@ def latency(ms: float | None) -> str:
     return f"{ms:.0f} ms" if ms >= 1000 else f"{ms:.4g} ms"
 
 
-def code_text(state: CodeState) -> str:
-    """Return the machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
-    run, waves, refused = state.code.per_inference("instructions_run"), state.code.fewest_waves, state.code.refused
-    parts = ["? instructions" if run is None else f"{run / 1e6:,.0f} M instructions"]
-    parts += [] if waves is None else [f"{waves} waves"]
-    parts += [f"{len(refused)} kernels refused"] if refused else []
-    return f"{state.code.gpu}: {', '.join(parts)}"
-
-
-def code_moved(state: CodeState) -> str:
-    """Return what changed the machine code, and between which commits."""
-    if state.moved is None:
-        return ""
-    return f"{state.moved.why}; between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
-
-
 def colour_of(verdict: Verdict) -> str:
-    """Return the style of a verdict on machine code, which is that of the like verdict on a latency."""
+    """Return the style of a verdict: one on counts has that of the like verdict on a latency."""
     return {Verdict.HEAVIER: Verdict.SLOWER, Verdict.LIGHTER: Verdict.FASTER}.get(verdict, verdict).value
 
 

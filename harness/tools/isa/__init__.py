@@ -12,6 +12,7 @@ TOOL = Tool(
             "harness.tools.isa.command:isa",
         ),
     ),
+    page_sections={"history": "harness.tools.isa.history:section"},
     cache_kinds=(
         CacheKind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
         CacheKind("isa_program", "program that passes kernels to Mesa's compiler"),

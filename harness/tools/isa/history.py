@@ -8,7 +8,7 @@ so any difference between two commits is one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,8 @@ from device_runner.store import cache_root
 from harness.base.case import Case, Precision
 from harness.base.suite import Suite
 from harness.judge.history import asv_process
+from harness.judge.history.section import HistorySection, Note
+from harness.judge.report.words import HASH_LENGTH
 from harness.judge.verdict import Verdict
 from harness.measure.context import new_id
 from harness.measure.progress import SilentProgress
@@ -50,18 +52,23 @@ class CodeState:
     after: str = ""
 
 
-Codes = Mapping[tuple[str, str], Sequence[CodeState]]
-"""Machine code by machine and case."""
 Points = Sequence[tuple[str, Sequence[MachineCode]]]
 """Commits with what was compiled at each."""
 
 
-def load_codes(results: Path, commits: Mapping[str, Sequence[str]]) -> Codes:
-    """Return the newest state of each case for each GPU; `commits` are those of each machine, in order.
+def section(results: Path, commits: Mapping[str, Sequence[str]]) -> HistorySection:
+    """Return the notes of a history on machine code; `commits` are those of each machine, in order."""
+    states = list(_states(results, commits))
+    compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
+    closing = f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times." if states else ""
+    return HistorySection("machine_code", tuple(_note(*state) for state in states), closing)
 
-    Only numbers of the compiler's version of the newest commit are told: another version is another series.
+
+def _states(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, CodeState]]:
+    """Yield machines with the newest state of each case for each GPU.
+
+    Only numbers of the compiler's version of the newest commit count: another version is another series.
     """
-    found: dict[tuple[str, str], list[CodeState]] = {}
     for machine, known in commits.items():
         history: dict[str, list[tuple[str, Sequence[MachineCode]]]] = {}
         for commit in known:
@@ -69,10 +76,38 @@ def load_codes(results: Path, commits: Mapping[str, Sequence[str]]) -> Codes:
                 last = {record.case: record.isa for record in RecordFile(file).load().records if record.isa}
                 for case, codes in last.items():
                     history.setdefault(case, []).append((commit, codes))
-        found |= {
-            (machine, case): [_state(case, code, points) for code in points[-1][1]] for case, points in history.items()
-        }
-    return found
+        for case, points in history.items():
+            yield from ((machine, _state(case, code, points)) for code in points[-1][1])
+
+
+def _note(machine: str, state: CodeState) -> Note:
+    """Describe the machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
+    code, moved = state.code, state.moved
+    instructions, waves = code.per_inference("instructions_run"), code.fewest_waves
+    parts = ["? instructions" if instructions is None else f"{instructions / 1e6:,.0f} M instructions"]
+    parts += [] if waves is None else [f"{waves} waves"]
+    parts += [f"{len(code.refused)} kernels refused"] if code.refused else []
+    between = f"between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
+    ends = {"since": state.before, "at": state.after}
+    return Note(
+        machine,
+        state.case,
+        f"{code.gpu}: {', '.join(parts)}",
+        f"{code.compiler}: weighted instructions of an inference, no time",
+        f"{state.case} for {code.gpu}",
+        moved.verdict if moved else None,
+        f"{moved.why}; {between}" if moved else "",
+        {
+            "machine": machine,
+            "case": state.case,
+            "gpu": code.gpu,
+            "compiler": code.compiler,
+            "commit": state.commit,
+            "instructions_run_per_inference": instructions,
+            "fewest_waves": waves,
+            "moved": {"verdict": moved.verdict.value, "why": moved.why, **ends} if moved else None,
+        },
+    )
 
 
 def _state(case: str, code: MachineCode, points: Points) -> CodeState:

@@ -20,6 +20,7 @@ from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.compile.artifacts.artifact import Artifact, CompileResult
 from harness.judge.history.results import load
+from harness.judge.history.section import load_sections
 from harness.judge.report.site import write_site
 from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
@@ -28,7 +29,7 @@ from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
 from harness.tools.isa.code import KernelCode, MachineCode
 from harness.tools.isa.gate import exit_code, judge_code
-from harness.tools.isa.history import ENDING, load_codes
+from harness.tools.isa.history import ENDING
 from harness.tools.isa.record import code_record, identity_of
 
 CASE, COMPILER = "tiny-texture-float32-untuned", "Mesa 1, LLVM 2"
@@ -184,19 +185,18 @@ def results(tmp_path: Path) -> Path:
 
 def test_a_history_tells_what_became_of_the_code_and_between_which_commits(results: Path, tmp_path: Path) -> None:
     history = load(results)
-    codes = load_codes(results, history.commits)
-    ((machine, case),) = codes
-    assert case == CASE
-    first, other = codes[machine, case]
-    commits = history.commits[machine]
-    assert first.moved
-    assert (first.moved.verdict, first.before, first.after) == (Verdict.HEAVIER, commits[0], commits[1])
-    assert (other.code.gpu, other.moved) == ("a630", None)
-    told = "\n".join(lines(history, markdown=False, codes=codes))
+    (section,) = load_sections(results, history.commits)
+    first, other = section.notes
+    machine, commits = first.machine, history.commits[first.machine]
+    assert (first.case, first.moved) == (CASE, Verdict.HEAVIER)
+    assert first.facts["moved"]["since"] == commits[0]
+    assert first.facts["moved"]["at"] == commits[1]
+    assert (other.facts["gpu"], other.moved) == ("a630", None)
+    told = "\n".join(lines(history, markdown=False, sections=[section]))
     assert f"heavier {CASE} for a740 ({machine}): instructions +100 %: conv" in told
-    assert [one["gpu"] for one in facts(history, codes)["machine_code"]] == ["a740", "a630"]
+    assert [one["gpu"] for one in facts(history, [section])["machine_code"]] == ["a740", "a630"]
     (html := tmp_path / "html").mkdir()
-    write_site(history, html, "graphs.html", codes)
+    write_site(history, html, "graphs.html", [section])
     front = (html / "index.html").read_text(encoding="utf-8")
     assert front.count("a740: 0 M instructions, 16 waves") == 1, "beside the series with workarounds, and no other"
     assert "heavier here" in front
