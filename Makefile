@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each does all the set-up it needs, once.
+# Two commands: `make demo` and `make test`. Each does all the set-up it needs, once. `make` lists all.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,10 @@ FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 
-.PHONY: demo test fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+.PHONY: help demo test fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+
+help: ## list these
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
@@ -112,6 +115,7 @@ $(DOCS): requirements-docs.lock | $(INSTALLED)
 
 # Bytecode is made of what is imported, when it is: making it of everything takes pip half of its time.
 $(INSTALLED): requirements.lock pyproject.toml | system
+	@$(PYTHON) -c 'import sys; sys.exit("adreno-bench needs Python 3.10 or newer: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .

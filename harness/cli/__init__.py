@@ -59,7 +59,6 @@ app = typer.Typer(
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
     "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
     cls=Program,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
@@ -101,7 +100,7 @@ def main() -> None:
 
 def _call() -> None:
     try:
-        app()
+        app(sys.argv[1:] or ["--help"])
     except Failure as failure:
         _end(str(failure), ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -31,7 +31,7 @@ class NeedsStandIn(BadFaults):
 class _Numbers:
     """Numbers that must not be negative, except those named here."""
 
-    may_be_negative: ClassVar = ("clock_jump_s", "seed")
+    may_be_negative: ClassVar[tuple[str, ...]] = ("clock_jump_s", "seed")
 
     def __post_init__(self) -> None:
         """Raise ValueError for an impossible value."""

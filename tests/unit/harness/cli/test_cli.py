@@ -125,6 +125,10 @@ def test_the_table_has_every_command() -> None:
     assert sorted(command.name for command in every_command()) == sorted(COMMANDS)
 
 
+def test_without_arguments_the_program_shows_its_help(bench: Bench) -> None:
+    assert bench().stdout == bench("--help").stdout != ""
+
+
 @pytest.mark.parametrize("words", ["-h", "--help", ""])
 def test_a_group_shows_its_commands_without_arguments_too(bench: Bench, words: str) -> None:
     assert " publish " in bench("history", *words.split()).stdout
