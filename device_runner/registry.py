@@ -255,7 +255,7 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
-    """Return names of the numbered virtual phones that are in use; the others are not listed."""
+    """Return the numbered virtual phones that are in use; idle ones are not listed."""
     names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
     numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
     entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]

@@ -97,7 +97,7 @@ class RemoteTransport(AdbTransport):
         return sock
 
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
-        """Return our device's name; the host knows which one it gave us."""
+        """Do nothing: the host knows which device it lent."""
 
 
 class RemoteDevice(AdbDevice):

@@ -46,7 +46,7 @@ class AmbiguousDevice(Failure):
 
 
 def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> list[str]:
-    """Return names of all devices that are meant, each once, in the order of asking.
+    """Resolve names and labels to devices, each once, in the order given.
 
     Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
@@ -60,7 +60,7 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
 def worker_names(
     wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
 ) -> list[str]:
-    """Return names for the workers of all devices that are meant (`device_runner.workers`).
+    """Resolve names and labels to workers (`device_runner.workers`).
 
     At a tracker such a name holds the key that is asked for: which of its devices it gives out is not known before.
     Raises as `select` does.

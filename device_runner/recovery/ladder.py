@@ -115,7 +115,7 @@ class Recovery:
         return result, steps
 
     def admit(self, rungs: Sequence[Rung]) -> None:
-        """Return if the device may be used. Raises `DeviceLost` if it is in quarantine and a look finds it still gone.
+        """Check that the device may be used. Raises `DeviceLost` if it is in quarantine and still does not answer.
 
         The first of `rungs` is the one that only looks.
         """

@@ -64,7 +64,7 @@ def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None], usb: str = 
 
 
 def look(transport: Transport, timeout_s: float) -> None:
-    """Return if the machine answers, and tidy up after the session that was lost. Raises `Failure`."""
+    """Check that the machine answers, and tidy up after the lost session. Raises `Failure`."""
     said = transport.shell(["sh", "-c", LOOK_SCRIPT, "look", transport.root], timeout_s=timeout_s).stdout
     if said.strip() != "well":
         raise DeviceLost(f"{transport.name} answers, but is not ready: {said.strip()[:80]!r}")

@@ -214,7 +214,7 @@ class ReplayProgram:
         return [launches]
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """Return nothing: the binaries stayed on the device. Raises the process's failure."""
+        """Raise the process's failure: the binaries stayed on the device."""
         raise self.report.failure(self._timeout_s) or RigFailure("the session is over")
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:

@@ -189,7 +189,7 @@ class RpcSession:
         return self.probe.peak_memory(Deadline(timeout_s))
 
     def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
-        """Return name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.
+        """Return the name and driver version of TVM's OpenCL device; None without one.
 
         Empty of one that cannot be decoded. Raises what opening OpenCL raises: `PathFailure`, for a start.
         """
@@ -252,7 +252,7 @@ class RpcSession:
         return RigFailure(message, hint=OTHER_SERVER, evidence=self.log())
 
     def _breakdown(self, error: Exception, doing: str, timeout_s: float) -> Failure:
-        """Return why the connection is gone."""
+        """Find out why the connection broke."""
         expired = self._relay.expired
         try:
             boot = self._boot(patient=not expired)

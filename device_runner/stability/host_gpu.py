@@ -228,7 +228,7 @@ def source(gpu: str) -> Source | str:
 
 
 def reading_in(said: Mapping[str, str], gpu: str) -> GpuReading | str:
-    """Return the same of what a bundle's look printed, by source: a reading, or why there is none."""
+    """Return the reading in what a bundle's look printed, or why there is none."""
     if "NVIDIA" in gpu:
         return nvidia_report(said.get("gpus", ""), gpu)
     vendor = _vendor(gpu)

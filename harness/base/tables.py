@@ -59,7 +59,7 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
 
 
 def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
-    """Return the same without blanks to align its columns, which would make a page more than twice as long."""
+    """Return a Markdown table without alignment, which would make a page more than twice as long."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
 
 

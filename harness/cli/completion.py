@@ -58,7 +58,7 @@ def recorded_cases(given: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def devices(_given: dict[str, Any]) -> Iterable[str]:
-    """Return the devices that every host has, and those that were opened on this one before."""
+    """Yield the devices that every host has, and those opened on this one before."""
     from device_runner.store import cache_root
 
     folder = cache_root() / "identities"
@@ -79,7 +79,7 @@ def models(_given: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def paths(_given: dict[str, Any]) -> Iterable[str]:
-    """Return the paths that a suite may name."""
+    """Yield the paths that a suite may name."""
     from harness.compile.paths import PATHS
 
     return sorted(set(PATHS) - {"cpu"})

@@ -129,7 +129,7 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
 
 
 def _first(names: Sequence[str]) -> str:
-    """Return names in a line; of very many the first, and the number of the others."""
+    """Join names; of many, only the first ones and the number of the others."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 

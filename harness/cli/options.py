@@ -159,7 +159,7 @@ class SuiteOptions:
         return suite_of(self.suite, self.models)
 
     def request(self, **how: Any) -> Request:
-        """Return all of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
+        """Read and check the request; `how` goes to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.measure.workbench import Request
 
         return Request.read(self.suite, self.case, self.quirks, models=self.models, **how)
@@ -200,7 +200,7 @@ class CaseOptions(SuiteOptions):
         return RunOptions(self.suite, device, self.quirks, self.schedules, tuple(self.models))
 
     def request(self, **how: Any) -> Request:
-        """Return all of it, read and checked. Raises UsageError, SetupMissing."""
+        """Read and check the request. Raises UsageError, SetupMissing."""
         return self.require_effect(super().request(schedules=self.schedules, **how))
 
     def require_effect(self, request: Request) -> Request:

@@ -122,7 +122,7 @@ def _checksum(facts: dict[str, Any]) -> str:
 
 
 def _quick_checksum(facts: dict[str, Any]) -> str:
-    """Return the same in a third of the time, unless a text holds what looks like the end of a small number."""
+    """Compute the checksum in a third of the time; it differs if a text looks like the end of a small number."""
     return hashlib.sha256(_EXPONENT.sub(rb"e-0\1", msgspec.json.encode(facts, order="sorted"))).hexdigest()
 
 

@@ -323,7 +323,7 @@ def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
 
 
 def _reference_changes(base: Sides, head: Sides, keys: Iterable[SeriesKey], rules: Rules) -> dict[str, Change]:
-    """Return by identity the change of the reference kernel that both sides measured.
+    """Compare the reference kernel that both sides measured, by identity.
 
     Another release may make another kernel of it.
     """

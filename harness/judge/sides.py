@@ -112,7 +112,7 @@ class Side:
         return summarise(self.sessions)
 
     def summary_by(self, location: Location) -> Summary:
-        """Return the same by another number of each session."""
+        """Summarise the side by another number of each session."""
         return self.summary if location is Location.MIDDLE else summarise(self.sessions, location=location)
 
     @cached_property

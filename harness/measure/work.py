@@ -183,7 +183,7 @@ def _definitions(artifact: Artifact) -> dict[str, set[str]]:
 
 
 def beyond_half(file: Path) -> str:
-    """Return in one line why no answer in half precision can be right: the numbers leave float16's range."""
+    """Say in one line why no half-precision answer can be right: the numbers leave float16's range."""
     numbers = json.loads(file.read_text(encoding="utf-8"))
     if numbers["largest"] <= LARGEST_HALF:
         return ""

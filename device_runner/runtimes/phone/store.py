@@ -73,7 +73,7 @@ class RuntimeStore:
         return self._read(digest)
 
     def entries(self) -> list[PhoneRuntime]:
-        """Return all of them, latest first."""
+        """Return every runtime, latest first."""
         names = [path.parent.name for path in self.folder.glob(f"[!.]*/{FACTS}")]
         return sorted(map(self._read, names), key=lambda runtime: -runtime.added_at)
 

@@ -33,7 +33,7 @@ class Setting(Knob):
         return (printed.split() or [UNSET])[-1]
 
     def wanted(self, printed: str) -> str:
-        """Return the same on every phone."""
+        """Return the target, which is the same on every phone."""
         return self.target
 
     def write(self, phone: PhoneAccess, value: str) -> str:

@@ -81,7 +81,7 @@ class FaultFile:
                 log.error("faults left as they were: %s", failure)
 
     async def thawed(self) -> None:
-        """Return when the phone is not frozen."""
+        """Wait until the phone is not frozen."""
         while self.now.frozen:
             await asyncio.sleep(POLL_S)
 

@@ -116,7 +116,7 @@ class Stream:
                 await self.transport.send(AdbCommand.WRTE, self.local_id, self.remote_id, piece)
 
     async def flush(self) -> None:
-        """Return when the host has taken all that was written. Raises BrokenPipeError when it is gone."""
+        """Wait until the host has taken all that was written. Raises BrokenPipeError when it is gone."""
         async with self._turn:
             await self._credited()
 

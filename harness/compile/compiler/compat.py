@@ -69,7 +69,7 @@ def is_tensor(kind: Any) -> bool:
 
 
 def name_of(variable: Any) -> str:
-    """Return name of a Relax variable."""
+    """Return the name of a Relax variable."""
     return str(variable.name if hasattr(variable, "name") else variable.name_hint)
 
 
@@ -169,7 +169,7 @@ def opencl_source(executable: Any) -> str:
 
 
 def clml_symbols(executable: Any) -> list[str]:
-    """Return names of the CLML parts in a built executable."""
+    """Return the names of the CLML parts in a built executable."""
     return [str(module["get_symbol"]()) for module in _modules(executable) if module.kind == "clml"]
 
 

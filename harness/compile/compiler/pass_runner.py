@@ -87,7 +87,7 @@ def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) ->
 
 
 def _same(one: Exception, other: Exception) -> bool:
-    """Return the same error, whatever names and numbers its text has."""
+    """Return whether two errors have the same type and first line."""
     first = [str(error).strip().splitlines()[:1] for error in (one, other)]
     return type(one) is type(other) and first[0] == first[1]
 

@@ -127,7 +127,7 @@ def passes_before(passes: Passes, name: str) -> Passes:
 
 
 def _last(passes: Passes, name: str) -> int:
-    """Return names are compared without their name space, which moved between releases."""
+    """Return the index of the last pass with this name, ignoring its namespace, which moved between releases."""
     names = list(map(_bare_name, passes))
     if name not in names:
         raise RigFailure(

@@ -126,7 +126,7 @@ class SequenceGraph(GraphBuilder):
     """The first with layer normalisation."""
 
     def linear(self, x: Value, features: int, *, bias: bool = True) -> Value:
-        """Return the same fully connected layer at every position."""
+        """Apply one fully connected layer at every position."""
         weight = self._normal("weight", (x.channels, features), 0.0, float(x.channels) ** -0.5)
         made = self._add("MatMul", [x.name, weight], features)
         if not bias:
@@ -173,7 +173,7 @@ class SequenceGraph(GraphBuilder):
         return Value(self.reshape(turned, (1, -1, features)).name, features)
 
     def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
-        """Return the same elements in another shape, whose last extent is the features."""
+        """Reshape `x`; the last extent of `shape` is the features."""
         return self._add("Reshape", [x.name, self._constant(np.array(shape))], shape[-1])
 
     def attention(self, query: Value, key: Value, value: Value) -> Value:

@@ -45,7 +45,7 @@ def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ..
 
 
 def open_extents(inputs: Sequence[Any]) -> list[str]:
-    """Return names of the extents that inputs leave open, each once."""
+    """Return the names of the dynamic dimensions of the inputs, each once."""
     dims = (dim for value in inputs for dim in value.type.tensor_type.shape.dim)
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 

@@ -152,7 +152,7 @@ def node_name(node: Any) -> str:
 
 
 def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
-    """Return names of the nodes whose operator is chosen by its ONNX name, by operator."""
+    """Return the names of the nodes whose operator is chosen by its ONNX name, by operator."""
     found: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
         if chosen(node.op_type):
@@ -161,7 +161,7 @@ def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[s
 
 
 def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
-    """Return names of the nodes whose operator is not `known`, by operator."""
+    """Return the names of the nodes whose operator is not `known`, by operator."""
     return nodes_by_kind(model, lambda kind: kind not in known)
 
 

@@ -53,7 +53,7 @@ def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> li
 def measure_task_rounding(
     ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
 ) -> list[float]:
-    """Return the same of one function that is no ONNX network: of its numbers only the inputs can be moved.
+    """Measure the rounding of one compiled function, of which only the inputs can be moved.
 
     In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
     """

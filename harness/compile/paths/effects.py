@@ -27,7 +27,7 @@ class WatchedWorkaround:
 
 
 def watch(workarounds: Sequence[Workaround], effective: set[str]) -> list[WatchedWorkaround]:
-    """Return the same workarounds. As they are applied, `effective` gets the ids of those that change something."""
+    """Wrap workarounds so that `effective` collects the ids of those that change something."""
     return [WatchedWorkaround(one.id, _watched(one.edits, _note(effective, one.id))) for one in workarounds]
 
 

@@ -105,7 +105,7 @@ def memory_scopes(mod: Any) -> list[str]:
 
 
 def calls_of_functions(mod: Any) -> list[str]:
-    """Return names of the compiled functions that `main` calls, in its order and as often as it does."""
+    """List the compiled functions that `main` calls, in its order and as often as it does."""
     return [str(call.op.name_hint) for call in _calls(mod, "")]
 
 

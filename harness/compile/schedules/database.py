@@ -124,7 +124,7 @@ class Schedules:
             raise disk_full(error, file.parent) or UsageError(why, hint="choose another file with --out") from error
 
     def with_records(self, records: Sequence[Schedule]) -> Schedules:
-        """Return the same with other records in place of those of the same tasks."""
+        """Return a copy with other records in place of those of the same tasks."""
         kept = {record.key: record for record in (*self.records, *records)}
         return Schedules(self.origin, tuple(kept.values()))
 
@@ -135,7 +135,7 @@ def read(file: Path) -> Schedules:
 
 
 def read_as(file: Path, sha256: str) -> Schedules:
-    """Return the same, if the file is the one that was meant: what a build reads is what its key says.
+    """Read the schedules of a file, which must have this hash: a build reads what its key says.
 
     Raises UsageError.
     """

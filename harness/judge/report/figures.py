@@ -112,7 +112,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
 
 
 def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
-    """Return each machine's commits in order: the name on the axis, and the details.
+    """Name each machine's commits, in order: a label for the axis, and the details.
 
     A reader knows a commit by the release of TVM that was measured there if each has another one, else by its day.
     """

@@ -60,7 +60,7 @@ def _section(section: HistorySection, markdown: bool) -> Iterator[str]:
 
 
 def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str, Any]:
-    """Return the same for programs. Latencies in ms; what is not known is null."""
+    """Return the summary for programs. Latencies in ms; what is not known is null."""
     return {
         "machines": [
             {

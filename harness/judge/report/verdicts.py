@@ -47,7 +47,7 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
-    """Return one row for each case, then the reasons of each verdict that has some; nothing without cases.
+    """Format a row for each case, then the reasons of verdicts; empty without cases.
 
     Of very many cases, those that are the same, have nothing to be compared with, or are undecided and do not look
     changed, are counted.

@@ -89,7 +89,7 @@ def error(point: Point) -> str:
 
 
 def error_text(error: float | None, tolerance: float | None) -> str:
-    """Return the same of the two numbers."""
+    """Format an error and its tolerance."""
     return "-" if error is None or tolerance is None else f"{error:.2g} (right up to {tolerance:.2g})"
 
 
@@ -117,7 +117,7 @@ def date_text(point: Point) -> str:
 
 @functools.lru_cache(1 << 14)
 def day_text(date_ms: int) -> str:
-    """Return the same of a time in ms since the epoch."""
+    """Format the day of a time in ms since the epoch."""
     return datetime.fromtimestamp(date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
 
 

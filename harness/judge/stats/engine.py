@@ -128,7 +128,7 @@ def compare_summaries(
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
-    """Return the same of sessions that are already summarised.
+    """Compare sessions that are already summarised.
 
     `days` says on how many days base and head were measured, where that was not in turns: then whatever the device was
     like on those days is part of the difference, and of the noise.
@@ -148,7 +148,7 @@ def compare_sessions(
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
-    """Return the same of sessions that are found good, at least one a side."""
+    """Compare good sessions, at least one a side."""
     used = len(base), len(head)
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:

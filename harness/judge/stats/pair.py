@@ -123,7 +123,7 @@ class Change:
         return self.head_ms - self.base_ms
 
     def without_proof(self, reason: str) -> Change:
-        """Return the same change, no longer believed."""
+        """Return this change as an unproved one."""
         reasons = (reason, *self.reasons)
         return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, sees=math.nan, reasons=reasons)
 

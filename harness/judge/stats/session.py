@@ -90,7 +90,7 @@ def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality
 
 
 def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMITS) -> list[Quality]:
-    """Return the same of many sessions, in a fraction of the time that each by itself takes."""
+    """Check many sessions at once, in a fraction of the time."""
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     found: dict[int, Quality] = {}
     for places, all_rows in rows_of_one_length(numbers):
@@ -273,7 +273,7 @@ def summarise(
 def summarise_each(
     sides: Sequence[Sequence[Samples]], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
-    """Return the same of many sides, in a fraction of the time that each by itself takes."""
+    """Summarise many sides at once, in a fraction of the time."""
     sessions = [samples for side in sides for samples in side]
     checked = check_each(sessions, limits)
     good = [place for place, quality in enumerate(checked) if quality.ok]

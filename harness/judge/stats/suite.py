@@ -110,5 +110,5 @@ def _half_width(logs: Sequence[float], mean: float) -> float:
 
 
 def _as_share_of_other(relative: float) -> float:
-    """Return the same change as a fraction of the other side."""
+    """Express a change as a fraction of the other side."""
     return 1 / (1 + relative) - 1

@@ -141,7 +141,7 @@ def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each
 
 
 def _evenly(times: Sequence[float], most: int) -> list[float]:
-    """Return all of them, or so many of them at equal distances."""
+    """Choose at most `most` times, evenly spaced."""
     count = min(most, len(times))
     return [times[(2 * index + 1) * len(times) // (2 * count)] for index in range(count)]
 

@@ -122,7 +122,7 @@ class RecordIndex:
             yield from self._ask(NEWEST, **series)
 
     def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
-        """Return all records of the build that a series ran last, series by series; of one device if it is named.
+        """Yield all records of the build that each series ran last; of one device if it is named.
 
         With them comes the one that began last by its clock, should that be of another build: then it is not certain
         which build is the last (`harness.judge.sides`).
@@ -130,7 +130,7 @@ class RecordIndex:
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
 
     def newest_sessions(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
-        """Return the same: one file has few enough to read them whole."""
+        """Yield what `newest_builds` does: one file has few enough records to read them whole."""
         return self.newest_builds(wanted, device)
 
     def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:

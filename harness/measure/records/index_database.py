@@ -84,7 +84,7 @@ class IndexDatabase:
         return self._up_to_date(":memory:")
 
     def open_anew(self) -> sqlite3.Connection:
-        """Return the same in memory, after the kept one was found to be wrong: that one goes."""
+        """Rebuild the index in memory and remove the kept one, which was wrong."""
         self._discard()
         return self._up_to_date(":memory:")
 

@@ -317,7 +317,7 @@ class RecordFile:
         return [record for record in self.load_as(mine).records if record.run == run]
 
     def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
-        """Return the same of what `parse` makes of a line: less than a record is read the sooner.
+        """Read all lines with `parse`, which may make less than a record of one and so take less time.
 
         It raises NotARecord.
         """

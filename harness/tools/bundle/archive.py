@@ -150,7 +150,7 @@ class _Content:
         self._source, self._member, self._stream = source, member, stream
 
     def read(self, most_bytes: int) -> bytes:
-        """Return all of it. Raises UsageError if that is more."""
+        """Read the whole member. Raises UsageError if it is larger than `most_bytes`."""
         _require_size(self._member.name, self._member.size, most_bytes)
         with _blaming(self._source):
             return self._stream.read()

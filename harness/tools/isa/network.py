@@ -126,7 +126,7 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
 
 
 def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
-    """Return each case on each GPU. `artifacts` are keys of the store by case.
+    """Compile each case for each GPU. `artifacts` are keys of the store by case.
 
     Kernels of several cases are compiled once.
 

@@ -47,7 +47,7 @@ class MesaToolchain:
 
 
 def find(cache: Path) -> MesaToolchain | None:
-    """Return the compiler if it is here: the pinned packages of this very system, else those in the cache."""
+    """Find the compiler: the pinned packages of this system, else those in the cache. None without either."""
     if _system_has_it():
         return _toolchain(Path("/"), cache)
     folder = Store(cache, KIND, sums=False).find(_key())

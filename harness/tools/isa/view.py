@@ -59,7 +59,7 @@ class CodeSide:
 def plain(
     toolchain: MesaToolchain, sides: Sequence[CodeSide], not_built: Sequence[str], profiles: Sequence[Profile] = ()
 ) -> dict[str, Any]:
-    """Return all of it, for programs."""
+    """Return the view for programs."""
     told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
     told["cases"] = [side.head.to_json() for side in sides]
     told["not_built"] = list(not_built)
@@ -108,7 +108,7 @@ def show_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], remark
 
 
 def plain_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
-    """Return the same for programs."""
+    """Return the verdicts for programs."""
     verdicts = [
         {
             "case": one.case,

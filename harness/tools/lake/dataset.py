@@ -122,7 +122,7 @@ class RecordDataset:
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
     def newest_outcomes(self, wanted: Wanted) -> dict[str, dict[str, int]]:
-        """Return by case in how many series the last record has each outcome, without reading a record."""
+        """Count the outcomes of the last record of each series, by case, without reading a record."""
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for case, outcome, count in self._rows(NEWEST_OUTCOMES, standalone=False, cases=self._those(wanted)):
             found[case][outcome] = count

@@ -111,7 +111,7 @@ class _Asked:
         return self._with_revision(against, config)
 
     def _with_revision(self, word: str, config: Path) -> tuple[WatchedProfile, Profile]:
-        """Return the same with what a release or a commit of TVM builds."""
+        """Profile the case as this TVM builds it, and as a release or commit does."""
         from harness.judge.kernel_sides import profile_with
         from harness.judge.revisions.sources import revision
         from harness.judge.revisions.toolchain import Toolchain
@@ -122,9 +122,8 @@ class _Asked:
         except UsageError as error:
             raise UsageError(f"no case matches {word!r}, and {error.message}", hint=error.hint) from None
         options = self.what.on_each_revision(self.request.one_device(self.device, self.screen))
-        toolchain = Toolchain.of(
-            base, cache, options, self.screen.say
-        )  # may take minutes: the device is free meanwhile
+        # this may take minutes, in which the device is free
+        toolchain = Toolchain.of(base, cache, options, self.screen.say)
         here = self._watch(case)[0]
         return here, _named(profile_with(toolchain, case.id, self.repeat), f"{case.id} by {base}")
 

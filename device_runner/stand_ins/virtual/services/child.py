@@ -141,7 +141,7 @@ def _wake(ready: asyncio.Future[None]) -> None:
 
 
 async def _until(watch: Callable[..., object], unwatch: Callable[[int], object], fd: int) -> None:
-    """Return when the event loop finds a descriptor ready. One waiter per descriptor."""
+    """Wait until the event loop finds a descriptor ready. One waiter per descriptor."""
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     watch(fd, _wake, ready)
     try:
@@ -151,7 +151,7 @@ async def _until(watch: Callable[..., object], unwatch: Callable[[int], object],
 
 
 async def readable(fd: int) -> None:
-    """Return when a read from `fd` would not block."""
+    """Wait until a read from `fd` would not block."""
     loop = asyncio.get_running_loop()
     await _until(loop.add_reader, loop.remove_reader, fd)
 

@@ -222,7 +222,7 @@ def _number(text: str) -> int:
 
 
 def _doing(error: Exception) -> str:
-    """Return name the step in the message that adbd prints for a failure."""
+    """Return adbd's word for the step that failed."""
     if isinstance(error, NoFolder):
         return "secure_mkdirs() failed"
     return "couldn't create file" if isinstance(error, NotCreated) else "write failed"

@@ -50,7 +50,7 @@ class ZooModel:
         return file
 
     def original(self, cache_dir: Path) -> Original:
-        """Return the same file: it is built as it is to be compiled."""
+        """Return the file itself: it is built in the form that is compiled."""
         return Original(self.onnx_file(cache_dir))
 
     def outline(self) -> Any:

@@ -186,7 +186,7 @@ def bindings(function: Any) -> Iterator[Any]:
 
 
 def calls_in(function: Any) -> Iterator[Any]:
-    """Return the calls that a function binds, in order."""
+    """Yield the calls that a function binds, in order."""
     from tvm import relax
 
     return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
