@@ -34,9 +34,9 @@ PATHS = ("opencl", "texture", "clml")
 
 
 SetName = Literal["sweep", "sweep-float16", "onnx", "all"]
-Mode = Literal["worked-round", "as-shipped", "both"]
+Mode = Literal["with-workarounds", "as-shipped", "both"]
 """Which of the known defects of TVM are worked around."""
-MODES: dict[Mode, tuple[bool, ...]] = {"worked-round": (False,), "as-shipped": (True,), "both": (False, True)}
+MODES: dict[Mode, tuple[bool, ...]] = {"with-workarounds": (False,), "as-shipped": (True,), "both": (False, True)}
 
 
 def ops(
