@@ -25,6 +25,7 @@ from device_runner.failures import RigFailure
 from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.store import Store, key_of, sha256_of
 from harness.base.case import Case
+from harness.compile.paths import family_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
@@ -166,7 +167,7 @@ def _clml_complaint(found: Sequence[str], misses: Sequence[str], stale: Sequence
 
 
 TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
-"""Tuners by path."""
+"""Tuners by the family of a path."""
 
 
 def tuning_symbols(blob: bytes) -> list[str]:
@@ -252,7 +253,7 @@ class TuningStore:
         tuning: Callable[[], object] = bool,
     ) -> CacheUse:
         """Make ready what the case's measured session needs; calls `tuning` before it opens a tuning session."""
-        tuner = TUNERS[case.path]
+        tuner = TUNERS[family_of(case.path)]
         if not case.tuning.cached:
             return CacheUse(tuner, timeout_s)
         blob = self.find_or_tune(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s, tuning)
@@ -272,7 +273,7 @@ class TuningStore:
 
         def tune() -> bytes:
             tuning()
-            return TUNERS[path].tune(device, loadable, inputs, timeout_s)
+            return TUNERS[family_of(path)].tune(device, loadable, inputs, timeout_s)
 
         return self.find_or_make(path, artifact, device, tune)
 

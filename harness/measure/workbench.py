@@ -33,6 +33,7 @@ from harness.compile.artifacts.planner import check, plan_case, plan_oracle
 from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
+from harness.compile.paths import family_of
 from harness.measure.compiled_case import CompiledCase
 from harness.measure.context import Run
 from harness.measure.progress import Progress
@@ -176,7 +177,7 @@ def opening(names: str) -> str:
 
 def make_ready(paths: Collection[str], cache: Path) -> None:
     """Make what the compile workers need for these paths, once, before the first of them wants it."""
-    if "clml" in paths and clml_runtime.needed():
+    if "clml" in map(family_of, paths) and clml_runtime.needed():
         clml_runtime.library(cache)
 
 

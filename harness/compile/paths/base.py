@@ -75,6 +75,10 @@ class CompilationPath(Protocol):
     def name(self) -> str:
         """What stands in the case id."""
 
+    @property
+    def family(self) -> str:
+        """Path whose known defects, tuning and clock it has: its own name, or that of the path it is a variant of."""
+
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """TVM's target for a device with these limits; host code for this LLVM triple, or for this machine."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.compile.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
 from harness.compile.paths.lowered_module import path_facts
@@ -18,6 +18,7 @@ class CpuPath:
     """LLVM code from TVM's generic pipeline: no fusion, no schedules, no layouts."""
 
     name: str = "cpu"
+    family: ClassVar[str] = "cpu"
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """LLVM for the host; the device's limits do not matter."""

@@ -29,6 +29,7 @@ class OpenCLPath:
     """All tensors in buffers. Target `qcom/adreno-opencl` (tvm/backend/adreno/target_tags.py)."""
 
     name: str = "opencl"
+    family: ClassVar[str] = "opencl"
     keys: ClassVar[tuple[str, ...]] = ("adreno", "opencl", "gpu")
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:

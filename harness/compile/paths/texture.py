@@ -17,4 +17,5 @@ class TexturePath(OpenCLPath):
     """
 
     name: str = "texture"
+    family: ClassVar[str] = "texture"
     keys: ClassVar[tuple[str, ...]] = (*OpenCLPath.keys, "texture")

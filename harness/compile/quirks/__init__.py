@@ -12,6 +12,7 @@ from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.request import QuirkPolicy
 from harness.compile.compiler.releases import tvm_version
+from harness.compile.paths import family_of
 from harness.compile.quirks import clml_table, importer, layouts, misreadings, pipelines, schedules, texels, tuner
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 
@@ -37,7 +38,7 @@ def quirks_for(
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """
-    found = (quirk for quirk in QUIRKS if quirk.affects(tvm or tvm_version(), path, precision))
+    found = (quirk for quirk in QUIRKS if quirk.affects(tvm or tvm_version(), family_of(path), precision))
     return tuple(quirk for quirk in found if not as_shipped or quirk.essential or quirk.id in but_for)
 
 

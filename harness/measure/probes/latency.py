@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.base.plan import Budget
+from harness.compile.paths import family_of
 
 if TYPE_CHECKING:
     from device_runner.device import Program
@@ -46,7 +47,7 @@ every subgraph while it profiles (apache/tvm clml_runtime.cc): another quantity 
 
 def device_clock(path: str) -> str:
     """Return what `device_ms` of a path adds up. Only what has the same is ever held side by side."""
-    return CLML_EVENTS if path == "clml" else KERNELS
+    return CLML_EVENTS if family_of(path) == "clml" else KERNELS
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class ClmlPath(OpenCLPath):
     """
 
     name: str = "clml"
+    family: ClassVar[str] = "clml"
     keys: ClassVar[tuple[str, ...]] = (*OpenCLPath.keys, "clml")
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
