@@ -13,8 +13,12 @@ SCALE := $(VENV)/.scale
 help: ## list these
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
-	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
+DEMO := run --quick --findings-are-fine --case 'digits-*-float32-untuned'
+
+demo: $(INSTALLED) system userland ## a trained network on every path: as TVM ships it, then with workarounds
+	$(BIN)/adreno-bench $(DEMO) --as-shipped
+	$(BIN)/adreno-bench $(DEMO)
+	@echo "next: $(BIN)/adreno-bench run --model net.onnx, or $(BIN)/adreno-bench report for a page of these runs"
 
 test: $(INSTALLED) phones scale system browser userland ## run all tests but the long ones, four files at a time: half of their time is waiting
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
