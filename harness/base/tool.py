@@ -61,6 +61,18 @@ class CacheKind:
 
 
 @dataclass(frozen=True)
+class JobKind:
+    """A kind of job that worker processes of a build do."""
+
+    place: str
+    """`MODULE:NAME` of a function of the job's fields, as its file in JSON has them, and of the folder to fill."""
+    library: bool = False
+    """Whether it makes a library, and so belongs to the artifacts; else it leaves answers."""
+    author: str = "the compiler"
+    """Who does it, as messages name it."""
+
+
+@dataclass(frozen=True)
 class Tool:
     """What a tool adds to the main job. Each place, `MODULE:NAME`, is loaded when it is asked for."""
 
@@ -73,6 +85,8 @@ class Tool:
     page_sections: Mapping[str, str] = field(default_factory=dict)
     """Places of what adds to a page, by the page: `report` or `history`."""
     cache_kinds: tuple[CacheKind, ...] = ()
+    jobs: Mapping[str, JobKind] = field(default_factory=dict)
+    """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
 

@@ -22,8 +22,8 @@ from device_runner.device import Launch, Loadable, Steadiness, Toggles
 from device_runner.failures import Failure, RigFailure
 from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
 from harness.compile.artifacts.artifact import Artifact, CompileResult
-from harness.compile.artifacts.candidate import TRACE as TRACE_FILE
 from harness.measure.correctness import Truth
+from harness.tools.tune.candidate import TRACE as TRACE_FILE
 from harness.tools.tune.devices import Devices
 from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tools.tune.log import TrialLog

@@ -100,7 +100,7 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("device_runner.transport.adb_server.known_devices", lambda: phones)
     monkeypatch.setattr("harness.tools.doctor.command.examine", lambda _cache: _findings())
     answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(QUIRKS)
-    monkeypatch.setattr("harness.compile.artifacts.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
+    monkeypatch.setattr("harness.tools.upstream.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
     monkeypatch.setattr("harness.measure.workbench.open_workbench", _open_workbench)
     monkeypatch.setattr("harness.tools.upstream.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
 

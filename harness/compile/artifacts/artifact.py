@@ -51,11 +51,6 @@ CRC = "source_crc32"
 """Among the facts of a reference kernel: of its source, by which sessions know whether they timed the same one."""
 
 
-def author_of(kind: str) -> str:
-    """Who does a job of this kind, as messages name it."""
-    return "the oracle" if kind in ("oracle", "values", "range") else "the compiler"
-
-
 @dataclass(frozen=True)
 class CompileResult:
     """What came of a request, as plain JSON values."""

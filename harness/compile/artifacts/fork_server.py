@@ -25,9 +25,8 @@ from harness.compile.artifacts import worker
 from harness.compile.artifacts.forks import PACKET_BYTES
 
 LOADED = (
-    "harness.compile.artifacts.candidate",
     "harness.compile.artifacts.compile",
-    "harness.compile.artifacts.oracle",
+    "harness.compile.artifacts.jobs",
     "onnx.reference",
     "tvm.relax.backend.adreno.pipeline",
     "tvm.relax.frontend.onnx",

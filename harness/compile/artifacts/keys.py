@@ -10,7 +10,8 @@ import ast
 import dataclasses
 import functools
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from device_runner.failures import SetupMissing
@@ -19,10 +20,10 @@ from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
+from harness.compile.artifacts.kinds import JOBS
 from harness.compile.compiler.releases import versions
 from harness.compile.models.spec import Inputs, Original
 from harness.compile.oracle.truth import releases
-from harness.compile.schedules.drawing import ThreadLimits
 
 ROOT = Path(__file__).parents[3]
 WORKER = "harness.compile.artifacts.worker"
@@ -85,27 +86,6 @@ def range_job(oracle: Job, title: str) -> Job:
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)
 
 
-def tasks_job(compiled: Job) -> Job:
-    """Return the job that finds the tasks of the network that another job compiles."""
-    return Job("tasks", key_of({"tasks": compiled.key}), f"tasks of {compiled.title}", compiled.payload)
-
-
-def task_answer_job(tasks: Job, functions: Path, name: str) -> Job:
-    """Return the job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
-    payload = {"functions": str(functions), "name": name}
-    return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
-
-
-def candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
-    """Return the job that builds one task with the schedule of a seed within a device's limits.
-
-    TVM's own if it is None.
-    """
-    chosen = {"name": name, "seed": seed, "limits": dataclasses.asdict(limits)}
-    key = key_of({"candidate": tasks.key, **chosen})
-    return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
-
-
 def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
     """Return a model's inputs as JSON takes them."""
     return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}
@@ -116,12 +96,6 @@ def reference_job(request: CompileRequest) -> Job:
     facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
     key = key_of({"reference": True, **facts, **versions()})
     return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
-
-
-def probe_job(quirk: str) -> Job:
-    """Return the job that asks the installed TVM whether it has a known defect."""
-    key = key_of({"probe": quirk, **versions(), "sources": probe_sources()})
-    return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
 
 
 def linker_version(triple: str | None) -> str:
@@ -140,22 +114,23 @@ def toolchain(triple: str | None) -> dict[str, str]:
 
 
 @functools.cache
-def probe_sources() -> str:
-    """Hash of our sources that decide what a probe asks: faster to find than those of all that is compiled."""
-    folders = (ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler"))
-    return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
-
-
-def seeds_digest() -> str:
-    """Hash of our sources that decide which schedule belongs to a seed."""
-    folder = ROOT / "harness" / "compile" / "schedules"
-    return digest(ROOT, [folder / name for name in ("drawing.py", "spaces.py")])
-
-
-@functools.cache
 def pipeline_version() -> str:
     """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
     return digest(ROOT, sources(ROOT))
+
+
+@functools.cache
+def module_version(module: str) -> str:
+    """Hash of a tool's module that does jobs, and of all of ours and of the tool's that it imports."""
+    package = module.partition(".")[0]
+    if package in PACKAGES:
+        return digest(ROOT, imported_files(ROOT, [module]))
+    spec = find_spec(module)
+    assert spec
+    assert spec.origin
+    file = Path(spec.origin)
+    root = (file.parent if file.name == "__init__.py" else file).parents[module.count(".")]
+    return key_of({"own": digest(root, imported_files(root, [module], (package,))), "pipeline": pipeline_version()})
 
 
 def digest(root: Path, files: Iterable[Path]) -> str:
@@ -166,22 +141,22 @@ def digest(root: Path, files: Iterable[Path]) -> str:
 def sources(root: Path = ROOT) -> list[Path]:
     """Return every file of ours that takes part in a compilation.
 
-    That is each module that the worker imports, at its top or inside a function, and the C++ sources of the library
-    that writes CLML modules, which the worker loads.
+    That is each module that the worker and the main job's jobs import, at its top or inside a function, and the C++
+    sources of the library that writes CLML modules, which the worker loads.
     """
     compiled = (root / CLML.sources.relative_to(ROOT)).glob("**/*")
-    return sorted({*imported_files(root, [WORKER]), *(file for file in compiled if file.is_file())})
+    return sorted({*imported_files(root, [WORKER, JOBS]), *(file for file in compiled if file.is_file())})
 
 
-def imported_files(root: Path, modules: Iterable[str]) -> set[Path]:
-    """Return the files of ours that these modules import, at their top or inside a function, and their own."""
+def imported_files(root: Path, modules: Iterable[str], packages: Collection[str] = PACKAGES) -> set[Path]:
+    """Return the files of some packages that these modules import, at their top or inside a function, and their own."""
     found: set[Path] = set()
     waiting, seen = list(modules), set(modules)
     while waiting:
         for file in _files(root, waiting.pop()):
             if file not in found:
                 found.add(file)
-                unseen = set(_imports(file)) - seen
+                unseen = set(_imports(file, packages)) - seen
                 seen |= unseen
                 waiting += unseen
     return found
@@ -196,8 +171,8 @@ def _files(root: Path, module: str) -> Iterator[Path]:
             yield file
 
 
-def _imports(file: Path) -> Iterator[str]:
-    """Yield what a module of ours imports from our packages, but for what is only of use to a type checker.
+def _imports(file: Path, packages: Collection[str]) -> Iterator[str]:
+    """Yield what a module imports from some packages, but for what is only of use to a type checker.
 
     Looks at statements only. Every command that may build waits for this, and expressions are nine tenths of a tree.
     """
@@ -207,8 +182,8 @@ def _imports(file: Path) -> Iterator[str]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             waiting += node.orelse
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in PACKAGES)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in packages)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in packages:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         else:

@@ -36,9 +36,9 @@ from harness.compile.artifacts.artifact import (
     Answers,
     Artifact,
     CompileResult,
-    author_of,
 )
 from harness.compile.artifacts.forks import GRACE_S, Fork, Forks
+from harness.compile.artifacts.kinds import job_kind
 
 if TYPE_CHECKING:
     from harness.compile.artifacts.shared_store import SharedStore
@@ -55,9 +55,6 @@ REPEATABLE = (
     failures.OracleNotFinite.outcome,
 )
 """Outcomes that the same input gives again, unless it was a limit of ours that was met."""
-
-WITHOUT_LIBRARY = ("oracle", "witness", "values", "llvm-values", "range", "tasks", "task-answer", "probe")
-"""Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]
 """Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`,
@@ -106,12 +103,7 @@ class Builder:
         was. Hosts `elsewhere` do what they can in place of this one.
         """
         self._root = root
-        artifacts = Store(root, "artifacts")
-        answers = Store(root, "oracles")
-        self._stores = {
-            **dict.fromkeys(("compile", "reference", "candidate"), artifacts),
-            **dict.fromkeys(WITHOUT_LIBRARY, answers),
-        }
+        self._libraries, self._answers = Store(root, "artifacts"), Store(root, "oracles")
         self._limits = limits
         self._shared, self._elsewhere = shared, elsewhere
         self._watch = watch
@@ -157,7 +149,7 @@ class Builder:
 
     def find(self, job: Job) -> Artifact | Answers | Failure | None:
         """Return the earlier result of a job; None if it was never made. Raises RigFailure if that is damaged."""
-        folder = self._stores[job.kind].find(job.key)
+        folder = self._store(job).find(job.key)
         return _read(job, folder, reused=True) if folder else None
 
     def artifact(self, key: str) -> Artifact | None:
@@ -165,15 +157,18 @@ class Builder:
 
         Raises RigFailure if it is damaged.
         """
-        found, store = load_artifact(self._root, key), self._stores["compile"]
+        found, store = load_artifact(self._root, key), self._libraries
         if found or not self._shared or not is_name(key):
             return found
         with store.making(key, self._limits.build_s + GRACE_S) as scratch:
             self._shared.fetch(store.kind, key, scratch)
         return load_artifact(self._root, key)
 
+    def _store(self, job: Job) -> Store:
+        return self._libraries if job_kind(job.kind).library else self._answers
+
     def _find_or_make(self, job: Job, place: int) -> tuple[Artifact | Answers | Failure, str]:
-        store = self._stores[job.kind]
+        store = self._store(job)
         state = "reused"
 
         def make(scratch: Path) -> None:
@@ -198,7 +193,9 @@ class Builder:
         """Run the worker; leaves an entry in `scratch`, or raises a Failure that must not be kept."""
         job_file = scratch / "job.json"
         memory_bytes = int(self._limits.build_memory_gb * 1e9)
-        details = {"kind": job.kind, "out": str(scratch), "memory_bytes": memory_bytes}
+        kind = job_kind(job.kind)
+        who = {"kind": job.kind, "place": kind.place, "author": kind.author}
+        details = {**who, "out": str(scratch), "memory_bytes": memory_bytes}
         job_file.write_text(json.dumps({**job.payload, **details}), encoding="utf-8")
         log = scratch / "stderr.log"
         began = time.monotonic()
@@ -207,7 +204,7 @@ class Builder:
         at = _last_step(scratch / STEP)
         if code is None:
             raise failures.CompileTimeout(
-                f"{author_of(job.kind)} did not end within {self._limits.build_s:.0f} s{at}",
+                f"{kind.author} did not end within {self._limits.build_s:.0f} s{at}",
                 hint="raise limits.build_s in the suite file",
                 evidence=evidence,
             )
@@ -215,11 +212,11 @@ class Builder:
             name = signal.Signals(-code).name
             if job.kind == "oracle" and -code == signal.SIGFPE:
                 raise failures.InputRefused(
-                    f"the network divides an integer by 0, of which {author_of(job.kind)}'s process died ({name})",
+                    f"the network divides an integer by 0, of which {kind.author}'s process died ({name})",
                     hint="give inputs without 0: `--input 'NAME=integers(1, 9)'`, or a file of them",
                     evidence=evidence,
                 )
-            raise _death(f"{author_of(job.kind)}'s process died of {name}{at}", evidence, scratch)
+            raise _death(f"{kind.author}'s process died of {name}{at}", evidence, scratch)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
         for file in (log, scratch / STEP):
@@ -284,7 +281,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     try:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise _death(f"{author_of(job.kind)}'s process ended without a result", evidence, scratch) from None
+        raise _death(f"{job_kind(job.kind).author}'s process ended without a result", evidence, scratch) from None
     if told := result.get("failure"):
         told["evidence"] = f"{evidence}\n{told['evidence']}".strip()
         failure = revived(told)
@@ -292,7 +289,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
             raise failure
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(told), encoding="utf-8")
-    elif job.kind not in WITHOUT_LIBRARY:
+    elif job_kind(job.kind).library:
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     (scratch / RESULT).unlink()
@@ -304,7 +301,7 @@ def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failu
     try:
         if (folder / FAILURE).exists():
             return revived(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
-        if job.kind in WITHOUT_LIBRARY:
+        if not job_kind(job.kind).library:
             return Answers(folder, reused)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         library = folder / Path(manifest["library"]).name

@@ -1,4 +1,4 @@
-"""The worker process: compiles one case, or answers for the oracle, and says in a file how it went.
+"""The worker process: does one job (`harness.compile.artifacts.kinds`), and says in a file how it went.
 
 A fork of `harness.compile.artifacts.fork_server`. The compiler may crash, hang or eat all memory: that is why it runs
 here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), and it dies with the harness.
@@ -7,18 +7,19 @@ here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), an
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import logging
 import resource
 import signal
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
 from harness.base.failures import CompileOutOfMemory
-from harness.base.request import CompileRequest
-from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult, author_of
+from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult
 from harness.compile.compiler.pass_runner import LOG
 
 
@@ -33,7 +34,7 @@ def main(job_file: Path, parent: int) -> int:
     out = Path(job["out"])
     _tell_steps(out / STEP)
     try:
-        done = _JOBS[job["kind"]](job, out)
+        done = _load(job["place"])(job, out)
         result = {"done": dataclasses.asdict(done) if isinstance(done, CompileResult) else done or {}}
     except MemoryError as error:
         result = {"failure": _out_of_memory(job, error)}
@@ -46,102 +47,18 @@ def main(job_file: Path, parent: int) -> int:
     return 0
 
 
-def _compile(job: dict[str, Any], out: Path) -> Any:
-    from harness.compile.artifacts.compile import compile_model
+def _load(place: str) -> Callable[[dict[str, Any], Path], CompileResult | dict[str, Any] | None]:
+    """Import what does a job, from `MODULE:NAME`.
 
-    return compile_model(_request(job), out)
-
-
-def _truth(job: dict[str, Any], out: Path) -> Any:
-    from harness.compile.artifacts.oracle import find_truth
-    from harness.compile.models.spec import Original
-
-    told = job["original"]
-    original = Original(Path(told["onnx"]), Path(told["program"]) if told["program"] else None, told["trust"])
-    return find_truth(original, _question(job), out)
-
-
-def _witness(job: dict[str, Any], out: Path) -> Any:
-    from harness.compile.artifacts.oracle import ask_llvm
-
-    return ask_llvm(_request(job), _question(job), out)
-
-
-def _question(job: dict[str, Any]) -> Any:
-    from harness.compile.artifacts.oracle import Question
-
-    return Question(Path(job["request"]["model_file"]), job["seed"], job["inputs"], job["labelled"])
-
-
-def _reference(job: dict[str, Any], out: Path) -> Any:
-    from harness.compile.artifacts.reference_kernel import compile_reference
-
-    return compile_reference(job["request"]["host_triple"], out)
-
-
-def _values(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.oracle import write_values
-
-    write_values(_question(job), out)
-
-
-def _llvm_values(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.oracle import write_llvm_values
-
-    write_llvm_values(_question(job), out)
-
-
-def _range(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.values import measure_range
-
-    measure_range(Path(job["request"]["model_file"]), job["seed"], job["inputs"], out)
-
-
-def _tasks(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.candidate import find_tasks
-
-    find_tasks(_request(job), out)
-
-
-def _task_answer(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.candidate import answer_task
-
-    answer_task(Path(job["functions"]), job["name"], out)
-
-
-def _candidate(job: dict[str, Any], out: Path) -> Any:
-    from harness.compile.artifacts.candidate import build_candidate
-    from harness.compile.schedules.drawing import ThreadLimits
-
-    functions, limits = Path(job["functions"]), ThreadLimits(**job["limits"])
-    return build_candidate(_request(job), functions, job["name"], job["seed"], limits, out)
-
-
-def _probe(job: dict[str, Any], out: Path) -> None:
-    from harness.compile.artifacts.quirk_probes import probe
-
-    probe(job["quirk"], out)
-
-
-def _request(job: dict[str, Any]) -> CompileRequest:
-    return CompileRequest(**job["request"])
+    Not by `harness.base.tool`, whose list of tools would be a part of every key then.
+    """
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
 
 
 _NO_MEMORY = ("bad_alloc", "failed to map segment", "MemoryError")
 """What an error says that came of the limit on memory: in TVM, in a library that was loaded, in Python below TVM."""
-_JOBS = {
-    "compile": _compile,
-    "oracle": _truth,
-    "witness": _witness,
-    "reference": _reference,
-    "values": _values,
-    "llvm-values": _llvm_values,
-    "range": _range,
-    "tasks": _tasks,
-    "task-answer": _task_answer,
-    "candidate": _candidate,
-    "probe": _probe,
-}
 
 
 def _describe(error: BaseException, out: Path) -> dict[str, str]:
@@ -167,7 +84,7 @@ def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
     return {
         "outcome": CompileOutOfMemory.outcome,
         "kind": CompileOutOfMemory.__name__,
-        "message": f"{author_of(job['kind'])} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
+        "message": f"{job['author']} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",
     }

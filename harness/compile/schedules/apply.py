@@ -15,9 +15,8 @@ from typing import Any
 
 from harness.compile.compiler.passes import Passes
 from harness.compile.paths.base import Edits
-from harness.compile.schedules.database import Schedule
-from harness.compile.schedules.drawing import MOST, Decision
-from harness.compile.schedules.spaces import space_of
+from harness.compile.schedules.database import MOST_THREADS, Schedule
+from harness.compile.schedules.spaces import Decision, space_of
 from harness.compile.schedules.tasks import (
     BeforeSchedules,
     mark_scheduled,
@@ -148,7 +147,7 @@ class PortableSchedules:
         record = self._records.get(place_of(name, shapes_of(function)))
         if record is None:
             return None
-        space = space_of(function, self._target, MOST)
+        space = space_of(function, self._target, MOST_THREADS)
         schedule = space.with_decisions(decisions_of(record.trace)) if space else None
         if schedule is None:
             raise LookupError("what was decided under another release fits none of this one's schedules")

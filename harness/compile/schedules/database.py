@@ -22,12 +22,13 @@ from device_runner.device import Identity
 from device_runner.disk import disk_full
 from device_runner.files import what_else, write_whole
 from harness.base.failures import UsageError
-from harness.compile.schedules.drawing import ThreadLimits
 from harness.compile.schedules.trace import check
 
 SCHEMA: Literal[1] = 1
 LARGEST_FILE_BYTES = 32 << 20
 _HINT = "`adreno-bench tune` writes such a file"
+MOST_ITEMS, MOST_LOCAL_BYTES = 1024, 65_536
+"""Most work-items and local memory of a work-group on any device."""
 
 
 class TaskLimits(BaseModel):
@@ -43,6 +44,24 @@ class TaskLimits(BaseModel):
     def of(cls, identity: Identity) -> TaskLimits:
         """Return the limits of a device."""
         return cls(**{name: getattr(identity, name) for name in cls.model_fields})
+
+
+@dataclass(frozen=True)
+class ThreadLimits:
+    """What a work-group may have. The defaults are those of TVM's target for Adreno, for a device that does not say."""
+
+    items: int = 256
+    local_bytes: int = 16_384
+
+    @classmethod
+    def of(cls, identity: Identity) -> ThreadLimits:
+        """Return the limits of a device, and no more than any GPU has: OpenCL on CPUs reports thousands of items."""
+        items, local_bytes = identity.work_group_items, identity.local_memory_bytes
+        return cls(min(items, MOST_ITEMS) or cls.items, min(local_bytes, MOST_LOCAL_BYTES) or cls.local_bytes)
+
+
+MOST_THREADS = ThreadLimits(MOST_ITEMS, MOST_LOCAL_BYTES)
+"""Limits of a schedule that was right on some device."""
 
 
 class ScheduleOrigin(BaseModel):

@@ -1,6 +1,6 @@
-"""Spaces of candidates: one space of schedules for each task. A seed always draws the same schedule.
+"""Spaces of schedules: all that a task may take, each given by its decisions. `tune` draws candidates from them.
 
-What a task writes decides. Into buffers, TVM's own rules for GPUs are right, with what they leave open drawn by us.
+What a task writes decides. Into buffers, TVM's own rules for GPUs are right.
 Into images they are wrong: they store single numbers where an image takes whole texels
 (`harness.compile.quirks.schedules`), and TVM's tuner, which never looks at an answer, keeps such kernels for their
 speed. So convolutions in NCHW4c have a space of ours, and what else is written into images keeps TVM's default
@@ -18,13 +18,14 @@ from math import prod
 from typing import Any
 
 from harness.compile.compiler.compat import without_intrinsics, writes_texture
-from harness.compile.schedules.drawing import CHOICE, TILE, Decision, OpenDecision, ThreadLimits, draw
+from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.tasks import module_of
 from harness.compile.schedules.trace import plain
 
-ATTEMPTS, SEED_STEP = 4, 1_000_003
-"""Schedules that are drawn for a seed until one is within the device's limits, and how far their own seeds are apart:
-neighbours belong to the next trials, which would otherwise try the same again."""
+TILE, CHOICE = "SamplePerfectTile", "SampleCategorical"
+"""TVM's instructions that draw: how a loop is split into so many, and one of some numbers."""
+Decision = int | list[int]
+"""For a loop, the extents of its parts, outermost first; else the number of the choice."""
 
 
 def space_of(function: Any, target: Any, limits: ThreadLimits) -> Rules | TexelConv | None:
@@ -34,10 +35,24 @@ def space_of(function: Any, target: Any, limits: ThreadLimits) -> Rules | TexelC
     return None if writes_texture(function) else Rules(function, target, limits)
 
 
-def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
-    """Return the schedule of a trial; None if no device could run those of its seed. Raises what TVM raises."""
-    draws = (space.sample(seed + attempt * SEED_STEP) for attempt in range(ATTEMPTS))
-    return next((schedule for schedule in draws if schedule is not None), None)
+@dataclass(frozen=True)
+class OpenDecision:
+    """One thing that a schedule leaves open."""
+
+    kind: str
+    extent: int = 1
+    """Extent of the loop that is split."""
+    parts: int = 1
+    most_inner: int = 1
+    numbers: tuple[float, ...] = ()
+    """What one is chosen of."""
+
+    def fits(self, decision: Any) -> bool:
+        """Return whether a decision is one of this."""
+        if self.kind == TILE:
+            parts = decision if isinstance(decision, list) else []
+            return len(parts) == self.parts and prod(parts) == self.extent and min(parts) > 0
+        return type(decision) is int and (self.kind != CHOICE or 0 <= decision < len(self.numbers))
 
 
 class Rules:
@@ -45,7 +60,7 @@ class Rules:
 
     def __init__(self, function: Any, target: Any, limits: ThreadLimits) -> None:
         self._function = function
-        self._limits = limits
+        self.limits = limits
         with without_intrinsics():
             from tvm.s_tir import meta_schedule
 
@@ -58,22 +73,20 @@ class Rules:
             )
         made = [design.trace for design in context.generate_design_space()]
         self._finish = list(context.space_generator.postprocs)
-        self._designs = [_Design.of(trace) for trace in made]
-
-    def sample(self, seed: int) -> Any:
-        """One of the designs that the rules make, with its tile sizes drawn anew."""
-        design = self._designs[seed % len(self._designs)]
-        drawn = draw(design.opens, seed, self._limits)
-        return None if drawn is None else self._make(design, drawn, seed)
+        self.designs = [Design.of(trace) for trace in made]
 
     def with_decisions(self, decisions: Sequence[Decision]) -> Any:
         """Return the design that these decisions fit, with them."""
-        for design in self._designs:
-            if design.fits(decisions) and (made := self._make(design, decisions, 0)) is not None:
+        for design in self.designs:
+            if design.fits(decisions) and (made := self.make(design, decisions, 0)) is not None:
                 return made
         return None
 
-    def _make(self, design: _Design, decisions: Sequence[Decision | None], seed: int) -> Any:
+    def make(self, design: Design, decisions: Sequence[Decision | None], seed: int) -> Any:
+        """Return the schedule of a design with these decisions, and TVM's own by a seed where one is None.
+
+        None if no device could run it.
+        """
         from tvm import s_tir
 
         schedule = s_tir.Schedule(module_of(self._function), seed=seed + 1, error_render_level="none")
@@ -83,7 +96,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class _Design:
+class Design:
     """One way in which the rules arrange the loops."""
 
     trace: Any
@@ -91,7 +104,7 @@ class _Design:
     """What it leaves open, in its order."""
 
     @classmethod
-    def of(cls, trace: Any) -> _Design:
+    def of(cls, trace: Any) -> Design:
         """Return what a design of TVM's leaves open, by what TVM drew itself."""
         decisions = trace.decisions
         return cls(trace, tuple(_open(one, decisions[one]) for one in trace.insts if one in decisions))
@@ -135,18 +148,14 @@ class TexelConv:
     def __init__(self, function: Any, target: Any, limits: ThreadLimits) -> None:
         self._function = function
         self._target = target
-        self._limits = limits
-
-    def sample(self, seed: int) -> Any:
-        """One choice of how many texels a work-item computes, and how work-items form groups."""
-        return self._make(self._choices[seed % len(self._choices)])
+        self.limits = limits
 
     def with_decisions(self, decisions: Sequence[Decision]) -> Any:
         """Return the choice of these numbers, each of its list in `SIZES`."""
-        return self._make(tuple(decisions)) if tuple(decisions) in self._choices else None
+        return self.make(tuple(decisions)) if tuple(decisions) in self.choices else None
 
     @cached_property
-    def _choices(self) -> list[tuple[int, ...]]:
+    def choices(self) -> list[tuple[int, ...]]:
         """All that a device could run and no loop is too short for, in an order that leaves no corner to the end."""
         from tvm import s_tir
 
@@ -161,9 +170,10 @@ class TexelConv:
     def _within(self, choice: Sequence[int], extents: Sequence[int]) -> bool:
         items, groups = _sizes(choice)
         used = all(item * group < 2 * extent for item, group, extent in zip(items, groups, extents, strict=True))
-        return used and prod(items) <= _MOST_PER_ITEM and prod(groups) <= self._limits.items
+        return used and prod(items) <= _MOST_PER_ITEM and prod(groups) <= self.limits.items
 
-    def _make(self, choice: Sequence[Any]) -> Any:
+    def make(self, choice: Sequence[Any]) -> Any:
+        """Return the schedule of one of `choices`."""
         from tvm import s_tir
 
         schedule = s_tir.Schedule(module_of(self._function), seed=1, error_render_level="none")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.compile.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
-from harness.compile.compiler.passes import Passes, insert_before_first, passes_from_first
+from harness.compile.compiler.passes import Passes, insert_before_first
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.paths.base import Edits
 
@@ -34,18 +34,6 @@ class BeforeSchedules:
 
         made = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
         return insert_before_first(passes, SCHEDULE, made)
-
-
-@dataclass(frozen=True)
-class FromSchedules:
-    """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
-
-    id: str = "from-schedules"
-
-    @property
-    def edits(self) -> Edits:
-        """As a workaround has them."""
-        return Edits(relax=lambda passes: passes_from_first(passes, SCHEDULE))
 
 
 def task_of(function: Any) -> str:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.base.outcome import Outcome
-from harness.compile.artifacts.candidate import TASK
 from harness.measure.correctness import Accuracy, Truth
 from harness.measure.decide import decide
 from harness.measure.probes.base import Facts
 from harness.measure.shared_session import SharedSession
+from harness.tools.tune.candidate import TASK
 
 if TYPE_CHECKING:
     from device_runner.device import Device, Launch, Program, Session

@@ -13,8 +13,7 @@ from device_runner.workers import SILENCE_S
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.schedules import database
-from harness.compile.schedules.database import Schedules
-from harness.compile.schedules.drawing import ThreadLimits
+from harness.compile.schedules.database import Schedules, ThreadLimits
 from harness.measure.work import open_work
 from harness.tools.tune.devices import Devices, kind_key
 from harness.tools.tune.dispatcher import Dispatcher, SearchBudget

@@ -15,12 +15,12 @@ from device_runner.files import scratch_folder
 from device_runner.store import key_of
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact
-from harness.compile.artifacts.candidate import FUNCTIONS, TRACE, load_tasks
-from harness.compile.artifacts.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import versions
-from harness.compile.schedules.drawing import ThreadLimits
+from harness.compile.schedules.database import ThreadLimits
 from harness.measure.work import load_truth
+from harness.tools.tune.candidate import FUNCTIONS, TRACE, load_tasks
+from harness.tools.tune.jobs import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.tools.tune.search import UNTUNED, Task
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Defects of TVM: probe them, report them upstream, and find the revision that brought one."""
 
-from harness.base.tool import CacheKind, Command, Tool
+from harness.base.tool import CacheKind, Command, JobKind, Tool
 
 TOOL = Tool(
     "upstream",
@@ -19,4 +19,5 @@ TOOL = Tool(
         ),
     ),
     cache_kinds=(CacheKind("bisect", "results of a bisection"),),
+    jobs={"probe": JobKind("harness.tools.upstream.quirk_probes:probe")},
 )

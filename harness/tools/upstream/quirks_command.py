@@ -62,7 +62,7 @@ def quirks(
 
 
 def _list_quirks(as_json: bool) -> None:
-    from harness.compile.artifacts.quirk_probes import probe_answers
+    from harness.tools.upstream.quirk_probes import probe_answers
 
     installed, plain = versions(), []
     if not as_json:

@@ -25,9 +25,9 @@ from harness.compile.artifacts.pool import Watcher
 from harness.judge.report import screen
 from harness.measure.progress import STILL, Silence
 
-DEVICE, PROBES = "device_runner.registry.open_device", "harness.compile.artifacts.quirk_probes.probe_answers"
+DEVICE, PROBES = "device_runner.registry.open_device", "harness.tools.upstream.quirk_probes.probe_answers"
 INSTALL = "harness.judge.revisions.environment._make"
-PROBES_BUILDER, ASV = "harness.compile.artifacts.quirk_probes.Builder", "harness.judge.report.site.asv"
+PROBES_BUILDER, ASV = "harness.tools.upstream.quirk_probes.Builder", "harness.judge.report.site.asv"
 TRIALS = "harness.tools.explain.trial.Trials"
 RELEASES = ["0.25.0.post1", "0.27.0.post1"]
 SLOW: dict[str, tuple[list[str], str]] = {

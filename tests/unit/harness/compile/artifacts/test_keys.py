@@ -17,6 +17,7 @@ from compile_requests import request_for
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import RESULT
 from harness.compile.artifacts.keys import ROOT, compile_job, digest, oracle_job, pipeline_version, sources
+from harness.compile.artifacts.kinds import KINDS
 from harness.compile.models.spec import Original
 from harness.compile.models.zoo import ZOO
 
@@ -50,7 +51,8 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
         "device_runner/stand_ins/clml_runtime/src/module.cc",
         "device_runner/stand_ins/clml_runtime/src/ops.h",
     }
-    for other in ("harness/cli", "harness/run", "harness/judge", "device_runner/virtual", "device_runner/session"):
+    others = ("harness/cli", "harness/measure", "harness/judge", "harness/tools", "harness/base/tool.py")
+    for other in (*others, "device_runner/session"):
         assert not [file for file in found if file.startswith(other)]
 
 
@@ -127,7 +129,9 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
     }
     kinds = {"reference": request, "oracle": llvm, "witness": llvm, "compile": request}
     for kind, asked in kinds.items():
-        (tmp_path / f"{kind}.json").write_text(json.dumps({**job, "kind": kind, "request": asked}))
+        (tmp_path / f"{kind}.json").write_text(
+            json.dumps({**job, "place": KINDS[kind].place, "author": "", "request": asked})
+        )
     script = f"""
         import json, sys
         from pathlib import Path

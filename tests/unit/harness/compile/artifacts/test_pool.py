@@ -100,10 +100,10 @@ def test_a_compile_error_is_kept_because_the_same_input_gives_it_again(tmp_path:
 
 def test_a_compiler_that_met_the_limit_of_its_memory_is_tried_again(tmp_path: Path) -> None:
     meets_it = """
-from harness.compile.artifacts import worker
+from harness.compile.artifacts import jobs, worker
 def compile(job, out):
     raise ValueError("TVM failed to import the model: MemoryError:")
-worker._JOBS["compile"] = compile
+jobs.compile_case = compile
 """
     script = f"{meets_it}{REAL_MAIN}"
     first, second = build(tmp_path, script), build(tmp_path, GOOD)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 from harness.base.case import Precision
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import KERNELS
-from harness.compile.artifacts.candidate import build_candidate
 from harness.compile.compiler.compat import tir_function
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
@@ -25,11 +25,12 @@ from harness.compile.schedules.apply import (
     apply_trace,
     decisions_of,
 )
-from harness.compile.schedules.database import Schedule
-from harness.compile.schedules.drawing import ThreadLimits
-from harness.compile.schedules.spaces import schedule_of, space_of
+from harness.compile.schedules.database import Schedule, ThreadLimits
+from harness.compile.schedules.spaces import space_of
 from harness.compile.schedules.tasks import is_scheduled, shapes_of, task_of
 from harness.compile.schedules.trace import check, plain
+from harness.tools.tune.candidate import build_candidate
+from harness.tools.tune.drawing import schedule_of
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +87,7 @@ def test_a_seed_always_gives_the_same_schedule_and_leaves_the_function_as_it_was
     before = one.script()
     space = space_of(one, target(), ThreadLimits())
     assert space
-    made = [space.sample(3) for _ in range(2)]
+    made = [schedule_of(space, 3) for _ in range(2)]
     assert trace_of(made[0]) == trace_of(made[1])
     again = apply_trace(one, trace_of(made[0]))
     assert is_scheduled(again)
@@ -136,7 +137,7 @@ def test_what_a_trace_decides_gives_the_same_schedule_again_by_the_releases_own_
 def test_candidates_stay_within_the_limits_of_a_device(source: str) -> None:
     space = space_of(tir_function(source), target(), ThreadLimits(items=16))
     assert space
-    made = [one for one in map(space.sample, range(6)) if one is not None]
+    made = [one for one in (schedule_of(space, seed) for seed in range(6)) if one is not None]
     assert made
     for one in made:
         bound = re.findall(r"(\d+)\)?, thread=\"threadIdx\.(\w)", one.mod["main"].script())
@@ -161,7 +162,8 @@ def test_a_candidate_of_equal_shapes_is_copied_into_an_image_and_out_of_one(tmp_
     functions.write_text(tvm.ir.save_json(tvm.IRModule({"conv": tir_function(text)})))
     quirks = [quirk.id for quirk in quirks_for("texture", Precision.FLOAT32, as_shipped=False)]
     request = CompileRequest("", "texture", "float32", quirks, None, 16384, 16384, 2048)
-    build_candidate(request, functions, "conv", 0, ThreadLimits(), tmp_path)
+    job = {"request": asdict(request), "functions": str(functions), "name": "conv", "seed": 0}
+    build_candidate({**job, "limits": asdict(ThreadLimits())}, tmp_path)
     source = (tmp_path / KERNELS).read_text()
     copies = {match[1]: match[0] for match in re.findall(r"void (copy\w*)\(.*__(read|write)_only image", source)}
     assert sorted(copies) == ["read", "write"]
@@ -190,7 +192,7 @@ def test_each_task_takes_its_own_record_and_one_that_does_not_fit_is_told() -> N
     one, other, third = function(), function(number=2), function(number=3)
     space = space_of(one, target(), ThreadLimits())
     assert space
-    trace = trace_of(space.sample(0))
+    trace = trace_of(schedule_of(space, 0))
     broken = [[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]
     records = {task_of(one): a_record(task_of(one), trace), task_of(other): a_record(task_of(other), broken)}
     applied = ScheduleApplier(RecordedSchedules(records))

@@ -16,7 +16,7 @@ from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, ROUNDING, Answers, save_arrays
 from harness.compile.artifacts.pool import Builder
-from harness.compile.schedules.drawing import ThreadLimits
+from harness.compile.schedules.database import ThreadLimits
 from harness.measure.correctness import Truth, compare_answers
 from harness.tools.tune import workshop
 from harness.tools.tune.workshop import Workshop

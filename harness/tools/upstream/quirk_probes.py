@@ -6,16 +6,21 @@ The answers of a release stay in the store: they change with TVM and with our ow
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from device_runner.failures import Failure
+from device_runner.store import key_of
+from harness.base.plan import Job
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact
-from harness.compile.artifacts.keys import probe_job
+from harness.compile.artifacts.keys import ROOT, digest
 from harness.compile.artifacts.pool import Builder, Watcher
+from harness.compile.compiler.releases import versions
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
 
 LIMITS = Limits(build_s=60.0, build_memory_gb=8.0)
@@ -23,9 +28,9 @@ LIMITS = Limits(build_s=60.0, build_memory_gb=8.0)
 ANSWER = "answer.json"
 
 
-def probe(quirk_id: str, out: Path) -> None:
-    """Worker only: ask the TVM of this process, and leave the answer in a folder."""
-    quirk = next(quirk for quirk in QUIRKS if quirk.id == quirk_id)
+def probe(job: dict[str, Any], out: Path) -> None:
+    """Ask the TVM of this process, and leave the answer in a folder. Worker only."""
+    quirk = next(quirk for quirk in QUIRKS if quirk.id == job["quirk"])
     (out / ANSWER).write_text(json.dumps(asdict(quirk.probe())), encoding="utf-8")
 
 
@@ -35,8 +40,21 @@ def probe_answers(
 ) -> Iterator[Iterator[ProbeAnswer]]:
     """Yield the answers in the order of the quirks, each as soon as it is there. Nothing that TVM does raises."""
     with Builder(cache, limits, watch=watch) as builder:
-        futures = [builder.begin(probe_job(quirk.id)) for quirk in quirks]
+        futures = [builder.begin(_job(quirk.id)) for quirk in quirks]
         yield (_answer(future.result()) for future in futures)
+
+
+def _job(quirk: str) -> Job:
+    """Return the job that asks the installed TVM whether it has a known defect."""
+    key = key_of({"probe": quirk, **versions(), "sources": _sources()})
+    return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash our sources that decide what a probe asks: faster to find than those of all that is compiled."""
+    folders = (ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler"))
+    return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
 
 
 def _answer(result: Answers | Artifact | Failure) -> ProbeAnswer:

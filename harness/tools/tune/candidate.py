@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,22 +31,25 @@ from harness.compile.compiler.compat import (
     without_attributes,
 )
 from harness.compile.compiler.pass_runner import StepFailed
+from harness.compile.compiler.passes import passes_from_first
+from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
 from harness.compile.oracle.rounding import measure_task_rounding
 from harness.compile.paths import PATHS
+from harness.compile.paths.base import Edits
 from harness.compile.paths.lowered_module import vdevices
 from harness.compile.quirks import quirks_of
-from harness.compile.schedules.drawing import ThreadLimits
-from harness.compile.schedules.spaces import schedule_of, space_of
+from harness.compile.schedules.database import ThreadLimits
+from harness.compile.schedules.spaces import space_of
 from harness.compile.schedules.tasks import (
     BeforeSchedules,
-    FromSchedules,
     mark_scheduled,
     shapes_of,
     task_of,
     unscheduled_functions,
 )
 from harness.compile.schedules.trace import check, plain
+from harness.tools.tune.drawing import schedule_of
 
 TASKS, FUNCTIONS = "tasks.json", "functions.json"
 TRACE = "trace.json"
@@ -61,10 +64,11 @@ SEED = 20_261
 """Seed of a task's inputs."""
 
 
-def find_tasks(request: CompileRequest, out: Path) -> None:
+def find_tasks(job: Mapping[str, Any], out: Path) -> None:
     """Lower a network up to its first schedule, and write what its tasks are and their functions. Worker only."""
     import tvm
 
+    request = CompileRequest(**job["request"])
     path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
     mod, _ = import_request(request)
 
@@ -95,6 +99,18 @@ def find_tasks(request: CompileRequest, out: Path) -> None:
     (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(found)), encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class FromSchedules:
+    """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
+
+    id: str = "from-schedules"
+
+    @property
+    def edits(self) -> Edits:
+        """As a workaround has them."""
+        return Edits(relax=lambda passes: passes_from_first(passes, SCHEDULE))
+
+
 class _Seen(Exception):
     """The tasks are known, and nothing that follows is needed."""
 
@@ -115,13 +131,14 @@ def _calls(mod: Any) -> dict[str, int]:
     return calls
 
 
-def answer_task(functions: Path, name: str, out: Path) -> None:
-    """LLVM's answer for one task, to inputs that are drawn, these inputs, and what rounding does. Worker only."""
+def answer_task(job: Mapping[str, Any], out: Path) -> None:
+    """Write the inputs that are drawn for one task, LLVM's answer to them, and what rounding does. Worker only."""
     import numpy as np
 
     from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 
-    function = _in_buffers(_function(functions, name))
+    name: str = job["name"]
+    function = _in_buffers(_function(job))
     with stepping("build"):
         machine = cpu_machine(_network(function, {}))
 
@@ -139,20 +156,19 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
     save_arrays(out / ROUNDING, [np.array(rounding)])
 
 
-def build_candidate(
-    request: CompileRequest, functions: Path, name: str, seed: int | None, limits: ThreadLimits, out: Path
-) -> CompileResult:
-    """One task with the schedule of a seed within a device's limits, or with TVM's own if it is None. Worker only.
+def build_candidate(job: Mapping[str, Any], out: Path) -> CompileResult:
+    """Build one task with the schedule of a seed within a device's limits, or with TVM's own if that is None.
 
-    Raises CompileFailure: for a seed that no schedule belongs to as well.
+    Worker only. Raises CompileFailure: for a seed that no schedule belongs to as well.
     """
     import tvm
 
     started = time.perf_counter()
+    request = CompileRequest(**job["request"])
     path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
-    function = _function(functions, name)
+    function = _function(job)
     with stepping("schedule"):
-        made, told = _with_schedule(function, target, seed, limits)
+        made, told = _with_schedule(function, target, job["seed"], ThreadLimits(**job["limits"]))
     scopes = _scopes(target, function)
     with stepping("lower"), target:
         mod = _network(made, scopes)
@@ -192,10 +208,11 @@ def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadL
     return mark_scheduled(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
 
 
-def _function(functions: Path, name: str) -> Any:
+def _function(job: Mapping[str, Any]) -> Any:
+    """Return the function of the task that a job names."""
     import tvm
 
-    return tvm.ir.load_json(functions.read_text(encoding="utf-8"))[name]
+    return tvm.ir.load_json(Path(job["functions"]).read_text(encoding="utf-8"))[job["name"]]
 
 
 def _tensors(function: Any) -> list[tuple[tuple[int, ...], str, str]]:

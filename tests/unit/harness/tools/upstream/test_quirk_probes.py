@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.plan import Job
-from harness.compile.artifacts.quirk_probes import LIMITS, probe_answers
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
+from harness.tools.upstream.quirk_probes import LIMITS, probe_answers
 
 NOBODY = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from device_runner.device import Identity
+from harness.compile.schedules.database import ThreadLimits
+from harness.compile.schedules.spaces import CHOICE, TILE, Decision, OpenDecision, Rules, TexelConv
 
-TILE, CHOICE = "SamplePerfectTile", "SampleCategorical"
-"""TVM's instructions that draw: how a loop is split into so many, and one of some numbers."""
+ATTEMPTS, SEED_STEP = 4, 1_000_003
+"""Schedules that are drawn for a seed until one is within the device's limits, and how far their own seeds are apart:
+neighbours belong to the next trials, which would otherwise try the same again."""
 LEVELS = 5
 """Into so many loops TVM's rules for GPUs split one that is not summed over: groups, virtual threads, work-items, and
 two inside one. Those that are summed over are three."""
@@ -25,55 +26,30 @@ MOST_ACCUMULATORS = 64
 """Numbers that one work-item of a tiled loop nest computes. No GPU for phones keeps more in registers."""
 LEAST_ITEMS = 32
 """Work-items of a group, where the loops allow it: with fewer, a GPU is idle for the most part."""
-MOST_ITEMS, MOST_LOCAL_BYTES = 1024, 65_536
-"""Most work-items and local memory of a work-group on any device."""
 DRAWS = 400
 """Most draws of one schedule's splits until they keep all limits."""
 
-Decision = int | list[int]
-"""For a loop, the extents of its parts, outermost first; else the number of the choice."""
+
+def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
+    """Return the schedule of a trial; None if no device could run those of its seed. Raises what TVM raises.
+
+    A seed always draws the same.
+    """
+    draws = (_sample(space, seed + attempt * SEED_STEP) for attempt in range(ATTEMPTS))
+    return next((schedule for schedule in draws if schedule is not None), None)
 
 
-@dataclass(frozen=True)
-class ThreadLimits:
-    """What a work-group may have. The defaults are those of TVM's target for Adreno, for a device that does not say."""
-
-    items: int = 256
-    local_bytes: int = 16_384
-
-    @classmethod
-    def of(cls, identity: Identity) -> ThreadLimits:
-        """Return the limits of a device, and no more than any GPU has: OpenCL on CPUs reports thousands of items."""
-        items, local_bytes = identity.work_group_items, identity.local_memory_bytes
-        return cls(min(items, MOST_ITEMS) or cls.items, min(local_bytes, MOST_LOCAL_BYTES) or cls.local_bytes)
-
-
-MOST = ThreadLimits(MOST_ITEMS, MOST_LOCAL_BYTES)
-"""Limits of a schedule that was right on some device."""
-
-
-@dataclass(frozen=True)
-class OpenDecision:
-    """One thing that a schedule leaves open."""
-
-    kind: str
-    extent: int = 1
-    """Extent of the loop that is split."""
-    parts: int = 1
-    most_inner: int = 1
-    numbers: tuple[float, ...] = ()
-    """What one is chosen of."""
-
-    def fits(self, decision: Any) -> bool:
-        """Return whether a decision is one of this."""
-        if self.kind == TILE:
-            parts = decision if isinstance(decision, list) else []
-            return len(parts) == self.parts and math.prod(parts) == self.extent and min(parts) > 0
-        return type(decision) is int and (self.kind != CHOICE or 0 <= decision < len(self.numbers))
+def _sample(space: Rules | TexelConv, seed: int) -> Any:
+    """Return one of the choices of a space, or one of its designs with its tile sizes drawn anew."""
+    if isinstance(space, TexelConv):
+        return space.make(space.choices[seed % len(space.choices)])
+    design = space.designs[seed % len(space.designs)]
+    drawn = draw(design.opens, seed, space.limits)
+    return None if drawn is None else space.make(design, drawn, seed)
 
 
 def draw(opens: Sequence[OpenDecision], seed: int, limits: ThreadLimits) -> list[Decision | None] | None:
-    """Decisions that belong to a seed; None for each that is left to TVM, or for all if no draw kept the limits."""
+    """Return the decisions of a seed; None for each that is left to TVM, or for all if no draw kept the limits."""
     numbers = random.Random(seed)
     wanted = LEAST_ITEMS
     for count in range(DRAWS):
