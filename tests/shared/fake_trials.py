@@ -14,8 +14,8 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.pieces import Network, Piece
 from harness.measure.progress import Progress, SilentProgress
+from harness.tools.explain.pieces import Network, Piece
 from harness.tools.explain.trial import PieceTrial
 
 if TYPE_CHECKING:

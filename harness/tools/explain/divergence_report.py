@@ -14,11 +14,11 @@ from typing import Any
 from harness.base.outcome import Outcome
 from harness.base.tables import table
 from harness.compile.artifacts.artifact import kernel_files
-from harness.compile.models.pieces import Network, Operator
 from harness.compile.paths.kernels import Kernel, kernels
 from harness.measure.records.record import Record
 from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 from harness.tools.explain.locate import Divergence
+from harness.tools.explain.pieces import Network, Operator
 from harness.tools.explain.trial import MODEL, VALUES
 
 _NAME = re.compile(r"(?:fused_)?(\w+?)_kernel(?:_(\d+))?")

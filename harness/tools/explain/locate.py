@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.compile.models.pieces import Network, Operator, Piece
 from harness.judge.revisions.search import RevisionSearch, RevisionState
 from harness.measure.progress import Pace
+from harness.tools.explain.pieces import Network, Operator, Piece
 from harness.tools.explain.trial import PieceTrial
 
 MOST_STEPS = 16

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, without_findings
-from harness.compile.models.pieces import with_shapes
 from harness.measure.progress import duration
 from harness.tools.explain.locate import locate
+from harness.tools.explain.pieces import with_shapes
 from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.compile.models.pieces import Operator, Piece
     from harness.measure.records.record import Record
+    from harness.tools.explain.pieces import Operator, Piece
     from harness.tools.explain.trial import Trials
 
 

@@ -24,8 +24,8 @@ from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, Answers, load_ar
 from harness.compile.artifacts.keys import values_job
 from harness.compile.artifacts.planner import plan_case, plan_oracle
 from harness.compile.models.onnx_read import load
-from harness.compile.models.pieces import Network, Piece, with_shapes
 from harness.measure.runner import run_suite
+from harness.tools.explain.pieces import Network, Piece, with_shapes
 
 if TYPE_CHECKING:
     from device_runner.device import Array

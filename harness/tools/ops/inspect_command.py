@@ -18,9 +18,9 @@ from harness.compile.models.outline import nodes_by_kind, unknown_operators
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
-    from harness.compile.models.summary import End, NetworkSummary, Node
     from harness.tools.ops.cells import CellVerdict
     from harness.tools.ops.operator_table import OperatorTable
+    from harness.tools.ops.summary import End, NetworkSummary, Node
 
 PATHS = ("opencl", "texture", "clml")
 HEADERS = ("operator", "count", "MACs", "parameters", *PATHS)
@@ -49,7 +49,7 @@ def inspect(
     """
     from harness.base.model import shapes_given
     from harness.compile.models.sources import open_model
-    from harness.compile.models.summary import summarize
+    from harness.tools.ops.summary import summarize
 
     seen, changes = open_model(model, shapes_given(shape or ()), trust=trust)
     summary = summarize(seen)
@@ -64,9 +64,9 @@ def inspect(
 
 def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
     """Return a row for each kind of operator, the most costly first."""
-    from harness.compile.models.summary import total_macs
-    from harness.compile.paths.predict import destination_of
     from harness.tools.ops.operator_table import OperatorTable
+    from harness.tools.ops.predict import destination_of
+    from harness.tools.ops.summary import total_macs
 
     results, readable = OperatorTable.find(versions()["tvm"]), onnx_operators() - host_operators()
     kinds: dict[str, list[Node]] = {}

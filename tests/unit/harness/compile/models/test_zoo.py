@@ -11,8 +11,8 @@ import pytest
 
 from harness.compile.models.graph import Network
 from harness.compile.models.spec import InputSpec, seeded_inputs
-from harness.compile.models.summary import NetworkSummary, summarize
 from harness.compile.models.zoo import ZOO
+from harness.tools.ops.summary import NetworkSummary, summarize
 
 MODELS = {model.name: model for model in ZOO}
 SMALL = ("tiny", "squeezenet1_1")

@@ -7,11 +7,11 @@ from fake_records import a_record
 from onnx import TensorProto, helper
 
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.compile.models.pieces import Network
 from harness.compile.paths.kernels import kernels
 from harness.measure.correctness import Accuracy
 from harness.tools.explain.divergence_report import CompiledKernel, DivergenceReport, begin_alike
 from harness.tools.explain.locate import Divergence
+from harness.tools.explain.pieces import Network
 from harness.tools.explain.trial import PieceTrial
 
 RIGHT = a_record(accuracy=Accuracy(True, 1e-6, 1e-6, 1.0, True, 1e-3))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.compile.models.pieces import Network, Piece
 from harness.tools.explain.locate import locate
+from harness.tools.explain.pieces import Network, Piece
 from harness.tools.explain.trial import PieceTrial
 
 WRONG = Finding(Outcome.WRONG_RESULT, Owner.PATH)

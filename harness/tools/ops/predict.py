@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from harness.compile.models.outline import attribute_of
-from harness.compile.models.summary import Node
+from harness.tools.ops.summary import Node
 
 SAME_SHAPE = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 """Offloaded to CLML if both operands have one shape and a batch of one (`_check_binary_op` of TVM's pattern table)."""

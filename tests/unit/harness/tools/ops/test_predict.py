@@ -17,13 +17,13 @@ from harness.compile.compiler.pass_runner import run_passes
 from harness.compile.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.summary import NetworkSummary, summarize
 from harness.compile.paths.base import edit_relax
 from harness.compile.paths.clml.codegen import op_name
 from harness.compile.paths.clml.offload import offload_of
 from harness.compile.paths.clml.path import partition_module
-from harness.compile.paths.predict import destination_of
 from harness.compile.quirks import quirks_for, quirks_of
+from harness.tools.ops.predict import destination_of
+from harness.tools.ops.summary import NetworkSummary, summarize
 
 COMPOSITES = {
     "Conv": "nn.conv2d",

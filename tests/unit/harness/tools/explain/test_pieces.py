@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.compile.models.pieces import Network, Piece, with_shapes
+from harness.tools.explain.pieces import Network, Piece, with_shapes
 
 SHAPE = (2, 3)
 
