@@ -85,6 +85,11 @@ class Tool:
     page_sections: Mapping[str, str] = field(default_factory=dict)
     """Places of what adds to a page, by the page: `report` or `history`."""
     cache_kinds: tuple[CacheKind, ...] = ()
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """Places of what shows the kernels of a case that moved, by the command: `gate` or `compare`
+    (`harness.judge.confirm.explainer`)."""
+    watchers: tuple[str, ...] = ()
+    """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)

@@ -144,12 +144,10 @@ def _of_revisions(
     latency: bool | None,
     minutes: float,
 ) -> tuple[Result, str]:
-    from harness.judge.confirm import SessionBudget, decisions_of
-    from harness.judge.kernel_sides import RevisionKernels
+    from harness.judge.confirm import SessionBudget, decisions_of, explainer
     from harness.judge.revisions.compare import RevisionPair
     from harness.judge.revisions.toolchain import Toolchain
     from harness.judge.stats.turns import Arm
-    from harness.measure.kernels.profile import Profile, append_profile, kernels_file
     from harness.measure.records.record import RecordFile
 
     cases, cache = what.ids, cache_root()
@@ -165,14 +163,10 @@ def _of_revisions(
             if arm in kept_in:
                 kept_in[arm].append(record)
 
-        def keep_kernels(arm: Arm, profile: Profile) -> None:
-            if arm in kept_in:
-                append_profile(kernels_file(kept_in[arm].path), profile)
-
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
         pair = RevisionPair(first, second, keep, latency, SessionBudget(minutes, say=screen.say))
-        explain = RevisionKernels(pair, keep_kernels)
+        explain = explainer("compare", pair, {arm: file.path for arm, file in kept_in.items()})
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""

@@ -108,9 +108,8 @@ def gate(
 
 
 def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
-    from harness.judge.confirm import SessionBudget
+    from harness.judge.confirm import SessionBudget, explainer
     from harness.judge.gate import Remeasure
-    from harness.judge.kernel_sides import GateKernels
     from harness.judge.sides import sides_of
     from harness.measure.records.record import RecordFile
     from harness.measure.runner import run_suite
@@ -124,7 +123,7 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
             screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
-            budget, explain = SessionBudget(minutes, say=screen.say), GateKernels(again)
+            budget, explain = SessionBudget(minutes, say=screen.say), explainer("gate", again)
             return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from device_runner.failures import Failure
+from harness.base.tool import load, places
 from harness.judge.compare import Comparison, KernelChange, Result
 from harness.judge.decisions import Decision, End, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
@@ -34,6 +35,13 @@ Measurer = Callable[[Comparison], "Measure | str"]
 Explanation = tuple[KernelChange, ...] | str
 Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
 """Watches the kernels of both sides of a case in a session of each. Raises Failure with the reason why it cannot."""
+
+
+def explainer(command: str, *context: object) -> Explain | None:
+    """Return what a tool explains the verdicts of a command with, made of the command's `context`; None without."""
+    place = dict(places("explanations")).get(command)
+    explain: Explain | None = load(place)(*context) if place else None
+    return explain
 
 
 @dataclass(frozen=True)

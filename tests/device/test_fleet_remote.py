@@ -26,12 +26,12 @@ from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.fleet import serve as serving
 from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
-from device_runner.fleet.serve import Lender, serve
 from device_runner.lease import holder_of
 from device_runner.registry import open_device
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, request
 from device_runner.transport.adb import Adb, AdbRefusal
+from harness.tools.fleet.serve import Lender, serve
 
 pytestmark = pytest.mark.device
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import TypeAdapter
 
@@ -26,15 +28,20 @@ from harness.base.case import Case
 from harness.base.plan import unsupported
 from harness.base.request import AS_SHIPPED, QUIRK_STATES, QuirkPolicy
 from harness.base.suite import Suite, load_suite
+from harness.base.tool import load, tools
 from harness.measure.context import Origin
-from harness.measure.kernels.profile import append_profile, kernels_file
-from harness.measure.kernels.watcher import Watcher
 from harness.measure.progress import Progress, ProgressTee, SilentProgress
 from harness.measure.recording import Recording
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile
 from harness.measure.runner import run_suite
+from harness.measure.standard_probes import standard_probes
 from harness.measure.workbench import Request, open_workbench
+
+if TYPE_CHECKING:
+    from harness.measure.context import Run
+    from harness.measure.probes.base import Probe, Step
+    from harness.measure.work import Preparation, Work
 
 DEVICE = "ADRENO_BENCH_DEVICE"
 """What to measure on, as after `--device`. The virtual device if it is not set."""
@@ -60,6 +67,16 @@ COMMIT, ENVIRONMENT = "ASV_COMMIT", "ASV_ENV_NAME"
 QUIRKS = QUIRK_STATES
 """By the name that `benchmarks/asv_suite` asks for at every commit."""
 _IDENTITY = TypeAdapter(Identity)
+
+
+class CaseWatcher(Protocol):
+    """What a tool watches of each case of a history, in its session and after its samples."""
+
+    def probe(self, work: Work) -> Probe:
+        """Return the probe of a case."""
+
+    def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
+        """Keep what the probe saw of the record's case beside the file of records."""
 
 
 def suite(default: Path) -> Suite:
@@ -99,20 +116,23 @@ def end_with_asv() -> None:
 def _measure(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(DEVICE) or "virtual"
+    watchers: list[CaseWatcher] = [load(place)() for tool in tools() for place in tool.watchers]
+
+    def probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
+        return [*standard_probes(work, prepared, run, step), *(watcher.probe(work) for watcher in watchers)]
+
     try:
         _require_support(request)
         with open_workbench(request, name, _progress(request, name)) as bench:
             _require_expected(bench.device)
-            watcher = Watcher()
-            run = replace(bench.run, probes=watcher.probes)
+            run = replace(bench.run, probes=probes)
             (record,) = run_suite(bench.plans, run, bench.builder, progress=_progress(request, bench.device.name))
-            profile = watcher.profile(record, run.origin, request.cache)
     except Failure as failure:
-        record, profile = _without_device(request, name, failure), None
+        watchers, record = [], _without_device(request, name, failure)
     if file := record_file():
         file.append(record)
-        if profile:
-            append_profile(kernels_file(file.path), profile)
+        for watcher in watchers:
+            watcher.keep(record, run.origin, request.cache, file.path)
     return record
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from harness.base.outcome import CaseState
 from harness.compile.paths.clml.report import render
-from harness.judge.kernel_sides import kernel_changes
+from harness.judge.compare import kernel_changes
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce

@@ -13,14 +13,14 @@ import typer
 from device_runner.adb_device import AdbDevice
 from device_runner.failures import Failure
 from device_runner.fleet.select import ALL, select
-from device_runner.fleet.serve import Lender
-from device_runner.fleet.serve import serve as offer
 from device_runner.registry import open_device, tell
 from device_runner.rpc_server.tracker import address_of, connected
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.cli.options import DeviceNames
 from harness.judge.report.screen import Screen
+from harness.tools.fleet.serve import Lender
+from harness.tools.fleet.serve import serve as offer
 
 LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0

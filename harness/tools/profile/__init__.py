@@ -12,4 +12,9 @@ TOOL = Tool(
             "harness.tools.profile.command:profile",
         ),
     ),
+    explanations={
+        "gate": "harness.tools.profile.sides:GateKernels",
+        "compare": "harness.tools.profile.sides:RevisionKernels",
+    },
+    watchers=("harness.tools.profile.watcher:KernelWatcher",),
 )

@@ -24,9 +24,9 @@ from harness.cli.options import (
 from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
-    from harness.measure.kernels.measure import WatchedProfile
     from harness.measure.kernels.profile import Profile
     from harness.measure.workbench import Request
+    from harness.tools.profile.measure import WatchedProfile
 
 
 @grouped
@@ -53,8 +53,8 @@ def profile(
 
     The time of a kernel is that of its OpenCL event. Operations and bytes are those that the operator needs, from TIR.
     """
-    from harness.measure.kernels.profile import trace_of
     from harness.tools.profile.report import pages
+    from harness.tools.profile.trace import trace_of
 
     request = what.request()
     mine = _the_one(request.cases, "--case")
@@ -112,9 +112,9 @@ class _Asked:
 
     def _with_revision(self, word: str, config: Path) -> tuple[WatchedProfile, Profile]:
         """Profile the case as this TVM builds it, and as a release or commit does."""
-        from harness.judge.kernel_sides import profile_with
         from harness.judge.revisions.sources import revision
         from harness.judge.revisions.toolchain import Toolchain
+        from harness.tools.profile.sides import profile_with
 
         case, cache = self.request.cases[0], self.request.cache
         try:
@@ -129,10 +129,10 @@ class _Asked:
 
     def _watch(self, *cases: Case, baselines: Path | None = None) -> list[WatchedProfile]:
         """Watch each case; with `baselines`, then the build that the first was blessed with."""
-        from harness.judge.kernel_sides import watch_baseline
-        from harness.measure.kernels.measure import watch
         from harness.measure.kernels.peaks import peaks_of
         from harness.measure.workbench import open_workbench
+        from harness.tools.profile.measure import watch
+        from harness.tools.profile.sides import watch_baseline
 
         request, screen = replace(self.request, cases=list(cases)), self.screen
         with open_workbench(request, request.one_device(self.device, screen), screen) as bench:

@@ -16,8 +16,8 @@ from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, bless_build, sides
 from harness.judge.compare import Comparison
+from harness.judge.confirm import explainer
 from harness.judge.gate import Gate, Remeasure
-from harness.judge.kernel_sides import GateKernels
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
@@ -84,7 +84,9 @@ def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_
     builder = BuiltAlready(built, old)
     again = Remeasure([a_plan()], [blessing.baseline], run, builder, tmp_path, file, SilentProgress())
     asked = Comparison(SeriesKey(device.identity.key, CASE), None, None, Verdict.INCONCLUSIVE)
-    (kernel,) = GateKernels(again)(asked)
+    explain = explainer("gate", again)
+    assert explain
+    (kernel,) = explain(asked)
     assert (kernel.operator, kernel.base_ms, kernel.head_ms) == ("conv2d", 1.5, 1.5)
     base, head = read_profiles(kernels_file(file.path), lambda _: True)
     assert (base.artifact, base.tvm, head.artifact) == ("c-old", OLD.tvm, "c-tiny")
@@ -92,7 +94,7 @@ def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_
     assert not file.load().records
     builder.old = None
     with pytest.raises(UsageError, match="the baseline's build c-old is not in this store"):
-        GateKernels(again)(asked)
+        explain(asked)
 
 
 def a_gated_case() -> list[Record]:

@@ -6,20 +6,14 @@ import gzip
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice, Things, a_plan, things
 from history_results import Folder, both
 from page_figures import figures_of, trace_of
 
-from device_runner.failures import DeviceLost, RigFailure
 from harness.base.outcome import Outcome
-from harness.base.plan import Budget
-from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.compiler.tir import OperatorWork
 from harness.judge.history import kernel_times
 from harness.judge.history.events import events
@@ -28,15 +22,9 @@ from harness.judge.history.results import load
 from harness.judge.report.kernel_pages import SHOWN, comparisons, pages_of, rows_between, rows_of
 from harness.judge.report.site import PAGES, write_site
 from harness.judge.report.summary import lines
-from harness.measure.context import Run
 from harness.measure.kernels import profile as profile_module
-from harness.measure.kernels.peaks import bound_of, save_peaks
+from harness.measure.kernels.peaks import bound_of
 from harness.measure.kernels.profile import Operator, Peaks, Profile, hash_of, hashes_of
-from harness.measure.kernels.watcher import FEWEST, MOST, Watcher, inferences_to_watch
-from harness.measure.loop import run_case
-from harness.measure.progress import SilentProgress
-from harness.measure.records.record import Record
-from harness.measure.tuning import TuningStore
 
 CASE = "tiny-texture-float32-untuned"
 ARTIFACT = "a" * 24
@@ -277,46 +265,3 @@ def test_a_kernels_source_is_the_same_whatever_it_and_its_parameters_are_called(
     )
     assert hash_of(["a"], one) == hash_of(["b"], renamed) != hash_of(["a"], other)
     assert hash_of(["a", "unknown"], one) == ""
-
-
-def measured(device: FakeDevice, things: Things, **budget: Any) -> tuple[Watcher, Record, Run]:
-    """A case that was run on a device and watched."""
-    watcher = Watcher()
-    run = Run(device, TuningStore(Path("/nowhere")), as_shipped=True, probes=watcher.probes)
-    return (
-        watcher,
-        run_case(replace(a_plan(), budget=Budget(**{"seconds": 0.01, **budget})), things, run, SilentProgress()).record,
-        run,
-    )
-
-
-def test_a_case_is_watched_after_its_samples_and_in_their_session(tmp_path: Path) -> None:
-    built, device = things(tmp_path), FakeDevice()
-    (tmp_path / KERNELS).write_text("__kernel void fused_conv2d_kernel(__global float* p) {\n  p[0] = 1;\n}\n")
-    save_peaks(tmp_path, device.identity.key, {"copy_bytes_s": 1e9})
-    watcher, record, run = measured(device, built)
-    assert device.steps[-2:] == ["launches", "closed"]
-    profile = watcher.profile(record, run.origin, tmp_path)
-    assert profile
-    assert (profile.case, profile.artifact, profile.as_shipped) == (record.case, record.artifact, True)
-    assert (profile.kernels_ms, profile.wall_ms, profile.peaks.copy_gb_s) == (1.5, median(record.wall_ms), 1)
-    assert [(one.function, one.ms, len(one.source)) for one in profile.operators] == [("fused_conv2d", 1.5, 16)]
-
-
-@pytest.mark.parametrize(("each_ms", "watched"), [(1.0, MOST), (200.0, 5), (5_000.0, FEWEST)])
-def test_a_slow_case_is_watched_for_fewer_inferences(each_ms: float, watched: int) -> None:
-    assert inferences_to_watch(Budget(seconds=20), each_ms) == watched
-
-
-@pytest.mark.parametrize("failure", [DeviceLost("gone"), RigFailure("not seen")])
-def test_kernels_that_cannot_be_watched_cost_the_case_nothing(tmp_path: Path, failure: Exception) -> None:
-    watcher, record, run = measured(FakeDevice(fails={"launches": failure}), things(tmp_path))
-    assert (record.outcome, len(record.wall_ms)) == (Outcome.OK, 10)
-    assert watcher.profile(record, run.origin, tmp_path) is None
-
-
-def test_a_wrong_answer_and_a_quick_look_have_no_profile(tmp_path: Path) -> None:
-    built = things(tmp_path)
-    for device, quick in ((FakeDevice(error=9.0), False), (FakeDevice(), True)):
-        watcher, record, run = measured(device, built, quick=quick)
-        assert watcher.profile(record, run.origin, tmp_path) is None

@@ -25,8 +25,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.judge.compare import exit_code
-from harness.judge.confirm import SessionBudget
-from harness.judge.kernel_sides import RevisionKernels, profile_with
+from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.revisions.compare import OUTCOMES_ALONE, RevisionPair
 from harness.judge.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
 from harness.judge.revisions.sources import Revision, Source
@@ -34,8 +33,9 @@ from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, 
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.measure.kernels.profile import Operator, Profile
+from harness.measure.kernels.profile import Operator, Profile, kernels_file, read_profiles
 from harness.measure.records.record import Record
+from harness.tools.profile.sides import profile_with
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
@@ -416,16 +416,17 @@ def test_an_emulated_gpu_that_shows_no_slowness_ends_the_sessions(emulated: tupl
         assert result.undecided == []
 
 
-def test_the_kernels_of_what_is_slower_are_asked_of_both_revisions() -> None:
-    kept: list[tuple[Arm, str]] = []
+def test_the_kernels_of_what_is_slower_are_asked_of_both_revisions(tmp_path: Path) -> None:
     base = Fake({CASE: "xx"}, {CASE: sessions(10, 20, seed=1)})
     head = Fake({CASE: "XXX"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24)})
     pair = RevisionPair(base, head)  # type: ignore[arg-type]
-    explain = RevisionKernels(pair, lambda arm, profile: kept.append((arm, profile.artifact)))
+    files = {arm: tmp_path / f"{arm.value}.jsonl" for arm in Arm}
+    explain = explainer("compare", pair, files)
     (case,) = pair.compare([CASE], Rules(), 16, explain).cases
     assert case.verdict is Verdict.SLOWER
     assert [(one.operator, one.base_ms, one.head_ms) for one in case.kernels] == [("conv2d", 2.0, 3.0)]
-    assert kept == [(Arm.BASE, "xx"), (Arm.HEAD, "XXX")]
+    kept = [read_profiles(kernels_file(files[arm]), lambda _: True) for arm in (Arm.BASE, Arm.HEAD)]
+    assert [[one.artifact for one in profiles] for profiles in kept] == [["xx"], ["XXX"]]
 
 
 def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> None:

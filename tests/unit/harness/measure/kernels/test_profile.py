@@ -17,7 +17,6 @@ from harness.judge.report.plots import plot_roofline
 from harness.measure.kernels.operators import groups_of, in_words, kind_of, label_of
 from harness.measure.kernels.peaks import FOLDER, points_of, roof_gflop_s, save_peaks, save_reported_peaks
 from harness.measure.kernels.profile import Operator, Peaks, Profile, operators_of
-from harness.measure.kernels.profile import trace_of as launch_trace_of
 from harness.tools.profile.report import pages
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
@@ -124,11 +123,6 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path: Path, change: dict[str,
     file.write_text(json.dumps(told))
     with pytest.raises(UsageError, match="is not a profile"):
         Profile.read(file)
-
-
-def test_a_trace_has_every_launch_in_microseconds() -> None:
-    events = json.loads(launch_trace_of([[launch("a", 1_000, 0.5), launch("b", 901_000, 0.25)]]))["traceEvents"]
-    assert [(event["name"], event["ts"], event["dur"]) for event in events] == [("a", 0.0, 500.0), ("b", 900.0, 250.0)]
 
 
 def test_a_roof_is_bandwidth_first_and_arithmetic_then() -> None:

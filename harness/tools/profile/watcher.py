@@ -10,20 +10,19 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
-from harness.measure.kernels.measure import profile_of
 from harness.measure.kernels.peaks import load_peaks
-from harness.measure.kernels.profile import Peaks, Profile
+from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
 from harness.measure.probes.base import Facts, Latency
-from harness.measure.standard_probes import standard_probes
+from harness.tools.profile.measure import profile_of
 
 if TYPE_CHECKING:
     from device_runner.device import Launch, Program, Session
     from harness.base.plan import Budget, Plan
     from harness.compile.artifacts.artifact import Artifact
-    from harness.measure.context import Origin, Run
-    from harness.measure.probes.base import Probe, Step
+    from harness.measure.context import Origin
+    from harness.measure.probes.base import Probe
     from harness.measure.records.record import Record
-    from harness.measure.work import Preparation, Work
+    from harness.measure.work import Work
 
 SHARE = 0.05
 """Share of a case's budget, if that allows `FEWEST`."""
@@ -40,7 +39,7 @@ class ProgramLaunches:
     inferences: Sequence[Sequence[Launch]]
 
 
-class Watcher:
+class KernelWatcher:
     """A probe that watches kernels after the samples, and keeps what it saw of the last program."""
 
     step = ""
@@ -50,10 +49,10 @@ class Watcher:
         self.seen: ProgramLaunches | None = None
         self._work: Work | None = None
 
-    def probes(self, work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
-        """Return what a run measures, and this (`harness.measure.context.Run.probes`)."""
+    def probe(self, work: Work) -> Probe:
+        """Begin with a case, as its probe."""
         self.seen, self._work = None, work
-        return [*standard_probes(work, prepared, run, step), self]
+        return self
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Watch some inferences. What goes wrong leaves nothing seen: the case is measured already."""
@@ -65,6 +64,11 @@ class Watcher:
             inferences = program.launches(count, timeout_s=budget.timeout_s)
             yield (seen := ProgramLaunches(work.plan, work.artifact, inferences))
             self.seen = seen
+
+    def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
+        """Append the profile of a record's case, if there is one, to the file beside the records."""
+        if profile := self.profile(record, origin, cache):
+            append_profile(kernels_file(records), profile)
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
         """Profile of a record's case; None if the launches make no sense, or if its time means nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +12,14 @@ from pydantic import ValidationError
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.judge.baseline import load
-from harness.judge.compare import Comparison, KernelChange
+from harness.judge.compare import Comparison, KernelChange, kernel_changes
 from harness.judge.gate import Remeasure, blessed_plan
 from harness.judge.revisions.compare import RevisionPair
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.turns import Arm
-from harness.measure.kernels.measure import WatchedProfile, watch_case
-from harness.measure.kernels.operators import groups_of
 from harness.measure.kernels.peaks import load_peaks
 from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
+from harness.tools.profile.measure import WatchedProfile, watch_case
 
 if TYPE_CHECKING:
     from harness.measure.progress import Progress
@@ -28,20 +27,6 @@ if TYPE_CHECKING:
 
 REPEAT = 10
 """Inferences to watch on each side."""
-
-
-def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:
-    """Return what became of each kind of operator, the largest change first."""
-    return tuple(
-        KernelChange(
-            group.label,
-            group.other_ms if group.other else None,
-            group.mine_ms if group.mine else None,
-            (sum(one.launches for one in group.other), sum(one.launches for one in group.mine)),
-            group.source,
-        )
-        for group in groups_of(head, base)
-    )
 
 
 @dataclass(frozen=True)
@@ -69,14 +54,15 @@ class RevisionKernels:
     """The same for two revisions of the compiler."""
 
     pair: RevisionPair
-    keep: Callable[[Arm, Profile], None] = lambda *_: None
+    records: Mapping[Arm, Path]
+    """Files of records to keep the profiles beside."""
 
     def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
         """Ask `profile` of either revision. Raises Failure."""
         toolchains = {Arm.BASE: self.pair.base, Arm.HEAD: self.pair.head}
         found = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
-        for arm, profile in found.items():
-            self.keep(arm, profile)
+        for arm, file in self.records.items():
+            append_profile(kernels_file(file), found[arm])
         return kernel_changes(found[Arm.BASE], found[Arm.HEAD])
 
 
