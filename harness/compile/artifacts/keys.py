@@ -20,13 +20,12 @@ from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
-from harness.compile.artifacts.kinds import JOBS
 from harness.compile.compiler.releases import versions
 from harness.compile.models.spec import Inputs, Original
 from harness.compile.oracle.truth import releases
 
 ROOT = Path(__file__).parents[3]
-WORKER = "harness.compile.artifacts.worker"
+WORKER, JOBS = "harness.compile.artifacts.worker", "harness.compile.artifacts.jobs"
 PACKAGES = ("harness", "device_runner")
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 """Fields of a statement that hold further statements."""

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 
 from harness.base.tool import JobKind, tools
 
-JOBS = "harness.compile.artifacts.jobs"
 ORACLE = "the oracle"
 
 KINDS: Mapping[str, JobKind] = {
-    "compile": JobKind(f"{JOBS}:compile_case", library=True),
-    "reference": JobKind(f"{JOBS}:compile_reference_kernel", library=True),
-    "oracle": JobKind(f"{JOBS}:find_truth", author=ORACLE),
-    "witness": JobKind(f"{JOBS}:ask_llvm"),
-    "values": JobKind(f"{JOBS}:write_values", author=ORACLE),
-    "llvm-values": JobKind(f"{JOBS}:write_llvm_values"),
-    "range": JobKind(f"{JOBS}:measure_range", author=ORACLE),
+    "compile": JobKind("harness.compile.artifacts.jobs:compile_case", library=True),
+    "reference": JobKind("harness.compile.artifacts.jobs:compile_reference_kernel", library=True),
+    "oracle": JobKind("harness.compile.artifacts.jobs:find_truth", author=ORACLE),
+    "witness": JobKind("harness.compile.artifacts.jobs:ask_llvm"),
+    "values": JobKind("harness.compile.artifacts.jobs:write_values", author=ORACLE),
+    "llvm-values": JobKind("harness.compile.artifacts.jobs:write_llvm_values"),
+    "range": JobKind("harness.compile.artifacts.jobs:measure_range", author=ORACLE),
 }
 """Those of the main job."""
 

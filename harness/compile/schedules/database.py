@@ -203,29 +203,6 @@ def _model(file: Path, number: int, line: bytes, form: type[Any]) -> Any:
         ) from None
 
 
-def require_release(file: Path, schedules: Schedules, tvm: str) -> None:
-    """Raise UsageError if the schedules are of another release."""
-    if schedules.origin.tvm != tvm:
-        raise UsageError(
-            f"the schedules {file} were found with TVM {schedules.origin.tvm}, and this is {tvm}, which does not read "
-            "them",
-            hint=f"tune with {tvm}, or leave the schedules out",
-        )
-
-
-def origin_on(identity: Identity, tvm: str) -> ScheduleOrigin:
-    """Return what a file says that is begun on a device."""
-    threads = ThreadLimits.of(identity)
-    return ScheduleOrigin(
-        tvm=tvm,
-        limits=TaskLimits.of(identity),
-        work_group_items=threads.items,
-        local_memory_bytes=threads.local_bytes,
-        device=identity.key,
-        gpu=identity.gpu[:200],
-    )
-
-
 def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None:
     """Raise UsageError, with the limit that differs, if the schedules are for another kind of device."""
     origin, here, threads = schedules.origin, TaskLimits.of(identity), ThreadLimits.of(identity)

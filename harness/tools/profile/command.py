@@ -53,8 +53,8 @@ def profile(
 
     The time of a kernel is that of its OpenCL event. Operations and bytes are those that the operator needs, from TIR.
     """
+    from harness.tools.profile.measure import trace_of
     from harness.tools.profile.report import pages
-    from harness.tools.profile.trace import trace_of
 
     request = what.request()
     mine = _the_one(request.cases, "--case")

@@ -40,7 +40,7 @@ def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
 
 
 def _sample(space: Rules | TexelConv, seed: int) -> Any:
-    """Return one of the choices of a space, or one of its designs with its tile sizes drawn anew."""
+    """Draw one of the choices of a space, or the tile sizes of one of its designs."""
     if isinstance(space, TexelConv):
         return space.make(space.choices[seed % len(space.choices)])
     design = space.designs[seed % len(space.designs)]

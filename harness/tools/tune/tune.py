@@ -13,7 +13,7 @@ from device_runner.workers import SILENCE_S
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.schedules import database
-from harness.compile.schedules.database import Schedules, ThreadLimits
+from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits, ThreadLimits
 from harness.measure.work import open_work
 from harness.tools.tune.devices import Devices, kind_key
 from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
@@ -88,14 +88,37 @@ def open_schedules(out: Path, identity: Identity) -> Schedules:
 
     Raises UsageError for one of another release or for other devices: a file has one origin.
     """
-    origin = database.origin_on(identity, tvm_version())
+    origin = _origin(identity)
     if out.exists():
         found = database.read(out)
-        database.require_release(out, found, tvm_version())
+        _require_release(out, found)
         database.require_limits(out, found, identity)
         more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
         return replace(found, origin=found.origin.model_copy(update=more))
     return Schedules(origin, ())
+
+
+def _origin(identity: Identity) -> ScheduleOrigin:
+    """Return the first line of a file that is begun on a device."""
+    threads = ThreadLimits.of(identity)
+    return ScheduleOrigin(
+        tvm=tvm_version(),
+        limits=TaskLimits.of(identity),
+        work_group_items=threads.items,
+        local_memory_bytes=threads.local_bytes,
+        device=identity.key,
+        gpu=identity.gpu[:200],
+    )
+
+
+def _require_release(file: Path, schedules: Schedules) -> None:
+    """Raise UsageError if the schedules are of another release."""
+    theirs, ours = schedules.origin.tvm, tvm_version()
+    if theirs != ours:
+        raise UsageError(
+            f"the schedules {file} were found with TVM {theirs}, and this is {ours}, which does not read them",
+            hint=f"tune with {theirs}, or leave the schedules out",
+        )
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import Failure
 from device_runner.files import scratch_folder
 from device_runner.store import key_of
+from harness.base.plan import Job
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact
+from harness.compile.artifacts.keys import ROOT, digest, module_version
 from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import versions
 from harness.compile.schedules.database import ThreadLimits
 from harness.measure.work import load_truth
 from harness.tools.tune.candidate import FUNCTIONS, TRACE, load_tasks
-from harness.tools.tune.jobs import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.tools.tune.search import UNTUNED, Task
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Workshop:
         self._threads = threads
         self._limits = limits.model_copy(update={"build_s": min(LONGEST_S, limits.build_s)})
         self._builder = builder
-        self._tasks = tasks_job(plan.compile)
+        self._tasks = _tasks_job(plan.compile)
         self._stack = ExitStack()
         self._answers: dict[str, Future[Any]] = {}
         self._truths: dict[str, Truth | Failure] = {}
@@ -78,7 +79,7 @@ class Workshop:
                 **versions(),
                 "tasks": known,
                 "threads": asdict(self._threads),
-                "seeds": seeds_digest(),
+                "seeds": _seeds_digest(),
                 "allowed": allowed,
             }
         )
@@ -91,7 +92,7 @@ class Workshop:
 
     def _answer(self, task: Task) -> Future[Any]:
         if task.task not in self._answers:
-            self._answers[task.task] = self._candidates.begin(task_answer_job(self._tasks, self._functions, task.name))
+            self._answers[task.task] = self._candidates.begin(_answer_job(self._tasks, self._functions, task.name))
         return self._answers[task.task]
 
     def _read(self, built: Artifact | Answers | Failure) -> Truth | Failure:
@@ -105,7 +106,7 @@ class Workshop:
         task, seed = candidate
         self._answer(task)
         chosen = None if seed == UNTUNED else seed
-        return self._candidates.begin(candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
+        return self._candidates.begin(_candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
 
     def build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
         """Return the library of each candidate, or why there is none, in their order."""
@@ -116,3 +117,30 @@ def trace_of(artifact: Artifact) -> list[Any]:
     """Return the schedule that a candidate has."""
     trace: list[Any] = json.loads((artifact.loadable.library.parent / TRACE).read_text(encoding="utf-8"))
     return trace
+
+
+def _tasks_job(compiled: Job) -> Job:
+    """Return the job that finds the tasks of the network that another job compiles."""
+    key = key_of({"tasks": compiled.key, "sources": module_version("harness.tools.tune.candidate")})
+    return Job("tasks", key, f"tasks of {compiled.title}", compiled.payload)
+
+
+def _answer_job(tasks: Job, functions: Path, name: str) -> Job:
+    """Return the job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
+    payload = {"functions": str(functions), "name": name}
+    return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
+
+
+def _candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
+    """Return the job that builds one task with the schedule of a seed within a device's limits.
+
+    TVM's own if it is None.
+    """
+    choice = {"name": name, "seed": seed, "limits": asdict(limits)}
+    key = key_of({"candidate": tasks.key, **choice})
+    return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **choice})
+
+
+def _seeds_digest() -> str:
+    """Hash our sources that decide which schedule belongs to a seed."""
+    return digest(ROOT, [ROOT / "harness/tools/tune/drawing.py", ROOT / "harness/compile/schedules/spaces.py"])

@@ -11,7 +11,7 @@ from fake_records import a_record
 from device_runner.device import Identity
 from device_runner.fleet.select import remember_identity
 from harness.base.failures import UsageError
-from harness.compile.schedules.database import Schedules, origin_on
+from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits
 from harness.measure.records.record import RecordFile
 from harness.measure.target_limits import with_limits_of
 from harness.tools.bundle.pack import KINDS
@@ -45,7 +45,8 @@ def test_the_last_record_of_a_file_tells_its_devices_limits(tmp_path: Path) -> N
 
 def test_a_file_of_schedules_tells_the_limits_that_it_was_found_with(tmp_path: Path) -> None:
     file = tmp_path / "schedules.jsonl"
-    Schedules(origin_on(OTHER, "0.27"), ()).write(file)
+    threads = {"work_group_items": OTHER.work_group_items, "local_memory_bytes": OTHER.local_memory_bytes}
+    Schedules(ScheduleOrigin(tvm="0.27", limits=TaskLimits.of(OTHER), **threads), ()).write(file)
     found = with_limits_of(HERE, str(file), tmp_path)
     assert (found.image2d_max_width, found.work_group_items, found.local_memory_bytes) == (8192, 512, 16 << 10)
 

@@ -17,9 +17,8 @@ from device_runner.failures import DiskFull
 from harness.base.failures import UsageError
 from harness.compile.schedules import database
 from harness.compile.schedules.apply import decisions_of, place_of
-from harness.compile.schedules.database import Schedules, TaskLimits
+from harness.compile.schedules.database import Schedules
 from harness.compile.schedules.trace import BadTrace, check
-from harness.tools.tune.tune import open_schedules
 
 
 def test_what_is_written_reads_back_and_comes_in_the_same_order(tmp_path: Path) -> None:
@@ -89,11 +88,6 @@ def test_what_is_no_file_of_schedules_is_said_to_be_none(tmp_path: Path, content
         database.read(tmp_path / "absent")
 
 
-def test_another_release_is_named() -> None:
-    with pytest.raises(UsageError, match=r"found with TVM 0\.27\.0, and this is 0\.26\.0"):
-        database.require_release(Path("f"), Schedules(ORIGIN, ()), "0.26.0")
-
-
 def test_the_limit_that_differs_is_named() -> None:
     database.require_limits(Path("f"), Schedules(ORIGIN, ()), PHONE)
     with pytest.raises(UsageError, match=r"image2d_max_height 16384 \(Adreno 750\), and PoCL has 8192"):
@@ -102,7 +96,8 @@ def test_the_limit_that_differs_is_named() -> None:
 
 def test_a_device_with_smaller_work_groups_is_not_given_schedules_of_larger_ones() -> None:
     large, small = replace(PHONE, work_group_items=1024), replace(PHONE, work_group_items=128, gpu="Mali")
-    found = Schedules(database.origin_on(large, "0.27.0"), ())
+    limits = {"work_group_items": 1024}
+    found = Schedules(ORIGIN.model_copy(update=limits), ())
     database.require_limits(Path("f"), found, large)
     with pytest.raises(UsageError, match=r"may need 1024 work-items in a group \(Adreno 750\), and Mali has 128"):
         database.require_limits(Path("f"), found, small)
@@ -182,12 +177,3 @@ def test_a_place_that_cannot_be_written_is_told_and_a_full_disk_is_named(
     with pytest.raises(DiskFull):
         Schedules(ORIGIN, ()).write(tmp_path / "kept")
     assert (tmp_path / "kept").read_bytes() == before
-
-
-def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_to(tmp_path: Path) -> None:
-    begun = open_schedules(tmp_path / "new", PHONE)
-    assert begun.records == ()
-    assert begun.origin.limits == TaskLimits.of(PHONE)
-    Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
-    with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0"):
-        open_schedules(tmp_path / "old", PHONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import pytest
 from fake_device import FakeDevice, a_plan, things
 
+from device_runner.device import Launch
 from device_runner.failures import DeviceCrash
 from harness.measure.context import Run
 from harness.measure.kernels.profile import Peaks
@@ -16,7 +18,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Workbench
-from harness.tools.profile.measure import WatchedProfile, watch
+from harness.tools.profile.measure import WatchedProfile, trace_of, watch
 
 
 class Heard(SilentProgress):
@@ -53,3 +55,12 @@ def test_a_case_that_fails_is_done_as_well(tmp_path: Path) -> None:
     with pytest.raises(DeviceCrash):
         watched(tmp_path, FakeDevice(fails={"launches": DeviceCrash("it is gone")}), heard, "tiny")
     assert heard.words == [a_plan().case.id, "device-crash"]
+
+
+def launch(kernel: str, start_ns: int, ms: float) -> Launch:
+    return Launch(kernel, (64, 1, 1), (16, 1, 1), start_ns, start_ns, start_ns, start_ns + int(ms * 1e6))
+
+
+def test_a_trace_has_every_launch_in_microseconds() -> None:
+    events = json.loads(trace_of([[launch("a", 1_000, 0.5), launch("b", 901_000, 0.25)]]))["traceEvents"]
+    assert [(event["name"], event["ts"], event["dur"]) for event in events] == [("a", 0.0, 500.0), ("b", 900.0, 250.0)]

@@ -6,16 +6,19 @@ import errno
 from pathlib import Path
 
 import pytest
+from fake_schedules import ORIGIN, PHONE
 from fake_tuning import CHEAP, DEAR, Behaviour, Bench, candidates, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
-from harness.base.failures import CompileFailure, CompilerCrash
+from harness.base.failures import CompileFailure, CompilerCrash, UsageError
+from harness.compile.schedules.database import Schedules, TaskLimits
 from harness.tools.tune.log import FILE, TrialLog
 from harness.tools.tune.search import Search, Trial, commonest_reason
 from harness.tools.tune.search_worker import TimeUse
+from harness.tools.tune.tune import open_schedules
 
 
 def test_a_wrong_candidate_is_not_timed_and_not_kept_however_fast_it_is(tmp_path: Path) -> None:
@@ -194,3 +197,13 @@ def test_the_time_that_is_neither_the_devices_nor_the_compilers_is_told_for_each
     spent = TimeUse(tried=10, seconds=30.0, device_s=20.0, waited_s=8.0)
     assert spent.rest_s == pytest.approx(0.2)
     assert "10 trials in 30 s: the device was busy for 20 s" in str(spent)
+
+
+def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_to(tmp_path: Path) -> None:
+    begun = open_schedules(tmp_path / "new", PHONE)
+    assert begun.records == ()
+    assert begun.origin.limits == TaskLimits.of(PHONE)
+    assert (begun.origin.work_group_items, begun.origin.local_memory_bytes) == (256, 16_384)
+    Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
+    with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0, and this is "):
+        open_schedules(tmp_path / "old", PHONE)
