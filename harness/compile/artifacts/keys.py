@@ -20,9 +20,8 @@ from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
-from harness.compile.compiler.releases import versions
+from harness.compile.compiler.releases import judge_versions, versions
 from harness.compile.models.spec import Inputs, Original
-from harness.compile.oracle.truth import releases
 
 ROOT = Path(__file__).parents[3]
 WORKER, JOBS = "harness.compile.artifacts.worker", "harness.compile.artifacts.jobs"
@@ -63,7 +62,7 @@ def oracle_job(
     }
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed}
-    key = key_of({"truth": facts, **releases(), "pipeline": pipeline_version()})
+    key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
     witness = Job("witness", key_of({"witness": compiled, "seed": seed}), f"LLVM's answer of {model}", payload)
     return Job("oracle", key, f"oracle of {model}", payload, otherwise=witness)
@@ -109,7 +108,7 @@ def toolchain(triple: str | None) -> dict[str, str]:
     """Return what decides a build for a processor besides its request, in which hosts may differ."""
     linkers = {f"a linker for {triple}": linker_version(triple)} if triple else {}
     tvm = {"TVM": versions()["tvm"], "tvm-ffi": versions()["ffi"], "our sources": pipeline_version()}
-    return {**tvm, **releases(), "processor": platform.machine(), **linkers}
+    return {**tvm, **judge_versions(), "processor": platform.machine(), **linkers}
 
 
 @functools.cache

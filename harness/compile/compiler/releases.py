@@ -24,6 +24,7 @@ REVISION_MARK = "adreno-bench-revision"
 """File of an environment in which a commit of TVM was installed: many commits call themselves by the same version."""
 
 
+JUDGES = ("onnxruntime", "onnx", "torch")
 HARNESS = "adreno-bench"
 """What this harness is called as a package."""
 
@@ -44,6 +45,18 @@ def harness_version() -> str:
 def versions() -> dict[str, str]:
     """Installed releases of TVM and tvm-ffi, as `tvm` and `ffi`. Raises SetupMissing."""
     return {"tvm": tvm_version(), "ffi": installed_tvm.version("tvm_ffi")}
+
+
+def judge_versions() -> dict[str, str]:
+    """Versions of what computes answers outside TVM, by package; empty for a package that is not installed."""
+    return {name: _version(name) for name in JUDGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def tvm_version() -> str:

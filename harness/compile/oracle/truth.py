@@ -6,7 +6,6 @@ or a number format of one, by ONNX's own reference.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from harness.compile.oracle.judge import Judge, Values
 
 REFUSED_HINT = "give inputs that the network is made for: `--input 'NAME=integers(0, 9)'`, or a file of them"
-PACKAGES = ("onnxruntime", "onnx", "torch")
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,6 @@ class Ruling:
 
     judge: Judge
     outputs: list[Array]
-
-
-def releases() -> dict[str, str]:
-    """Versions of what computes answers, by package; empty for a package that is not installed."""
-    return {name: _version(name) for name in PACKAGES}
 
 
 def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
@@ -111,10 +104,3 @@ def _require_tensors(ruling: Ruling) -> None:
     for index, output in enumerate(ruling.outputs):
         if not isinstance(output, np.ndarray):
             raise NoOutsideAnswer(f"{ruling.judge.name} gives a {type(output).__name__} as output {index}")
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
