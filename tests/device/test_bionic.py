@@ -17,10 +17,10 @@ from compile_requests import request_for
 from device_runner.runtimes.c_code import CCode
 from device_runner.runtimes.cross_linker import FFI, linker
 from device_runner.runtimes.probe import PROBE
-from device_runner.runtimes.runner import RUNNER
 from harness.compile.artifacts.artifact import LIBRARY
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.models.sources import model_source
+from harness.tools.bundle.runner import RUNNER
 
 ROOT = "ADRENO_BENCH_TEST_BIONIC"
 pytestmark = [
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 ANDROID, ABI = "aarch64-linux-android", "arm64-v8a"
-START = Path(__file__).parents[2] / "device_runner/runtimes/runner/src/start.c"
+START = Path(__file__).parents[2] / "harness/tools/bundle/runner/src/start.c"
 OPENS = """
 #include <dlfcn.h>
 #include <string.h>

@@ -19,8 +19,6 @@ from pydantic import ValidationError
 from device_runner.device import Identity, Program
 from device_runner.files import scratch_folder
 from device_runner.foreign_json import read_json
-from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
-from device_runner.session.replay import BadReport, ReplayProgram
 from harness.base.failures import UsageError
 from harness.base.plan import Budget, Plan, unsupported
 from harness.compile.artifacts.artifact import CRC, Artifact, Built
@@ -47,6 +45,8 @@ from harness.tools.bundle.manifest import (
     manifest_of,
     plan_of,
 )
+from harness.tools.bundle.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
+from harness.tools.bundle.replay_session import BadReport, ReplayProgram
 
 LINES = "turns.jsonl"
 DIGEST_DIGITS = 64

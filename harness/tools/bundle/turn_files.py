@@ -1,7 +1,7 @@
 """What runs a bundle there: a script, a program of C, and each turn as lines that the program reads.
 
 run.sh          runs every turn, and writes the results folder
-runner          runs one turn (`device_runner.runtimes.runner`)
+runner          runs one turn (`harness.tools.bundle.runner`)
 look.sh         prints what the device says of its heat and pace
 link.sh         leads TVM's runtime to OpenCL where Linux has it under another name
 turns           a build and a case in each line
@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from device_runner.device import Loadable
-from device_runner.runtimes import runner
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.host_gpu import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
@@ -29,6 +28,7 @@ from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays, load_rounding
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
+from harness.tools.bundle import runner
 from harness.tools.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from device_runner.runtimes import probe, runner
+from device_runner.runtimes import probe
 from harness.base.failures import CompileFailure, UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
@@ -27,6 +27,7 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.tools.bundle import pack as packing
+from harness.tools.bundle import runner
 from harness.tools.bundle.archive import unpack
 from harness.tools.bundle.manifest import MANIFEST, PYTHON_RUNNER, Turn
 from harness.tools.bundle.pack import KINDS, PackedBundle, pack

@@ -15,13 +15,13 @@ from device_runner.failures import RigFailure
 from device_runner.hardware import one_line
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
 from device_runner.session.identification import description_of
-from device_runner.session.replay import BadReport, ProcessReport, ReplaySession, text_of
 from device_runner.stability import host_gpu
 from device_runner.stability.host_gpu import GpuReading
 from device_runner.stability.judge import judge
 from device_runner.stability.keeper import require_charge, too_busy, too_hot
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
+from harness.tools.bundle.replay_session import BadReport, ProcessReport, ReplaySession, text_of
 
 UNHELD = "not held: a bundle changes no setting of a device"
 UNBOUND = "not bound: a bundle's runner runs on any core"

@@ -9,7 +9,7 @@
 // The work is done by processes of their own, each of which is killed when it is silent for longer than the file allows.
 // A turn of a tuned case begins with one that tunes, and the first that times with two that make the reference kernel
 // ready; what they make is kept in WORK. What drivers print goes to LOG, whose newest part is in the object. Judging is
-// left to the host: `device_runner.session.replay`.
+// left to the host: `harness.tools.bundle.replay_session`.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

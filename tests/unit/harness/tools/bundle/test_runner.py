@@ -16,11 +16,11 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
-from device_runner.runtimes.runner import RUNNER
-from device_runner.runtimes.runner import program as runner
 from device_runner.stability.host_gpu import GpuReading, reading_in
 from harness.base.plan import Budget
 from harness.measure.probes import batches, latency
+from harness.tools.bundle.runner import RUNNER
+from harness.tools.bundle.runner import program as runner
 from harness.tools.bundle.turn_files import protocol_of
 
 NOW = ctypes.CFUNCTYPE(ctypes.c_double)

@@ -9,8 +9,8 @@ from bundle_runner import device_line, sections
 
 from device_runner.device import Identity, Steadiness, ThermalLimits
 from device_runner.failures import FlatBattery, RigFailure
-from device_runner.replay_device import ReplayDevice, TurnReport, identity_of
-from device_runner.session.replay import BadReport
+from harness.tools.bundle.replay_device import ReplayDevice, TurnReport, identity_of
+from harness.tools.bundle.replay_session import BadReport
 
 PROPERTIES = "[ro.product.cpu.abi]: [arm64-v8a]\n[ro.serialno]: [abc]\n[ro.soc.model]: [SM8550]"
 
