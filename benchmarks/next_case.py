@@ -24,9 +24,9 @@ from harness.base.case import Case
 from harness.base.suite import Suite
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
-from harness.measure.runner import run_with_recovery
 from harness.measure.tuning import TuningStore
 
 FREE, FIRST = "device free", "first sample"

@@ -38,7 +38,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace as Facts
 from harness.measure.records.record import RecordFile
-from harness.measure.runner import missing, settled_by
+from harness.measure.runner import missing_plans, settled_by
 file, identity, plans = Path(sys.argv[1]), sys.argv[2], []
 for line in sys.stdin:
     case, artifact = line.split()
@@ -47,9 +47,9 @@ origin = Facts(identity=Facts(key=identity, runtime=""), as_shipped=False)
 try:
     from harness.measure.records.index import RecordIndex
 except ImportError:
-    left = missing(plans, origin, RecordFile(file).load().records)
+    left = missing_plans(plans, origin, RecordFile(file).load().records)
 else:
-    left = missing(plans, settled_by(plans, origin, RecordIndex(file)))
+    left = missing_plans(plans, settled_by(plans, origin, RecordIndex(file)))
 print(len(left), "of", len(plans), "cases are left to run")
 """
 

@@ -43,10 +43,10 @@ from harness.base.suite import Limits, Suite
 from harness.compile.artifacts.artifact import Built
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, RecordFile
-from harness.measure.runner import run_with_recovery
 from harness.measure.tuning import TuningStore
 
 FREEZE_S = 1.0

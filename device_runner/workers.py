@@ -1,7 +1,7 @@
 """One process for each device: it holds the device and does what it is ordered over a pipe.
 
 A process for each, because TVM holds Python's interpreter lock in its calls, and because whatever takes such a process
-down is then the loss of one device and no more. `harness.measure.fleet` runs cases in this way, `harness.tools.tune`
+down is then the loss of one device and no more. `harness.measure.runner` runs cases in this way, `harness.tools.tune`
 candidates; what they order and answer is theirs. Devices may belong to this host or, through a tracker, to others.
 """
 
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.device import Device, Identity
 from device_runner.failures import Failure, RigFailure
@@ -34,6 +34,8 @@ KILL_S = 5.0
 SILENCE_S = 900.0
 """Longer than opening or recovering a device may take. A worker that is silent for so long beyond the deadlines
 of its order hangs in a way that none of them caught."""
+NO_LIMIT = float("inf")
+"""Patience with a worker that waits for an order."""
 
 Show = Callable[[str, str], None]
 """Lets whoever watches the device see a case and its step."""
@@ -105,6 +107,28 @@ Work = Callable[[Device, Channel], None]
 """What a worker does with its device until the pipe ends. It crosses to another process, so it is a function of a
 module, or a partial of one."""
 Opener = Callable[[str, Access, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
+
+
+class WorkerHost(Protocol):
+    """Where workers live: each in a process of its own (`Processes`), or one in this process."""
+
+    def start(self, name: str) -> bool:
+        """Start the worker of a device. False as long as an earlier one is still at its end."""
+
+    def send(self, name: str, order: Any) -> None:
+        """Order something."""
+
+    def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+        """Yield messages of workers, after at most `timeout_s` without one."""
+
+    def kill(self, name: str) -> None:
+        """End a worker that hangs."""
+
+    def drop(self, name: str) -> None:
+        """Have nothing more to do with a worker."""
+
+    def end(self, *, at_once: bool) -> None:
+        """End all for certain; `at_once` also those that are at something."""
 
 
 class Processes:
@@ -188,14 +212,15 @@ class _Member:
 class WorkerPool:
     """One worker for each device. A context manager: leaving it ends every worker, however it is left."""
 
-    def __init__(self, names: Sequence[str], processes: Processes, say: Say) -> None:
+    def __init__(self, names: Sequence[str], host: WorkerHost, say: Say) -> None:
         self._names = names
-        self._processes = processes
+        self._host = host
         self._say = say
         self._members: dict[str, _Member] = {}
         self._shown = dict(zip(names, names, strict=True))
         self.lost: dict[str, Failure] = {}
         """Workers that have no device (any more), and why."""
+        self._lost_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -209,7 +234,7 @@ class WorkerPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._processes.end(at_once=kind is not None)  # else one in the middle of an order would first end that
+        self._host.end(at_once=kind is not None)  # else one in the middle of an order would first end that
 
     def display_name(self, name: str) -> str:
         """Return what people call a worker's device; the worker's own name until it is opened."""
@@ -221,6 +246,11 @@ class WorkerPool:
         return [name for name, member in self._members.items() if member.identity is None]
 
     @property
+    def idle(self) -> list[str]:
+        """Workers that wait for an order, in the order of asking."""
+        return [name for name in self.identities if self._members[name].patience_s == NO_LIMIT]
+
+    @property
     def identities(self) -> dict[str, Identity]:
         """Identities of the workers that hold their device, in the order of asking."""
         members = ((name, self._members.get(name)) for name in self._names)
@@ -230,27 +260,27 @@ class WorkerPool:
         """Tell a worker what to do. One that is silent for longer than `patience_s` before its answer is ended."""
         member = self._members[name]
         member.heard, member.patience_s = time.monotonic(), patience_s
-        self._processes.send(name, order)
+        self._host.send(name, order)
 
     def hear(self, timeout_s: float) -> list[tuple[str, Any]]:
         """Return what the workers have said, after at most `timeout_s` without a word.
 
         Lines for people are passed on.
         """
-        heard = [(name, message) for name, message in self._processes.receive(timeout_s) if name in self._members]
+        heard = [(name, message) for name, message in self._host.receive(timeout_s) if name in self._members]
         for name, message in heard:
             self._note(name, message)
         now = time.monotonic()
         for name, member in self._members.items():
             if now - member.heard > member.patience_s:
-                self._processes.kill(name)  # its death is heard like any other
+                self._host.kill(name)  # its death is heard like any other
         return heard
 
     def _note(self, name: str, message: object) -> None:
         member = self._members[name]
         member.heard = time.monotonic()
         if isinstance(message, WorkerAnswer):
-            member.patience_s = float("inf")
+            member.patience_s = NO_LIMIT
         if isinstance(message, Arrival):
             member.identity, self._shown[name] = message.identity, message.name
             self.lost.pop(name, None)
@@ -259,21 +289,23 @@ class WorkerPool:
         elif isinstance(message, Line):
             self._say(f"{self.display_name(name)}: {message.text}")
 
-    def give_up(self, name: str, failure: Failure) -> None:
-        """Do without a worker."""
-        self._processes.drop(name)
+    def give_up(self, name: str, failure: Failure, *, for_good: bool = False) -> None:
+        """Do without a worker; `for_good`, also when lost ones are opened again."""
+        self._host.drop(name)
         self._members.pop(name, None)
+        self._lost_at[name] = NO_LIMIT if for_good else time.monotonic()
         if name not in self.lost:
             self._say(f"{self.display_name(name)} is out: {failure.message}")
             self.lost[name] = failure
 
-    def reopen(self, name: str) -> None:
-        """Start a lost worker once more, unless it is being opened, or its old process is still at its end."""
-        if name not in self._members:
-            self._start(name)
+    def reopen(self, after_s: float) -> None:
+        """Start workers that were lost so long ago once more, unless an old process is still at its end."""
+        for name, at in self._lost_at.items():
+            if time.monotonic() - at >= after_s and name in self.lost and name not in self._members:
+                self._start(name)
 
     def _start(self, name: str) -> None:
-        if self._processes.start(name):
+        if self._host.start(name):
             self._members[name] = _Member()
 
 

@@ -7,19 +7,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.device import Identity, Permission
+from device_runner.device import Permission
 from device_runner.failures import Failure
 from device_runner.fleet.select import ALL, worker_names
 from device_runner.interrupt import interruption
-from device_runner.registry import LOCAL, tell
-from device_runner.rpc_server.tracker import Address, address_of
-from device_runner.workers import Access, Processes, WorkerPool
+from device_runner.registry import LOCAL
+from device_runner.rpc_server.tracker import address_of
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
@@ -44,14 +42,11 @@ from harness.cli.options import (
 )
 from harness.judge.report.screen import Screen, out, out_whole
 from harness.judge.report.table import json_array, results_table, sustained_table
-from harness.measure.context import Origin, new_id
-from harness.measure.progress import ProgressTee
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
-    from harness.measure.records.index import RecordIndex
+    from harness.measure.context import Origin
     from harness.measure.records.record import Record, RecordFile
-    from harness.measure.workbench import Request
 
 
 @grouped
@@ -98,6 +93,8 @@ def run(
     """
     from harness.measure.records.index import RecordIndex
     from harness.measure.records.record import RecordFile
+    from harness.measure.runner import missing_plans, settled_by
+    from harness.measure.workbench import open_suite
 
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"
@@ -116,9 +113,19 @@ def run(
         if allowed and set(names) == {LOCAL}:
             wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
             raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
-        work = _Work(request, file, kept, allowed, screen)
-        with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
-            results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
+        settled: list[Record] = []
+
+        def missing(plans: Sequence[Plan], origin: Origin) -> list[Plan]:
+            records_of_plans = settled_by(plans, origin, kept) if kept else []
+            settled.extend(records_of_plans)
+            return missing_plans(plans, records_of_plans)
+
+        with (
+            _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)),
+            open_suite(request, names, missing, file, screen, allowed=allowed, tracker=at) as suite,
+        ):
+            done = list(suite.run())
+        results = _Results(done, settled, suite.failures)
     code = _exit_code(results, findings_are_fine)
     exports.write_records(results.all, code)
     if as_json:
@@ -127,9 +134,9 @@ def run(
         drawn = sustained_table(results.all) if sustain else results_table(results.all)
         out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
-        kept_ids = ", ".join(record.case for record in results.settled)
-        settled = [f"settled before and not run again: {kept_ids}"] if kept_ids else []
-        out("\n".join([*_summary(results.done, records), *settled, *lost]))
+        ids = ", ".join(record.case for record in settled)
+        again = [f"settled before and not run again: {ids}"] if ids else []
+        out("\n".join([*_summary(done, records), *again, *lost]))
     raise typer.Exit(code)
 
 
@@ -147,25 +154,6 @@ def _last_words(file: RecordFile, cases: int, more: Sequence[str]) -> Iterator[N
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What is to be run, wherever it is."""
-
-    request: Request
-    file: RecordFile
-    kept: RecordIndex | None
-    """Records of earlier runs, which settle cases; None to run them all."""
-    allowed: frozenset[Permission]
-    screen: Screen
-
-    def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
-        """Return the plans that are still to be run, and the kept records that settle the others."""
-        from harness.measure.runner import missing_plans, settled_by
-
-        settled = settled_by(plans, origin, self.kept) if self.kept else []
-        return missing_plans(plans, settled), settled
-
-
-@dataclass(frozen=True)
 class _Results:
     """What came of a run."""
 
@@ -180,43 +168,6 @@ class _Results:
         """What is known of every case, model by model."""
         models = list(dict.fromkeys(record.model for record in (*self.settled, *self.done)))
         return sorted([*self.settled, *self.done], key=lambda record: models.index(record.model))
-
-
-def _on_one(name: str, work: _Work) -> _Results:
-    from harness.measure.runner import run_suite
-    from harness.measure.workbench import open_workbench
-
-    progress = ProgressTee(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
-    with open_workbench(work.request, name, progress, allowed=work.allowed) as bench:
-        plans, settled = work.split(bench.plans, bench.run.origin)
-        done = list(run_suite(plans, bench.run, bench.builder, work.file, progress))
-    return _Results(done, settled)
-
-
-def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
-    from harness.measure.fleet.case_worker import Settings, run_cases
-    from harness.measure.fleet.run import FleetRun
-    from harness.measure.workbench import make_ready, opening
-
-    work.screen.say(opening(", ".join(names)))
-    make_ready(work.request.paths, work.request.cache)
-    request = work.request
-    settings = Settings(
-        request.cache, new_id(), request.quirks.as_shipped, request.suite.limits, work.allowed, request.suite.store
-    )
-    processes = Processes(Access(work.request.cache, tracker), partial(run_cases, settings))
-    settled: list[Record] = []
-
-    def plan(identity: Identity) -> list[Plan]:
-        origin = Origin("", identity, settings.as_shipped, settings.run)
-        missing_plans, found = work.split(work.request.plans(identity), origin)
-        settled.extend(found)
-        return missing_plans
-
-    with work.request.builder(work.screen) as builder, WorkerPool(names, processes, work.screen.say) as workers:
-        fleet = FleetRun(settings, workers, builder, plan, work.file, work.screen, work.screen.say)
-        done = list(fleet.run())
-    return _Results(done, settled, fleet.failures)
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:

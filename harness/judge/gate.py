@@ -25,10 +25,10 @@ from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
 from harness.judge.stats.pair import Estimate, Rules, relative
 from harness.judge.stats.turns import Arm
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record, RecordFile, Releases
-from harness.measure.runner import run_with_recovery
 
 AS_SHIPPED = "ran as shipped, and this gate compares what ran with workarounds: pass --as-shipped"
 WORKED_AROUND = "ran with workarounds, and this gate compares what ran as shipped: leave --as-shipped out"

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,11 @@ from device_runner import registry
 from device_runner.device import Device, Identity, Permission
 from device_runner.failures import Failure
 from device_runner.fleet import select
+from device_runner.rpc_server.tracker import Address
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
+from device_runner.workers import Access, Processes, WorkerPool
 from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, words_given
@@ -34,10 +36,12 @@ from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
 from harness.compile.paths import family_of
+from harness.measure.case_worker import Settings, run_cases
 from harness.measure.compiled_case import CompiledCase
-from harness.measure.context import Run
-from harness.measure.progress import Progress
-from harness.measure.records.record import NO_DEVICE
+from harness.measure.context import Origin, Run, new_id
+from harness.measure.progress import Progress, ProgressTee
+from harness.measure.records.record import NO_DEVICE, RecordFile
+from harness.measure.runner import Prefetcher, SuiteRun, own_suite
 from harness.measure.tuning import TuningStore
 
 STORE = "ADRENO_BENCH_STORE"
@@ -206,6 +210,48 @@ def open_workbench(
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)
         yield Workbench(request, run, request.plans(identity), builder)
+
+
+@contextlib.contextmanager
+def open_suite(
+    request: Request,
+    names: Sequence[str],
+    choose: Callable[[Sequence[Plan], Origin], list[Plan]],
+    records: RecordFile,
+    progress: Progress,
+    *,
+    allowed: frozenset[Permission] = frozenset(),
+    tracker: Address | None = None,
+) -> Iterator[SuiteRun]:
+    """Yield the suite on devices of these names, or of a tracker's. One of this host's is held by this process.
+
+    `choose` is given the plans for a device and what its records say of their origin, and returns the plans to run.
+    Raises what opening the only device raises.
+    """
+    cache = request.cache
+    if len(names) == 1 and not tracker:
+        told = ProgressTee(progress, partial(registry.tell, names[0], cache))
+        with open_workbench(request, names[0], told, allowed=allowed) as bench:
+            plans = choose(bench.plans, bench.run.origin)
+            with own_suite(plans, bench.run, bench.builder, records, told) as suite:
+                yield suite
+        return
+    progress.say(opening(", ".join(names)))
+    make_ready(request.paths, cache)
+    as_shipped, run_id = request.quirks.as_shipped, new_id()
+    settings = Settings(cache, run_id, as_shipped, request.suite.limits, allowed, request.suite.store)
+    origin = Origin("", no_device(), as_shipped, run_id)
+    processes = Processes(Access(cache, tracker), partial(run_cases, settings))
+
+    def plans_for(identity: Identity) -> list[Plan]:
+        return choose(request.plans(identity), replace(origin, identity=identity))
+
+    with (
+        request.builder(progress) as builder,
+        Prefetcher(builder) as prefetcher,
+        WorkerPool(names, processes, progress.say) as workers,
+    ):
+        yield SuiteRun(workers, prefetcher, plans_for, origin, records, progress)
 
 
 @contextlib.contextmanager

@@ -19,10 +19,10 @@ from harness.compile.artifacts.artifact import Built
 from harness.compile.artifacts.planner import check
 from harness.compile.quirks import policy_of
 from harness.judge.baseline import Baseline
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
-from harness.measure.runner import run_with_recovery
 from harness.measure.workbench import Request, open_workbench
 from harness.pytest_plugin.results import PROPERTY, explain, headline
 

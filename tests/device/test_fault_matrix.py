@@ -34,11 +34,12 @@ from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import boot_of
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile
-from harness.measure.runner import missing_plans, run_suite, run_with_recovery, settled_by
+from harness.measure.runner import missing_plans, run_suite, settled_by
 from harness.measure.tuning import TuningStore
 
 pytestmark = pytest.mark.device

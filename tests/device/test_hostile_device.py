@@ -23,9 +23,9 @@ from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb import RESTART
 from device_runner.transport.base import OUTPUT_LIMIT_BYTES
 from harness.base.outcome import Outcome
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
-from harness.measure.runner import run_with_recovery
 from harness.measure.tuning import TuningStore
 
 pytestmark = pytest.mark.device

@@ -6,7 +6,6 @@ The search, its log and what builds for it stay in this process; what the others
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -15,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
-from device_runner.workers import SILENCE_S, Access, Arrival, Loss, Processes, Say, WorkerPool
+from device_runner.workers import SILENCE_S, Access, Processes, Say, WorkerPool
 from harness.base.failures import UsageError
+from harness.measure.device_queue import DeviceQueue, Lost, Order, WorkItem
 from harness.measure.workbench import make_ready, opening
 from harness.tools.tune.dispatcher import Dispatcher, TrialOrder
 from harness.tools.tune.search_worker import (
     Act,
     ActFailure,
     ActResult,
-    CandidateRequest,
     SearchOrder,
     T,
     TimeUse,
@@ -80,27 +79,7 @@ class Devices:
 
         Whoever says nothing for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
         """
-        while True:
-            name = next(iter(self.pool.identities))
-            try:
-                return self._ask(name, act, patience_s)
-            except (DeviceFailure, LinkFailure) as failure:
-                self.pool.give_up(name, failure)
-                self.require_any()
-
-    def _ask(self, name: str, act: Act[T], patience_s: float) -> T:
-        self.pool.order(name, act, patience_s)
-        while True:
-            for speaker, message in self.pool.hear(OTHERWISE_S):
-                if speaker != name:
-                    continue
-                if isinstance(message, Loss):
-                    raise DeviceLost(message.failure.message, hint=_AGAIN)
-                if isinstance(message, ActFailure):
-                    raise message.failure
-                if isinstance(message, ActResult):
-                    result: T = message.result
-                    return result
+        return next(_Errand(self, act, patience_s).run())
 
     def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
         """Try what is handed out, on any idle device; where the time of each went, by its name.
@@ -108,14 +87,20 @@ class Devices:
         A device that is lost costs the trial that it was at; the last one does not, as the search will go on with it.
         Raises DeviceLost if none is left.
         """
-        return _SharedSearch(self, limits, dispatcher).run()
+        search = _SharedSearch(self, limits, dispatcher)
+        for _ in search.run():
+            pass
+        for name in self.pool.opening:
+            self.pool.give_up(name, self.pool.lost[name])
+        self.require_any()
+        return search.spent
 
     def take_back(self, name: str) -> bool:
         """Return whether a device that was lost, and is open again, may search with the others."""
         try:
             self._require_alike(name)
         except UsageError as error:
-            self.pool.give_up(name, error)
+            self.pool.give_up(name, error, for_good=True)
             return False
         self._say(f"{self.pool.display_name(name)} is back")
         return True
@@ -132,86 +117,94 @@ class Devices:
         require_alike({self.pool.display_name(name): identity for name, identity in identities})
 
 
-class _SharedSearch:
-    """One search: who waits for a candidate, and who has which."""
+class _Errand(DeviceQueue[Act[T], T]):
+    """One act, on whichever device can do it."""
+
+    def __init__(self, devices: Devices, act: Act[T], patience_s: float) -> None:
+        super().__init__(devices.pool, most_losses=len(devices.pool.identities) + 1)
+        self._devices, self._act, self._patience_s = devices, act, patience_s
+        for name, identity in devices.pool.identities.items():
+            self._join(name, identity)
+
+    def _join(self, name: str, identity: Identity) -> None:
+        self.items.join(name, "", lambda: [self._act])
+
+    def _next_order(self, name: str) -> Order | None:
+        item = self.items.assign(name)
+        return Order(item.work, self._patience_s) if item else None
+
+    def _take(self, name: str, message: Any) -> Iterator[T]:
+        if isinstance(message, ActResult) and self.items.finish(name):
+            yield message.result
+        elif isinstance(message, ActFailure) and self.items.running(name):
+            if not isinstance(message.failure, (DeviceFailure, LinkFailure)):
+                raise message.failure
+            self.workers.give_up(name, message.failure)
+            yield from self._lose(name, message.failure)
+
+    def _end(self, item: WorkItem[Act[T]], lost: Lost | None) -> Iterator[T]:
+        self._devices.require_any()
+        yield from ()
+
+
+class _SharedSearch(DeviceQueue[TrialOrder, None]):
+    """One search: each idle device gets the next candidate, and a lost one is opened again."""
 
     def __init__(self, devices: Devices, limits: ThermalLimits, dispatcher: Dispatcher) -> None:
-        self._devices = devices
-        self._pool = devices.pool
-        self._dispatcher = dispatcher
+        super().__init__(devices.pool, most_losses=1)
+        self._devices, self._dispatcher = devices, dispatcher
+        self._patience_s = SILENCE_S + limits.wait_s
         self._limits = limits
-        self._searching: set[str] = set()
-        self._waiting: list[str] = []
-        self._running: dict[str, TrialOrder] = {}
-        self._spent: dict[str, TimeUse] = {}
-        self._reopen_at = dict.fromkeys(self._pool.lost, time.monotonic() + BACK_AFTER_S)
-        """Time at which lost devices are opened again."""
-
-    def run(self) -> dict[str, TimeUse]:
-        """Search until no device is left that searches. Raises DeviceLost if all are lost."""
-        for name in self._pool.identities:
+        self.spent: dict[str, TimeUse] = {}
+        """Use of each device's time, by its name."""
+        for name in devices.pool.identities:
             self._begin(name)
-        while self._searching:
-            for name, message in self._pool.hear(WHILE_BUILDING_S if self._waiting else OTHERWISE_S):
-                self._take(name, message)
-            self._hand_out()
-            self._reopen()
-        for name in self._pool.opening:
-            self._pool.give_up(name, self._pool.lost[name])
-        self._devices.require_any()
-        return self._spent
+
+    @property
+    def _over(self) -> bool:
+        return not self.items.devices
+
+    @property
+    def _wait_s(self) -> float:
+        return WHILE_BUILDING_S if self._idle else self.WAIT_S
 
     def _begin(self, name: str) -> None:
-        self._searching.add(name)
-        self._order(name, SearchOrder(self._limits))
+        self.items.join(name, "", list)
+        self.workers.order(name, SearchOrder(self._limits), self._patience_s)
 
-    def _order(self, name: str, order: SearchOrder | TrialOrder | None) -> None:
-        self._pool.order(name, order, SILENCE_S + self._limits.wait_s)
-
-    def _take(self, name: str, message: Any) -> None:
-        if isinstance(message, CandidateRequest):
-            self._waiting.append(name)
-        elif isinstance(message, TrialResult):
-            self._running.pop(name, None)
-            self._dispatcher.keep(message.trial)
-        elif isinstance(message, ActResult):
-            self._spent[self._pool.display_name(name)] = message.result
-            self._searching.discard(name)
-        elif isinstance(message, ActFailure):
-            self._pool.give_up(name, message.failure)
-            self._lose(name, message.failure)
-        elif isinstance(message, Loss):
-            self._lose(name, message.failure)
-        elif isinstance(message, Arrival):
-            del self._reopen_at[name]
-            if self._devices.take_back(name):
-                self._begin(name)
-
-    def _lose(self, name: str, failure: Failure) -> None:
-        """Drop a device in the middle of the search: its trial counts as failed, the other devices go on."""
-        self._reopen_at[name] = time.monotonic() + BACK_AFTER_S
-        self._searching.discard(name)
-        if name in self._waiting:
-            self._waiting.remove(name)
-        ready = self._running.pop(name, None)
-        if ready and self._pool.identities:
-            self._dispatcher.keep(ready.trial(failure.outcome, failure.message, self._pool.display_name(name)))
-
-    def _reopen(self) -> None:
-        """Open once more what was lost some time ago, as long as there is something to try."""
-        if not self._dispatcher.over:
-            for name, at in self._reopen_at.items():
-                if time.monotonic() >= at:
-                    self._pool.reopen(name)
+    def _join(self, name: str, identity: Identity) -> None:
+        if self._devices.take_back(name):
+            self._begin(name)
 
     def _hand_out(self) -> None:
-        for name in list(self._waiting):
-            ready = self._dispatcher.next()
-            if ready or self._dispatcher.over:
-                self._waiting.remove(name)
-                self._order(name, ready)
-            if ready:
-                self._running[name] = ready
+        super()._hand_out()
+        if not self._dispatcher.over:
+            self.workers.reopen(BACK_AFTER_S)
+
+    def _next_order(self, name: str) -> Order | None:
+        """Return the next candidate; the order to stop if no more come."""
+        if candidate := self._dispatcher.next():
+            self.items.add(name, candidate)
+            self.items.assign(name)
+        return Order(candidate, self._patience_s) if candidate or self._dispatcher.over else None
+
+    def _take(self, name: str, message: Any) -> Iterator[None]:
+        if isinstance(message, TrialResult):
+            self.items.finish(name)
+            self._dispatcher.keep(message.trial)
+        elif isinstance(message, ActResult):
+            self.spent[self.workers.display_name(name)] = message.result
+            self.items.lose(name)
+        elif isinstance(message, ActFailure):
+            self.workers.give_up(name, message.failure)
+            yield from self._lose(name, message.failure)
+
+    def _end(self, item: WorkItem[TrialOrder], lost: Lost | None) -> Iterator[None]:
+        """Count the trial of a lost device as failed; that of the last one is tried when the search goes on."""
+        if lost and self.workers.identities:
+            shown = self.workers.display_name(lost.device)
+            self._dispatcher.keep(item.work.trial(lost.why.outcome, lost.why.message, shown))
+        yield from ()
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkF
 from device_runner.recovery.ladder import Recovery, RecoveryStep, climb
 from harness.base.failures import CompilerCrash
 from harness.base.outcome import Outcome
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
-from harness.measure.runner import run_with_recovery
 from harness.measure.tuning import TuningStore
 
 NAMES = ("retry", "reconnect", "restart", "reboot")

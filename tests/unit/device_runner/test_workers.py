@@ -119,8 +119,8 @@ def test_a_lost_worker_is_opened_again_only_when_its_process_has_ended(tmp_path:
         workers.give_up("a", Failure("unplugged"))
         assert list(workers.lost) == ["a"]
         while not workers.opening:
-            workers.reopen("a")
-        workers.reopen("a")  # which is being opened already
+            workers.reopen(0.0)
+        workers.reopen(0.0)  # which is being opened already
         assert ask(workers) != first
         assert not workers.lost
 

@@ -35,12 +35,13 @@ from harness.base.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.base.plan import Job, Plan, unsupported
 from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built, save_arrays
 from harness.compile.artifacts.pool import Builder
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
 from harness.measure.progress import RunStep, SilentProgress
 from harness.measure.records.record import Record, RecordFile, parse
-from harness.measure.runner import missing_plans, run_suite, run_with_recovery, settled_by
+from harness.measure.runner import missing_plans, run_suite, settled_by
 from harness.measure.tuning import TuningStore
 
 
@@ -450,3 +451,13 @@ def test_where_the_range_is_not_known_a_wrong_answer_is_wrong(built: Built) -> N
     plan = replace(a_plan(precision=Precision.FLOAT16), range=Job("range", "r-tiny", "tiny", {}))
     record = run(FakeDevice(error=0.5, identity=HALF), {**built, "r-tiny": CompilerCrash("died")}, plan)
     assert record.outcome is Outcome.WRONG_RESULT
+
+
+def test_a_device_of_ours_that_is_lost_is_tried_again_by_the_next_case(built: Built) -> None:
+    both = {**built, "c-other": built["c-tiny"], "o-other": built["o-tiny"]}
+    device = FakeDevice(fails={"load": DeviceLost("gone")}, rungs=[Rung("look", 1.0, lambda _: None)])
+    running = run_suite([a_plan(), a_plan("other")], a_run(device), FakeBuilder(both))
+    assert next(running).outcome is Outcome.DEVICE_LOST
+    device.fails.clear()
+    (second,) = running
+    assert second.outcome is Outcome.OK

@@ -32,12 +32,13 @@ from harness.compile.artifacts.pool import Builder
 from harness.judge.report.plots import MOST_RUNS, plot_sustained
 from harness.judge.report.table import format_energy
 from harness.judge.sides import side_of
+from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.loop import run_case
 from harness.measure.probes.sustained import MOST_BINS, Bin, Sustained, SustainedRun, sustain
 from harness.measure.progress import RunStep, SilentProgress
 from harness.measure.records.record import Record, RecordFile, ResumeKey
-from harness.measure.runner import run_suite, run_with_recovery
+from harness.measure.runner import run_suite
 from harness.measure.tuning import TuningStore
 
 COOL = Pulse(clock_mhz=800, gpu_c=40.0, power_level=0, battery_percent=90, battery_c=30.0, shows_heat=True)

@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure, RigFailure
-from device_runner.workers import Arrival, Line, Loss, Processes, WorkerPool
+from device_runner.workers import Arrival, Line, Loss, WorkerHost, WorkerPool
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
-from harness.measure.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
-from harness.measure.fleet.run import FleetRun
+from harness.measure.case_worker import Absence, CaseOrder, CaseResult, Return, StepChange
+from harness.measure.context import Origin
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, RecordFile
+from harness.measure.runner import Prefetcher, SuiteRun
 
 PHONES = {"a": Identity("phone", "", gpu="A"), "b": Identity("phone", "", gpu="A"), "c": Identity("phone", "", gpu="C")}
 """The first two do not say which handset they are, so they are one identity."""
@@ -108,14 +109,19 @@ def fleet(
     records: RecordFile | None = None,
     said: list[str] | None = None,
     builder: NothingToBuild | None = None,
-) -> FleetRun:
+) -> SuiteRun:
     def plan(_identity: Identity) -> list[Plan]:
         return [a_plan(case) for case in CASES]
 
-    say = (said if said is not None else []).append
-    settings = Settings(Path("/nowhere"), "run")
-    workers = WorkerPool(names, cast(Processes, script), say).__enter__()
-    return FleetRun(settings, workers, cast(Builder, builder or NothingToBuild()), plan, records, SilentProgress(), say)
+    class Says(SilentProgress):
+        def say(self, text: str) -> None:
+            if said is not None:
+                said.append(text)
+
+    progress = Says()
+    workers = WorkerPool(names, cast(WorkerHost, script), progress.say).__enter__()
+    prefetcher = Prefetcher(cast(Builder, builder or NothingToBuild()))
+    return SuiteRun(workers, prefetcher, plan, Origin("", PHONES["a"], False, "run"), records, progress)
 
 
 def events(*drawn: str) -> Script:

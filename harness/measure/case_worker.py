@@ -1,22 +1,23 @@
-"""What the process that holds a device of a fleet does with it: takes cases and returns records."""
+"""The device's side of a suite: takes cases and returns records, in a process of its own or in this one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from device_runner.device import Device, Permission
 from device_runner.failures import Failure
-from device_runner.workers import Channel, WorkerAnswer
+from device_runner.workers import Arrival, Channel, WorkerAnswer
 from harness.base.plan import Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Built
 from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import shared_store
 from harness.measure.context import Run
-from harness.measure.progress import SilentProgress
+from harness.measure.loop import run_case
+from harness.measure.progress import Progress, RunStep, SilentProgress
 from harness.measure.records.record import Record
-from harness.measure.runner import run_with_recovery
 from harness.measure.tuning import TuningStore
 
 LOOK_EVERY_S = 2.0
@@ -28,7 +29,7 @@ AWAY = "does not answer"
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for the whole run."""
+    """Settings of all workers of a run."""
 
     cache: Path
     run: str
@@ -89,6 +90,64 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
             quarantine = run.recovery.quarantine
             channel.show("", AWAY if quarantine else "")
             channel.send(CaseResult(record, quarantine.why if quarantine else ""))
+
+
+class OwnWorker:
+    """Implements `device_runner.workers.WorkerHost` for one device that this process holds.
+
+    It runs a case when it is asked what it has to say, so a run on one device needs no other process.
+    """
+
+    def __init__(self, run: Run, progress: Progress) -> None:
+        self._run, self._progress = run, progress
+        self._orders: list[CaseOrder | None] = []
+
+    def start(self, name: str) -> bool:
+        """Have the first answer be the device's arrival."""
+        self._orders.append(None)
+        return True
+
+    def send(self, name: str, order: CaseOrder) -> None:
+        """Keep the order until `receive`."""
+        self._orders.append(order)
+
+    def receive(self, timeout_s: float) -> Iterator[tuple[str, WorkerAnswer]]:
+        """Carry out the orders. A lost device is no loss of the worker: the next case tries to bring it back."""
+        device, orders = self._run.device, self._orders
+        while orders:
+            if order := orders.pop(0):
+                record = run_with_recovery(order.plan, order.built, self._run, self._progress)
+                yield device.name, CaseResult(record)
+            else:
+                yield device.name, Arrival(device.identity, device.name)
+
+    def kill(self, name: str) -> None:
+        """Do nothing: it cannot be silent while it is asked."""
+
+    def drop(self, name: str) -> None:
+        """Forget its orders."""
+        self._orders.clear()
+
+    def end(self, *, at_once: bool) -> None:
+        """Do nothing: who opened the device closes it."""
+
+
+def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
+    """Carry one case to its record; while the device is lost, bring it back and try again.
+
+    Afterwards `run.recovery.quarantine` says whether the device was given up. What the path itself does wrong is never
+    tried again. Never raises for what the case or the device does wrong.
+    """
+
+    def attempt() -> tuple[Record, Failure | None]:
+        recording = run_case(plan, built, run, progress)
+        return recording.record, recording.lost
+
+    def climbing(rung: str) -> None:
+        progress.step(plan.case.id, f"{RunStep.DEVICE_LOST}: {rung}")
+
+    record, steps = run.recovery.retry(attempt, run.rungs, climbing)
+    return record.model_copy(update={"recovery": steps})
 
 
 def _next(run: Run, channel: Channel) -> CaseOrder:

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measure.fleet.work_queue import MOST_LOSSES, WorkQueue
+from harness.measure.device_queue import MOST_LOSSES, WorkQueue
 
 
 def a_queue(**identities: str) -> WorkQueue[str]:
@@ -26,7 +26,8 @@ def test_devices_of_one_identity_share_its_cases() -> None:
     queue = a_queue(a="I", b="I")
     assert [assigned(queue, device) for device in "ab"] == ["x", "y"]
     queue.finish("a")
-    assert [assigned(queue, "a"), queue.idle] == ["z", []]
+    assert assigned(queue, "a") == "z"
+    assert queue.devices == ["a", "b"]
     queue.finish("b")
     assert assigned(queue, "b") is None
     queue.finish("a")
@@ -47,7 +48,7 @@ def test_a_device_takes_the_first_case_that_is_built() -> None:
     task = queue.assign("a", lambda case: case == "y")
     assert task
     assert task.work == "y"
-    assert queue.idle == []
+    assert queue.running("a") is task
 
 
 def test_the_case_of_a_lost_device_goes_next_to_another_of_its_identity() -> None:
@@ -71,8 +72,8 @@ def test_a_case_that_may_kill_devices_is_not_tried_on_all_of_them() -> None:
 def test_what_waits_for_nobody_is_ended() -> None:
     queue = a_queue(a="I", b="J")
     assert assigned(queue, "a") == "x"
-    queue.lose("a")
-    assert [task.work for task in queue.strand()] == ["x", "y", "z"]
+    queue.lose("a", "unplugged")
+    assert [task.work for task, _ in queue.strand()] == ["x", "y", "z"]
     assert list(queue.strand()) == []
     assert not queue.done
 
@@ -96,10 +97,11 @@ def test_whatever_happens_every_task_ends_exactly_once(
     lost: set[str] = set()
 
     def act(what: str, device: str) -> None:
-        if what == "assign" and device in queue.idle:
+        if what == "assign" and device in queue.devices and not queue.running(device):
             queue.assign(device, lambda _: True)
         elif what == "finish" and queue.running(device):
             task = queue.finish(device)
+            assert task
             ended.append((task.identity, task.work))
         elif what == "lose" and device in identities and device not in lost:
             lost.add(device)
@@ -109,7 +111,7 @@ def test_whatever_happens_every_task_ends_exactly_once(
             lost.discard(device)
             queue.join(device, identities[device], list)
         elif what == "strand":
-            ended.extend((task.identity, task.work) for task in queue.strand())
+            ended.extend((task.identity, task.work) for task, _ in queue.strand())
 
     for event in events:
         act(*event)

@@ -17,8 +17,8 @@ from device_runner.device import Rung
 from device_runner.failures import DeviceLost
 from device_runner.workers import Access, Arrival, serve
 from harness.base.outcome import Outcome
-from harness.measure.fleet import case_worker
-from harness.measure.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange, run_cases
+from harness.measure import case_worker
+from harness.measure.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange, run_cases
 
 WAIT_S = 20
 
