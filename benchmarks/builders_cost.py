@@ -28,10 +28,10 @@ from device_runner.runtimes import clml
 from device_runner.store import cache_root
 from harness.base.plan import Job
 from harness.base.suite import Limits, suite_of
-from harness.compile.artifacts.dask_builders import DaskBuilders
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import SharedStore
+from harness.tools.builders.dask_builders import DaskBuilders
 
 WORKERS = 2
 KEPT = cache_root()

@@ -28,6 +28,7 @@ TOOLS = (
     "harness.tools.upstream",
     "harness.tools.doctor",
     "harness.tools.fleet",
+    "harness.tools.builders",
 )
 """Packages of tools, in the order of their commands in `--help`. Each has a `TOOL`."""
 
@@ -94,6 +95,8 @@ class Tool:
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
+    remote_builders: str = ""
+    """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 
 
 @cache

@@ -30,6 +30,7 @@ from harness.base.model import OnnxModel, words_given
 from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
+from harness.base.tool import load, tools
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.planner import check, plan_case, plan_oracle
 from harness.compile.artifacts.pool import Builder
@@ -132,9 +133,8 @@ class Request:
 
         shared, elsewhere = shared_store(self.suite.store, progress.say), None
         if self.builders and shared:
-            from harness.compile.artifacts.dask_builders import DaskBuilders
-
-            elsewhere = DaskBuilders(self.builders, shared, progress.say)
+            place = next(tool.remote_builders for tool in tools() if tool.remote_builders)
+            elsewhere = load(place)(self.builders, shared, progress.say)
         return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=elsewhere)
 
 

@@ -17,14 +17,14 @@ from harness.base.failures import CompileTimeout
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
 from harness.base.suite import Limits, Suite
-from harness.compile.artifacts import dask_builders
 from harness.compile.artifacts.artifact import Answers, Artifact
-from harness.compile.artifacts.dask_builders import DaskBuilders
 from harness.compile.artifacts.forks import Forks
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import SharedStore
 from harness.measure.records.record import RecordFile
+from harness.tools.builders import dask_builders
+from harness.tools.builders.dask_builders import DaskBuilders
 
 pytestmark = pytest.mark.slow
 
