@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from device_runner.device import Device, Identity, Permission, Program, Rung
+from device_runner.device import Device, Identity, Permission, Rung
 from device_runner.recovery.ladder import Recovery
-from harness.base.plan import Budget
 from harness.compile.compiler.releases import harness_version, versions
-from harness.measure.probes.latency import Timing, measure
 from harness.measure.tuning import TuningStore
 
 if TYPE_CHECKING:
@@ -58,8 +56,6 @@ class Run:
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
     id: str = field(default_factory=new_id)
-    measure: Callable[[Program, Budget], Timing] = measure
-    """What times a program that is right; another one where that was done elsewhere already."""
     probes: Callable[[Work, Preparation, Run, Step], Sequence[Probe]] | None = None
     """Chooses what is measured of a case that is right; None for `harness.measure.standard_probes`."""
     made_by: Mapping[str, str] = field(default_factory=made_here)

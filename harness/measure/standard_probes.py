@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -11,12 +11,13 @@ from harness.measure.correctness import vacuous
 from harness.measure.probes.base import Endurance, Facts, Latency, Probe, Step, Vacuity
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.labelled import classify
+from harness.measure.probes.latency import Timing, measure
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
     from device_runner.device import Program, Session
+    from harness.base.plan import Budget
     from harness.measure.context import Run
-    from harness.measure.probes.latency import Timing
     from harness.measure.probes.reference import Reference
     from harness.measure.work import Preparation, Work
 
@@ -78,6 +79,8 @@ class LatencyProbe:
     work: Work
     prepared: Preparation
     run: Run
+    measure: Callable[[Program, Budget], Timing] = measure
+    """What times the program; another one where that was done elsewhere already."""
     step = RunStep.SAMPLING.value
     timed = True
 
@@ -86,7 +89,7 @@ class LatencyProbe:
         plan, kernel = self.work.plan, self.prepared.reference
 
         def sample() -> tuple[Timing, Reference | None]:
-            return self.run.measure(program, plan.budget), kernel.measure(session) if kernel else None
+            return self.measure(program, plan.budget), kernel.measure(session) if kernel else None
 
         (timing, reference), steadiness = self.run.device.steadily(sample, plan.thermal_limits)
         yield Latency(timing, reference, steadiness)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from device_runner.device import Identity
@@ -31,7 +31,7 @@ from harness.compile.artifacts.keys import (
     range_job,
     reference_job,
 )
-from harness.compile.models.sources import MODELS, model_source
+from harness.compile.models.sources import MODELS, OnnxFile, model_source
 from harness.compile.models.spec import ModelSource
 from harness.compile.paths import PATHS
 from harness.compile.quirks import quirks_for
@@ -52,10 +52,9 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
     if any(case.tuning.scheduled for case in cases):
         read(_schedules(suite))
     for name in dict.fromkeys(case.model for case in cases):
-        if isinstance(_model(suite, name), OnnxModel):
-            _file(suite, name, cache)
-        else:
-            _source(suite, name)  # a network of the zoo cannot be wrong, and is made when it is wanted
+        model = _Model.of(suite, name, cache)
+        if isinstance(model.source, OnnxFile):  # a network of the zoo cannot be wrong, and is made when it is wanted
+            model.source.prepare(model.folder)
 
 
 def model_digest(suite: Suite, name: str, cache: Path) -> str:
@@ -63,8 +62,7 @@ def model_digest(suite: Suite, name: str, cache: Path) -> str:
 
     Raises UsageError if the model cannot be used.
     """
-    source = _source(suite, name)
-    return _digest(source, source.onnx_file(cache / MODELS), cache)
+    return _Model.of(suite, name, cache).digest
 
 
 def plan_case(
@@ -83,14 +81,12 @@ def plan_case(
 
     Raises UsageError if its model cannot be used.
     """
-    source = _source(suite, case.model)
-    file = source.onnx_file(cache / MODELS)
-    request = _request(case, file, identity, policy)
-    digest = _digest(source, file, cache)
+    model = _Model.of(suite, case.model, cache)
+    request, digest = _request(case, model.file, identity, policy), model.digest
     default = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
     if default:
         request = _with_schedules(request, suite, identity)
-    oracle = plan_oracle(suite, case.model, cache)
+    oracle = model.oracle
     half = case.precision is not Precision.FLOAT32
     return Plan(
         case=case,
@@ -103,7 +99,7 @@ def plan_case(
         relative_tolerance=suite.relative_tolerance(case),
         rounding_factor=suite.rounding_factor(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
-        changes=source.changes(cache / MODELS),
+        changes=model.source.changes(model.folder),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
         unsupported=unsupported(case, identity) or _without_schedules(suite, case),
@@ -115,12 +111,7 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
 
     Raises UsageError if the model cannot be used.
     """
-    source = _source(suite, model)
-    file = source.onnx_file(cache / MODELS)
-    request = witness_request(file)
-    original, digest = source.original(cache / MODELS), _digest(source, file, cache)
-    inputs = source.input_values(cache / MODELS)
-    return oracle_job(original, request, digest, SEED, model, inputs, source.labelled)
+    return _Model.of(suite, model, cache).oracle
 
 
 def witness_request(file: Path) -> CompileRequest:
@@ -199,38 +190,44 @@ def _schedules(suite: Suite) -> Path:
     return suite.schedules
 
 
-def _model(suite: Suite, name: str) -> str | OnnxModel:
-    return next(model for model in suite.models if model_name(model) == name)
+@dataclass(frozen=True)
+class _Model:
+    """A model of a suite, and the folder in which it is prepared. Its properties raise UsageError if it is unusable."""
 
+    source: ModelSource
+    folder: Path
 
-def _source(suite: Suite, name: str) -> ModelSource:
-    model = _model(suite, name)
-    if not isinstance(model, OnnxModel):
-        return model_source(name)
-    inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
-    return model_source(
-        name,
-        onnx=model.onnx,
-        shapes=model.shapes,
-        inputs=inputs,
-        clean=model.clean,
-        labelled=model.labelled,
-        trust=model.trust,
-    )
+    @classmethod
+    def of(cls, suite: Suite, name: str, cache: Path) -> _Model:
+        """Return the model of this name. Raises UsageError if there is none."""
+        model = next(model for model in suite.models if model_name(model) == name)
+        if not isinstance(model, OnnxModel):
+            return cls(model_source(name), cache / MODELS)
+        inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
+        file = OnnxFile(name, model.onnx, model.shapes, inputs, model.clean, model.labelled, model.trust)
+        return cls(file, cache / MODELS)
 
+    @cached_property
+    def file(self) -> Path:
+        """What is compiled."""
+        return self.source.onnx_file(self.folder)
 
-def _file(suite: Suite, name: str, cache: Path) -> Path:
-    return _source(suite, name).onnx_file(cache / MODELS)
+    @cached_property
+    def digest(self) -> str:
+        """The model's key: other inputs or labels make another model, whose cases are open again."""
+        own, inputs, facts = _digest_of(self.file), self.source.input_values(self.folder), {}
+        if inputs:
+            facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
+        if self.source.labelled:
+            facts["labelled"] = _digest_of(self.source.labelled)
+        return key_of({"model": own, **facts}) if facts else own
 
-
-def _digest(source: ModelSource, file: Path, cache: Path) -> str:
-    """Return the model's key: other inputs or labels make another model, whose cases are open again."""
-    own, inputs, facts = _digest_of(file), source.input_values(cache / MODELS), {}
-    if inputs:
-        facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
-    if source.labelled:
-        facts["labelled"] = _digest_of(source.labelled)
-    return key_of({"model": own, **facts}) if facts else own
+    @property
+    def oracle(self) -> Job:
+        """What finds out the truth about it."""
+        source, request = self.source, witness_request(self.file)
+        original, inputs = source.original(self.folder), source.input_values(self.folder)
+        return oracle_job(original, request, self.digest, SEED, source.name, inputs, source.labelled)
 
 
 def _digest_of(file: Path) -> str:

@@ -31,7 +31,7 @@ from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check
-from harness.compile.models.spec import Inputs, InputSpec, ModelSource, Original, require_drawable
+from harness.compile.models.spec import Inputs, InputSpec, Original, require_drawable
 from harness.compile.models.torch_program import as_onnx
 
 if TYPE_CHECKING:
@@ -192,30 +192,15 @@ def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, 
     if name.endswith(SUFFIXES):
         file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
         return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
-    return _zoo_model(name).outline(), []
+    return model_source(name).outline(), []
 
 
-def model_source(
-    name: str,
-    *,
-    onnx: Path | None = None,
-    shapes: Shapes | None = None,
-    inputs: Path | Inputs | None = None,
-    clean: bool = True,
-    labelled: Path | None = None,
-    trust: bool = False,
-) -> ModelSource:
-    """Return the source of a model. Raises UsageError, with the nearest known name, if there is none."""
-    if onnx is not None:
-        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled, trust)
-    return _zoo_model(name)
-
-
-def _zoo_model(name: str) -> ZooModel:
+def model_source(name: str) -> ZooModel:
+    """Return a network of the zoo. Raises UsageError, with the nearest name, if there is none."""
     from harness.compile.models.zoo import ZOO
 
-    known = {model.name: model for model in ZOO}
-    if name not in known:
-        hint = suggestion(name, known, otherwise="the zoo has")
+    models = {model.name: model for model in ZOO}
+    if name not in models:
+        hint = suggestion(name, models, otherwise="the zoo has")
         raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx or .pt2")
-    return known[name]
+    return models[name]

@@ -24,9 +24,11 @@ from harness.base.plan import Budget, Plan, unsupported
 from harness.compile.artifacts.artifact import CRC, Artifact, Built
 from harness.measure.context import Run
 from harness.measure.loop import run_case
+from harness.measure.probes.base import Probe
 from harness.measure.probes.latency import Timing
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, Releases, contradiction_in
+from harness.measure.standard_probes import LatencyProbe, standard_probes
 from harness.measure.tuning import TuningStore
 from harness.tools.bundle.archive import find_files, first_member, unpack
 from harness.tools.bundle.manifest import (
@@ -245,7 +247,7 @@ class _Reader:
         (run_id, identity), build = self.device, self.manifest.builds[name]
         turn = TurnReport.of(line)
         device, tunings = ReplayDevice(DEVICE, identity, turn), TuningStore(self.scratch / name)
-        run = Run(device, tunings, build.as_shipped, id=run_id, measure=_times_of, made_by=build.made_by)
+        run = Run(device, tunings, build.as_shipped, id=run_id, probes=_probes, made_by=build.made_by)
         packed = self.manifest.packed(Turn(name, case))
         plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
         plan = replace(plan, unsupported=unsupported(plan.case, identity))
@@ -289,6 +291,11 @@ def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> 
     if isinstance(kernel, Artifact):
         keep(REFERENCE, "opencl", kernel.key)
         keep(TURNS, "reference turns", f"{kernel.compiled.facts[CRC]:08x}")
+
+
+def _probes(*case: Any) -> Sequence[Probe]:
+    """Return the standard probes of a case, of which one takes the runner's samples."""
+    return [replace(p, measure=_times_of) if isinstance(p, LatencyProbe) else p for p in standard_probes(*case)]
 
 
 def _times_of(program: Program, budget: Budget) -> Timing:

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from harness.base.failures import ModelError
 from harness.compile.models.cleanup import clean_up
 from harness.compile.models.limited_fork import run_limited
-from harness.compile.models.sources import model_source
+from harness.compile.models.sources import OnnxFile
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
 
@@ -75,14 +75,14 @@ def test_functions_are_counted_before_they_are_inlined(tmp_path: Path, make: Cal
     file = tmp_path / "n.onnx"
     file.write_bytes(make().SerializeToString())
     with pytest.raises(ModelError, match=r"once its functions are inlined|calls itself, or others too deep"):
-        model_source("n", onnx=file).onnx_file(tmp_path)
+        OnnxFile("n", file).onnx_file(tmp_path)
 
 
 def test_functions_of_a_network_that_is_no_larger_than_others_are_inlined(tmp_path: Path) -> None:
     file = tmp_path / "n.onnx"
     made = (function("f", ["Relu", "Neg"]), function("g", ["f", "f"]))
     file.write_bytes(network([helper.make_node("g", ["x"], ["y"], domain="own")], made).SerializeToString())
-    prepared = onnx.load(model_source("n", onnx=file).onnx_file(tmp_path))
+    prepared = onnx.load(OnnxFile("n", file).onnx_file(tmp_path))
     assert [node.op_type for node in prepared.graph.node] == ["Relu", "Neg"] * 2
 
 
