@@ -50,7 +50,6 @@ MAIN_JOB = (
     CacheKind("probe", "OpenCL probe, compiled for a kind of processor"),
     CacheKind("peaks", "peak rates measured on a device"),
     CacheKind("record_indexes", "index of a records file"),
-    CacheKind("record_copies", "copy of a records file of a URL"),
     CacheKind("identities", "identity of a device when it was last opened"),
     CacheKind(DEVICES, "files of a device of this host"),
 )

@@ -14,6 +14,8 @@ from typing import Any
 
 from harness.base.failures import UsageError
 
+URL = "://"
+"""Key of what reads the records behind a URL."""
 VARIABLE = "ADRENO_BENCH_TOOLS"
 """Environment: modules of further tools, between commas, each with a `TOOL`. Their code runs: name your own only."""
 
@@ -85,6 +87,9 @@ class Tool:
     """Places of frozen pydantic models, by the name under which a record keeps one."""
     page_sections: Mapping[str, str] = field(default_factory=dict)
     """Places of what adds to a page, by the page: `report` or `history`."""
+    record_sources: Mapping[str, str] = field(default_factory=dict)
+    """Places of what opens records that are not JSON lines: by the suffix of a file `(files, say) -> RecordSource`, and
+    under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""
     cache_kinds: tuple[CacheKind, ...] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
     """Places of what shows the kernels of a case that moved, by the command: `gate` or `compare`
@@ -106,7 +111,7 @@ def tools() -> tuple[Tool, ...]:
 
 
 def places(kind: str) -> Iterator[tuple[str, str]]:
-    """Yield names and places of all that tools add of a kind: `record_parts`, `page_sections` or `doctor_checks`."""
+    """Yield names and places of what tools add to a mapping of `Tool`, such as `record_parts`."""
     for tool in tools():
         yield from getattr(tool, kind).items()
 

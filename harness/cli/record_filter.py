@@ -14,13 +14,12 @@ from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
     from harness.judge.sides import SeriesKey, Side
-    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
-    from harness.tools.lake.dataset import RecordDataset
 
 
-def open_index(place: Path | str) -> RecordIndex | RecordDataset:
+def open_index(place: Path | str) -> RecordSource:
     """Return the records of a place, by question. Lines that are not records are named on standard error."""
     from harness.measure.records.places import open_records
 
@@ -49,7 +48,7 @@ def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | Non
 
 
 @contextmanager
-def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordIndex | RecordDataset]:
+def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordSource]:
     """Yield the records of a place."""
     from harness.measure.records.places import require_records
 

@@ -43,9 +43,8 @@ from harness.measure.probes import batches
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
-    from harness.measure.records.index import RecordIndex
+    from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
-    from harness.tools.lake.dataset import RecordDataset
 
 MOST_ROWS = 5_000
 """Series that are shown one by one."""
@@ -152,7 +151,7 @@ def _text(chosen: Sequence[Record], *, whole: bool) -> str:
     return _whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside})
 
 
-def _overview(index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool]) -> str:
+def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
     """Return the outcomes of each case, if there are more series than anybody reads; else an empty text."""
     from harness.measure.records.index import RecordIndex
 
@@ -173,7 +172,7 @@ def _overview(index: RecordIndex | RecordDataset, asked_for: Callable[[str], boo
 
 
 def _choose_records(
-    index: RecordIndex | RecordDataset, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
+    index: RecordSource, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
 ) -> list[Record]:
     """Return the latest record of each series.
 
@@ -190,7 +189,7 @@ def _choose_records(
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 
 
-def _no_records(glob: str | None, records: str, index: RecordIndex | RecordDataset, sustained: bool) -> UsageError:
+def _no_records(glob: str | None, records: str, index: RecordSource, sustained: bool) -> UsageError:
     known = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
         hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"

@@ -53,7 +53,7 @@ from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of
 from harness.tools.lake.compaction import compact_file
-from harness.tools.lake.dataset import RecordDataset
+from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
 
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
@@ -151,7 +151,7 @@ def a_dataset() -> bytes:
 
 
 def dataset(file: Path) -> object:
-    with RecordDataset([file]) as found:
+    with ParquetDataset([file]) as found:
         return [list(found.newest(bool)), list(found.newest_builds(bool)), found.outcomes()]
 
 

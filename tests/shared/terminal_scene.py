@@ -68,6 +68,13 @@ OFFLOAD = {
 }
 
 
+def skip_without_packages(command: str) -> None:
+    """Skip the test of a command whose packages are not installed."""
+    if command == "records compact":
+        for package in ("duckdb", "pyarrow"):
+            pytest.importorskip(package, reason="`make scale` installs it")
+
+
 def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records, baselines, a cache and a history, with long names and long complaints."""
     monkeypatch.chdir(tmp_path)

@@ -1,65 +1,69 @@
-"""Where `--records` may point: at a file, a folder, a glob, or a URL that fsspec knows."""
+"""Where `--records` may point: at a file, a folder, a glob, or a URL.
+
+Files of JSON lines are read here; a tool reads what else there is (`Tool.record_sources`).
+"""
 
 from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import TypeAlias
 
-from device_runner.failures import Failure, RigFailure
-from device_runner.store import Store, cache_root, key_of
 from harness.base.failures import UsageError
-from harness.base.remote import DEADLINE_S, BadObject, RemoteFolder, reason_of
+from harness.base.tool import URL, load, places
+from harness.measure.records.dataset import RecordDataset
 from harness.measure.records.index import RecordIndex
-from harness.tools.lake.parquet import SUFFIX
-
-if TYPE_CHECKING:
-    from harness.tools.lake.dataset import RecordDataset
 
 LINES = ".jsonl"
-COPIES = "record_copies"
-LARGEST_COPY_BYTES = 16 << 30
-"""Four million records as lines."""
-HINT = f"name a file, a folder or a glob of {LINES} and {SUFFIX} files"
-_URL = re.compile(r"[a-z0-9+]+://")
+RecordSource: TypeAlias = RecordIndex | RecordDataset
+_SCHEME = re.compile(rf"[a-z0-9+]+{URL}")
 
 
-def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordIndex | RecordDataset:
+def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordSource:
     """Return the records of a place, by question. `say` hears how far the reading of a large file has come.
 
     Raises UsageError for a folder, glob or URL without records, and what the two classes raise.
     """
-    files = record_files(place, say)
-    if len(files) == 1 and files[0].suffix != SUFFIX:
-        return RecordIndex(files[0], say)
-    from harness.tools.lake.dataset import RecordDataset
-
-    return RecordDataset(files, say)
+    if is_url(place):
+        source: RecordSource = load(_sources()[URL])(str(place), say)
+        return source
+    return open_files(record_files(place), say)
 
 
-def record_files(place: str | Path, say: Callable[[str], None] = lambda _: None) -> list[Path]:
-    """Return the files of a place: itself, those below it, or copies of those of a URL. Raises UsageError if none."""
+def open_files(files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> RecordSource:
+    """Return the records of files, by question. Raises as `open_records` does."""
+    suffixes = {file.suffix for file in files}
+    if foreign := next((place for suffix, place in _sources().items() if suffix in suffixes), None):
+        source: RecordSource = load(foreign)(files, say)
+        return source
+    return RecordIndex(files[0], say) if len(files) == 1 else RecordDataset(files, say)
+
+
+def record_files(place: str | Path) -> list[Path]:
+    """Return the files of a place: itself, or those below it. Raises UsageError if there are none."""
     text, path = str(place), Path(place)
-    if _URL.match(text):
-        return _copies(text, say)
     if path.is_dir():
-        found = [file for file in path.rglob("*") if _is_visible(file.relative_to(path))]
+        below = [file for file in path.rglob("*") if _is_visible(file.relative_to(path))]
     elif glob.has_magic(text) and not path.exists():
-        found = list(_matches(text))
+        below = list(_matches(text))
     else:
         return [path]
-    files = sorted(file for file in found if file.suffix in (LINES, SUFFIX) and file.is_file())
+    files = sorted(file for file in below if is_record_file(file) and file.is_file())
     if not files:
-        raise UsageError(f"there are no records in {text}", hint=HINT)
+        raise UsageError(f"there are no records in {text}", hint=hint())
     return files
+
+
+def is_url(place: str | Path) -> bool:
+    """Return whether a place is a URL."""
+    return bool(_SCHEME.match(str(place)))
 
 
 def is_place(word: str) -> bool:
     """Return whether a word names records: a URL, or files that are there."""
-    return bool(_URL.match(word) or Path(word).exists() or (glob.has_magic(word) and any(_matches(word))))
+    return is_url(word) or Path(word).exists() or (glob.has_magic(word) and any(_matches(word)))
 
 
 def require_records(place: str | Path) -> None:
@@ -70,7 +74,25 @@ def require_records(place: str | Path) -> None:
 
 def has_records(folder: Path) -> bool:
     """Return whether a folder has files of records; that of baselines may have some of machine code."""
-    return folder.is_dir() and any(file.suffix in (LINES, SUFFIX) for file in folder.rglob("*"))
+    return folder.is_dir() and any(map(is_record_file, folder.rglob("*")))
+
+
+def is_record_file(file: PurePath | str) -> bool:
+    """Return whether a file has records, by its suffix."""
+    return PurePath(file).suffix in _suffixes()
+
+
+def hint() -> str:
+    """Return what to name in place of something without records."""
+    return f"name a file, a folder or a glob of {' and '.join(_suffixes())} files"
+
+
+def _sources() -> dict[str, str]:
+    return dict(places("record_sources"))
+
+
+def _suffixes() -> list[str]:
+    return [LINES, *(suffix for suffix in _sources() if suffix != URL)]
 
 
 def _matches(pattern: str) -> Iterator[Path]:
@@ -80,46 +102,3 @@ def _matches(pattern: str) -> Iterator[Path]:
 
 def _is_visible(file: Path) -> bool:
     return not any(part.startswith(".") for part in file.parts)
-
-
-def _copies(url: str, say: Callable[[str], None]) -> list[Path]:
-    """Return copies of the files of a URL in the cache; what has changed there since is copied again.
-
-    Raises RigFailure if it cannot be read.
-    """
-    folder, store = RemoteFolder(url), Store(cache_root(), COPIES)
-    try:
-        there = folder.call("glob" if glob.has_magic(url) else "find", folder.at(""), detail=True)
-        names = {_key(name, facts): name for name, facts in sorted(there.items()) if _is_of_records(name)}
-        missing = [key for key in names if store.find(key) is None]
-        for number, key in enumerate(missing, 1):
-            say(f"copying {names[key]}, {number} of {len(missing)}")
-            store.obtain(key, partial(_fetch, folder, names[key]), DEADLINE_S)
-    except Failure:
-        raise
-    except Exception as error:  # each kind of storage has errors of its own
-        raise RigFailure(f"cannot read {url}: {reason_of(error)}", hint="check the URL and the credentials") from error
-    if not names:
-        raise UsageError(f"there are no records in {url}", hint=HINT)
-    return [_copy(store.folder / key, name) for key, name in names.items()]
-
-
-def _is_of_records(name: str) -> bool:
-    return PurePosixPath(name).suffix in (LINES, SUFFIX)
-
-
-def _key(name: str, facts: Mapping[str, Any]) -> str:
-    """Return a key that differs with what is there."""
-    version = {about: str(facts.get(about)) for about in ("size", "ETag", "etag", "LastModified", "mtime", "md5Hash")}
-    return key_of({"name": name, **version})
-
-
-def _fetch(remote: RemoteFolder, name: str, folder: Path) -> None:
-    try:
-        remote.copy(name, _copy(folder, name), LARGEST_COPY_BYTES)
-    except BadObject as error:
-        raise RigFailure(f"refused {name}: {error}", hint="split it: `adreno-bench records compact` does") from None
-
-
-def _copy(folder: Path, name: str) -> Path:
-    return folder / f"records{PurePosixPath(name).suffix}"

@@ -1,6 +1,6 @@
-"""Records of many hosts and nights, in Parquet, asked with DuckDB."""
+"""Records of many hosts and nights: in Parquet, asked with DuckDB, and behind URLs."""
 
-from harness.base.tool import Command, Tool
+from harness.base.tool import URL, CacheKind, Command, Tool
 
 TOOL = Tool(
     "lake",
@@ -12,4 +12,9 @@ TOOL = Tool(
             "harness.tools.lake.command:records",
         ),
     ),
+    record_sources={
+        ".parquet": "harness.tools.lake.dataset:ParquetDataset",
+        URL: "harness.tools.lake.urls:open_url",
+    },
+    cache_kinds=(CacheKind("record_copies", "copy of a records file of a URL"),),
 )

@@ -38,13 +38,14 @@ def compact(
     Pass the folder to --records, like a file. The same call again adds what is new. The JSON lines stay as they are;
     once they are in the dataset, you can remove them.
     """
-    from harness.measure.records.places import LINES, record_files, require_records
+    from harness.measure.records.places import LINES, require_records
     from harness.tools.lake.compaction import compact as compact_files
     from harness.tools.lake.parquet import SUFFIX
+    from harness.tools.lake.urls import files_of
 
     for place in places:
         require_records(place)
-    found = [file for place in places for file in record_files(place, tell)]
+    found = [file for place in places for file in files_of(place, tell)]
     files = list(dict.fromkeys(file.resolve() for file in found if file.suffix == LINES))
     if not files:
         raise UsageError(f"there are no files of JSON lines in {', '.join(places)}", hint=f"they end in {LINES}")

@@ -42,7 +42,7 @@ def needing_packages() -> Iterator[None]:
         import pyarrow
     except ImportError as error:
         hint = "`pip install 'adreno-bench[records]'`"
-        raise SetupMissing(f"records of several files need a package: {error}", hint=hint) from None
+        raise SetupMissing(f"records in Parquet need a package: {error}", hint=hint) from None
     try:
         yield
     except (duckdb.Error, pyarrow.ArrowException, OSError, LookupError) as error:
@@ -89,6 +89,8 @@ def add_rows(file: Path, rows: pyarrow.Table) -> None:
 
 class ParquetLines:
     """The lines of one file, by the number of their row."""
+
+    unit = "row"
 
     def __init__(self, file: Path) -> None:
         """Open the file. Raises RigFailure if it would take too much memory, and what pyarrow raises."""

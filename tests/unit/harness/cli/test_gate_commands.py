@@ -247,7 +247,6 @@ def blessed_and_edited() -> str:
 
 
 def test_records_of_several_hosts_calibrate_each_of_their_devices(tmp_path: Path) -> None:
-    pytest.importorskip("duckdb", reason="`make scale` installs it")
     (tmp_path / "nights").mkdir()
     taken, moment = sessions(10, 8), "2026-01-{:02}T00:00:00"
     dated = [one.model_copy(update={"started_at": moment.format(day)}) for day, one in enumerate(taken, 1)]

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import pytest
 from fake_records import a_record
 from fake_trials import FakeTrials
-from terminal_scene import CASES, set_the_scene, write
+from terminal_scene import CASES, set_the_scene, skip_without_packages, write
 from typer.testing import CliRunner
 
 from device_runner.failures import RigFailure
@@ -96,6 +96,7 @@ BY_THE_SCENE = (
 
 @pytest.mark.parametrize("name", SLOW)
 def test_what_takes_long_is_said_again_and_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_packages(name)
     real = {place: resolve_name(place) for place in BY_THE_SCENE}
     set_the_scene(tmp_path, monkeypatch)
     for place, value in real.items():

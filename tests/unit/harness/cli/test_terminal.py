@@ -17,7 +17,7 @@ from places import ROOT
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
-from terminal_scene import BROKEN, CASES, set_the_scene
+from terminal_scene import BROKEN, CASES, set_the_scene, skip_without_packages
 from typer.testing import CliRunner, Result
 
 from harness.base import tables
@@ -62,6 +62,13 @@ def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_the_scene(tmp_path, monkeypatch)
 
 
+@pytest.fixture(params=COMMANDS)
+def command(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    skip_without_packages(name)
+    return name
+
+
 def invoke(words: Sequence[str]) -> Result:
     """What a command comes to. What it adds to records is taken away again, so that it does the same the next time."""
     before = {file: file.read_bytes() for file in Path().glob("*.jsonl")}
@@ -77,7 +84,6 @@ def typed(words: Sequence[str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments, marker = COMMANDS[command]
     whole = typed(arguments)
@@ -89,7 +95,6 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(command: str, mon
     assert [word for word in shown.split() if word.strip("-,") not in known] == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 def test_json_is_all_there_is_on_standard_output_and_the_exit_code_stays(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

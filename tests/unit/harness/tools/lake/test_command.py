@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,8 @@ from typer.testing import CliRunner
 from harness.cli import app, show
 from harness.measure.records.record import RecordFile
 
-pytest.importorskip("duckdb", reason="`make scale` installs it")
-pytest.importorskip("pyarrow", reason="`make scale` installs it")
-
+LAKE = find_spec("duckdb") is not None and find_spec("pyarrow") is not None
+needs_lake = pytest.mark.skipif(not LAKE, reason="`make scale` installs DuckDB and pyarrow")
 CASES = ("tiny-opencl-float32-untuned", "tiny-texture-float32-untuned")
 QUESTIONS = {
     "show": ["show", "--json", "--records"],
@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             found = [one for case in CASES for one in sessions(10, seed=night, case=case, started_at=moment)]
             RecordFile(Path("records.jsonl")).append(*found)
             RecordFile(Path(f"nights/{night}/records.jsonl")).append(*found)
-        assert said("records", "compact", "nights", "--out", "dataset").endswith(" now\n")
+        assert not LAKE or said("records", "compact", "nights", "--out", "dataset").endswith(" now\n")
         assert said("bless")
     return folder
 
@@ -63,23 +63,30 @@ def answer(words: Sequence[str], place: str) -> object:
     return sorted(told, key=json.dumps) if isinstance(told, list) else told
 
 
-@pytest.mark.parametrize("place", ["nights", "nights/*/*.jsonl", "dataset"])
+@pytest.mark.parametrize("place", ["nights", "nights/*/*.jsonl", pytest.param("dataset", marks=needs_lake)])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_place_answers_as_one_file_does(question: str, place: str) -> None:
     assert answer(QUESTIONS[question], place) == answer(QUESTIONS[question], "records.jsonl")
 
 
-def test_a_report_of_a_dataset_has_its_cases() -> None:
-    assert "2 cases" in said("report", "--records", "dataset", "--out", "matrix.md")
+@pytest.mark.parametrize("place", ["nights", pytest.param("dataset", marks=needs_lake)])
+def test_a_report_of_a_place_has_its_cases(place: str) -> None:
+    assert "2 cases" in said("report", "--records", place, "--out", "matrix.md")
     assert "tiny" in Path("matrix.md").read_text()
 
 
-def test_more_series_than_anybody_reads_are_shown_by_case(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_of_two_files_has_their_cases_once() -> None:
+    files = [word for night in (1, 2) for word in ("--records", f"nights/{night}/records.jsonl")]
+    assert "2 cases" in said("report", *files, "--out", "matrix.md")
+
+
+@pytest.mark.parametrize("place", ["nights", pytest.param("dataset", marks=needs_lake)])
+def test_more_series_than_anybody_reads_are_shown_by_case(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(show, "MOST_ROWS", 1)
-    shown = said("show", "--records", "dataset").splitlines()
+    shown = said("show", "--records", place).splitlines()
     assert [line.split() for line in shown[2:4]] == [[case, "1", "1", "ok"] for case in CASES]
     assert shown[-1] == f"2 series: name a case, such as '{CASES[0]}', to see each; --json has all"
-    assert "median" in said("show", CASES[0], "--records", "dataset")
+    assert "median" in said("show", CASES[0], "--records", place)
 
 
 def test_a_folder_of_baselines_with_records_of_machine_code_is_one_of_baselines() -> None:
@@ -95,6 +102,7 @@ def test_what_is_in_the_dataset_itself_is_refused() -> None:
     assert "new.jsonl is in the dataset itself" in str(done.exception)
 
 
+@needs_lake
 def test_a_dataset_alone_has_nothing_to_compact() -> None:
     done = CliRunner().invoke(app, ["records", "compact", "dataset", "--out", "other"])
     assert "there are no files of JSON lines in dataset" in str(done.exception)
