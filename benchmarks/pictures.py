@@ -27,12 +27,12 @@ from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.compare import KernelChange, compare_sides
 from harness.judge.history.results import History, Point, Series, load
 from harness.judge.report.comparison import ComparisonExport, export_comparison
+from harness.judge.report.sections import BuildKey, BuildLines
 from harness.judge.report.site import write_site
 from harness.judge.report.suite_page import write_report
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record, RecordFile
-from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -116,12 +116,11 @@ def draw_part(page: Page, file: Path, to: str, width_px: int, element: str) -> N
     page.picture(IMAGES / to)
 
 
-def first_wrong_of(records: Sequence[Record]) -> dict[BuildKey, FirstWrong]:
+def first_wrong_of(records: Sequence[Record]) -> BuildLines:
     """Made up, of what is wrong."""
-    said = "The first operator whose output is off is Conv conv_4, number 5.", "Conv conv_4 reads maxpool_3 1x64x56x56."
-    where = {"operator": "Conv conv_4", "number": 5, "operators": 69, "sentences": said}
-    wrong = [BuildKey.of(record) for record in records if record.outcome is Outcome.WRONG_RESULT]
-    return {build: FirstWrong(build=build, **where) for build in wrong}
+    first = "The first operator whose output is off is Conv conv_4, number 5 of 69."
+    wrong = {BuildKey.of(record) for record in records if record.outcome is Outcome.WRONG_RESULT}
+    return lambda build: (first, "Conv conv_4 reads maxpool_3 1x64x56x56.") if build in wrong else ()
 
 
 def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExport | None = None) -> Path:
@@ -131,7 +130,7 @@ def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExpor
         return record.identity_key, record.case, record.as_shipped
 
     builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
-    write_report(file, builds, {}, comparison, first_wrong=first_wrong_of(records) if comparison else {})
+    write_report(file, builds, {}, comparison, sections=[first_wrong_of(records)] if comparison else [])
     return file
 
 

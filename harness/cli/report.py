@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from harness.judge.report.comparison import ComparisonExport
     from harness.measure.kernels.profile import Profile
     from harness.measure.records.record import Record
-    from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 
 
 @grouped
@@ -75,9 +74,10 @@ def report(
         beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
         sustained = [one for file in files for one in sustained_records(file, case)]
         known = _profiles(beside, profiles or [], builds, comparison)
+        from harness.judge.report.sections import load_sections
         from harness.judge.report.suite_page import write_report
 
-        write_report(to, builds, known, comparison, sustained, _first_wrong(here))
+        write_report(to, builds, known, comparison, sustained, load_sections(here))
     out(f"{to}: {len(builds)} case{'s' * (len(builds) > 1)}, {size(to.stat().st_size)}")
 
 
@@ -109,17 +109,6 @@ def _profiles(
         if one.artifact not in artifacts:
             tell(f"{file} is the profile of another build of {one.case}, which the page does not show")
     return found | {one.artifact: one for one in read.values()}
-
-
-def _first_wrong(records: Sequence[Path]) -> dict[BuildKey, FirstWrong]:
-    """Return the first wrong operators that `show --diverge` found of these records."""
-    from harness.tools.explain.first_wrong import read_first_wrong
-
-    try:
-        return read_first_wrong(records)
-    except (OSError, ValueError) as error:
-        tell(f"skipped the first wrong operators: {error}")
-        return {}
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from markupsafe import Markup
 
@@ -19,6 +18,7 @@ from harness.judge.report.facts import case_facts, device_facts, reproduce
 from harness.judge.report.kernel_pages import rows_of
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.judge.report.page import FILTER, write_page
+from harness.judge.report.sections import BuildKey, BuildLines
 from harness.judge.report.strips import roof_bounds, roofline_strip, samples_strip
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
@@ -27,7 +27,6 @@ from harness.measure.kernels.peaks import points_of
 from harness.measure.kernels.profile import Profile, kernels_file, read_profiles
 from harness.measure.probes.latency import KERNELS
 from harness.measure.records.record import Record
-from harness.tools.explain.first_wrong import BuildKey, FirstWrong
 
 MOST_KERNELS = 5
 """Kinds of operators shown below a verdict."""
@@ -61,7 +60,7 @@ def write_report(
     profiles: Mapping[str, Profile],
     comparison: ComparisonExport | None = None,
     sustained: Iterable[Record] = (),
-    first_wrong: Mapping[BuildKey, FirstWrong] = MappingProxyType({}),
+    sections: Sequence[BuildLines] = (),
 ) -> None:
     """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
 
@@ -71,7 +70,7 @@ def write_report(
         profiles: What is known of the kernels, by artifact.
         comparison: What a gate or a comparison said of them.
         sustained: Runs of these builds without a pause.
-        first_wrong: Where wrong and broken builds go off, as far as somebody looked.
+        sections: What tools add to builds.
     """
     unpaused = {(SeriesKey.of(one), one.build): one.sustained for one in sustained}
     matrices = matrices_of(entries_of(builds, profiles))
@@ -85,8 +84,8 @@ def write_report(
         states=_states(matrices),
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
-        first_wrong=lambda record: first_wrong.get(BuildKey.of(record)),
-        first_wrong_now=lambda one: first_wrong.get(_head_build(one)) if one.head else None,
+        notes=lambda record: _notes(sections, BuildKey.of(record)),
+        notes_now=lambda one: _notes(sections, _head_build(one)) if one.head else [],
         kernels_between=lambda one: _kernels_between(one, profiles),
         most_kernels=MOST_KERNELS,
         longest=LONGEST_FACT,
@@ -140,6 +139,11 @@ def conclusions_of(row: ModelRow) -> list[str]:
 
 def _winner(ranking: PathRanking) -> str:
     return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
+
+
+def _notes(sections: Sequence[BuildLines], build: BuildKey) -> list[Sequence[str]]:
+    """Return the lines that each tool has on a build."""
+    return [lines for section in sections if (lines := section(build))]
 
 
 def _head_build(one: CaseComparison) -> BuildKey:

@@ -12,5 +12,6 @@ TOOL = Tool(
             "harness.tools.explain.reduce_command:reduce",
         ),
     ),
+    page_sections={"report": "harness.tools.explain.first_wrong:section"},
     cache_kinds=(CacheKind("pieces", "a part of a network that shows a defect, and its inputs"),),
 )

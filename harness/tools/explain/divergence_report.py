@@ -15,8 +15,9 @@ from harness.base.outcome import Outcome
 from harness.base.tables import table
 from harness.compile.artifacts.artifact import kernel_files
 from harness.compile.paths.kernels import Kernel, kernels
+from harness.judge.report.sections import BuildKey
 from harness.measure.records.record import Record
-from harness.tools.explain.first_wrong import BuildKey, FirstWrong
+from harness.tools.explain.first_wrong import FirstWrong
 from harness.tools.explain.locate import Divergence
 from harness.tools.explain.pieces import Network, Operator
 from harness.tools.explain.trial import MODEL, VALUES
@@ -113,16 +114,8 @@ class DivergenceReport:
 
     def first_wrong(self) -> FirstWrong:
         """Return what the page of a run says of it."""
-        first = self.found.first
         sentences = (*self._first_lines(), *self._around_lines())
-        build = BuildKey.of(self.whole)
-        return FirstWrong(
-            build=build,
-            operator=str(first),
-            number=first.number,
-            operators=len(self.network.operators),
-            sentences=sentences,
-        )
+        return FirstWrong(build=BuildKey.of(self.whole), sentences=sentences)
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.whole.case}: {self.whole.outcome.value}: {self.whole.message}"
@@ -165,10 +158,10 @@ class DivergenceReport:
         what = "whose output is off" if wrong else f"with which it is {self.found.finding.outcome.value}"
         first, candidates = self.found.first, self.found.candidates
         if len(candidates) == 1:
-            yield f"The first operator {what} is {first}, number {first.number}."
+            yield f"The first operator {what} is {first}, number {first.number} of {len(self.network.operators)}."
         else:
-            numbers = f"{candidates[0].number} to {first.number}"
-            yield f"The first operator {what} is one of {numbers}: the cuts between them came to something else."
+            numbers = f"{candidates[0].number} to {first.number} of {len(self.network.operators)}"
+            yield f"The first operator {what} is one of numbers {numbers}: the cuts between them came to something else."
         reads = ", ".join(f"{tensor} {self._shape(tensor)}" for tensor in first.reads)
         yield f"{first} reads {reads}."
 

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from device_runner.disk import writing
 from device_runner.files import append_lines
-from harness.measure.records.record import Record
+from harness.base.terminal import tell
+from harness.judge.report.sections import BuildKey, BuildLines
 
 ENDING = ".diverge"
 LARGEST_FILE_BYTES = 16 << 20
-
-
-class BuildKey(NamedTuple):
-    """Which build of a case on which device: of one that did not compile, by which TVM."""
-
-    identity: str
-    case: str
-    as_shipped: bool
-    artifact: str
-    tvm: str
-
-    @classmethod
-    def of(cls, record: Record) -> BuildKey:
-        """Return the build that a record ran."""
-        return cls(record.identity_key, record.case, record.as_shipped, record.artifact, record.compilers.tvm)
 
 
 class FirstWrong(BaseModel):
@@ -37,14 +22,18 @@ class FirstWrong(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     build: BuildKey
-    operator: str
-    """Kind and name; of several that it may be, the last."""
-    number: int
-    """Its place in the network, from 1."""
-    operators: int
-    """Of the network."""
     sentences: tuple[str, ...]
-    """All that is known of it."""
+    """All that is known of it. The first names the operator."""
+
+
+def section(records: Sequence[Path]) -> BuildLines:
+    """Return what the page of a run says of its builds. What cannot be read is named on standard error."""
+    try:
+        known = read_first_wrong(records)
+    except (OSError, ValueError) as error:
+        tell(f"skipped the first wrong operators: {error}")
+        known = {}
+    return lambda build: known[build].sentences if build in known else ()
 
 
 def file_beside(records: Path) -> Path:

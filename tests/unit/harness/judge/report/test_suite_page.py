@@ -21,12 +21,13 @@ from harness.judge.compare import KernelChange, Result, compare_sides
 from harness.judge.report.comparison import export_comparison, read_comparison
 from harness.judge.report.exports import csv_text, json_text
 from harness.judge.report.matrix import entries_of, markdown, matrices_of
+from harness.judge.report.sections import BuildKey
 from harness.judge.report.suite_page import conclusions_of, write_report
 from harness.judge.sides import sides_of
 from harness.measure.kernels.profile import Operator, Peaks, Profile, append_profile, kernels_file
 from harness.measure.probes.sustained import Sustained
 from harness.measure.records.record import Record
-from harness.tools.explain.first_wrong import BuildKey, FirstWrong, append_first_wrong, file_beside
+from harness.tools.explain.first_wrong import FirstWrong, append_first_wrong, file_beside
 
 OPENCL, TEXTURE, CLML = (f"tiny-{path}-float32-untuned" for path in ("opencl", "texture", "clml"))
 HOSTILE = "<script>alert(1)</script>"
@@ -136,13 +137,12 @@ def test_the_first_wrong_operator_stands_beside_the_build_it_was_found_in(tmp_pa
     out = tmp_path / "r.html"
     words = ["report", "--records", str(now), "--compare", str(old), "--out", str(out)]
     for build, shown in ((BuildKey.of(base[0]), False), (BuildKey.of(head), True)):
-        told = FirstWrong(build=build, operator=f"Conv {HOSTILE}", number=5, operators=69, sentences=("It reads x.",))
-        append_first_wrong(now, told)
+        append_first_wrong(now, FirstWrong(build=build, sentences=(f"It is Conv {HOSTILE}, 5 of 69.", "It reads x.")))
         done = CliRunner().invoke(app, words)
         assert done.exit_code == ExitCode.GOOD, done.output
         text = out.read_text("utf-8")
-        assert ("First wrong operator" in text, "It reads x." in text) == (shown, shown)  # its verdict, and its case
-    assert "5 of 69" in text
+        shares = text.count("5 of 69"), text.count("It reads x.")
+        assert shares == ((2, 1) if shown else (0, 0)), "its verdict has the first line, its case has both"
     assert HOSTILE not in text
     file_beside(now).write_text("torn")
     assert "skipped the first wrong operators" in CliRunner().invoke(app, words).output

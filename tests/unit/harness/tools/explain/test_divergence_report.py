@@ -62,7 +62,7 @@ def test_the_table_leads_from_what_is_right_to_the_whole() -> None:
 )
 def test_a_cut_with_which_the_defect_is_gone_is_said(around: list[tuple[int, bool]], said: list[str]) -> None:
     text = a_report(*around)
-    assert "The first operator whose output is off is Relu r, number 2." in text
+    assert "The first operator whose output is off is Relu r, number 2 of 2." in text
     assert "Relu r reads a 1x4x8x8." in text
     assert all(line in text for line in said)
 

@@ -17,13 +17,14 @@ from harness.base.outcome import Outcome
 from harness.cli import app
 from harness.cli.hints import runnable
 from harness.cli.options import CaseOptions
+from harness.judge.report.sections import BuildKey
 from harness.measure.records.record import RecordFile
-from harness.tools.explain.first_wrong import BuildKey, FirstWrong, read_first_wrong
+from harness.tools.explain.first_wrong import FirstWrong, read_first_wrong
 
 DIVERGE = "`adreno-bench show --diverge net-opencl-float32-untuned` finds the first operator whose output is off"
 
 BUILD = BuildKey("phone", "net-texture-float32-untuned", False, "a" * 24, "0.27.0")
-FIRST = FirstWrong(build=BUILD, operator="Conv conv_4", number=5, operators=69, sentences=("It reads x.",))
+FIRST = FirstWrong(build=BUILD, sentences=("It reads x.",))
 FOUND = SimpleNamespace(text=lambda: "found", first_wrong=lambda: FIRST)
 
 
