@@ -67,7 +67,7 @@ def _of_phone(
 def _bad(model: str, path: str) -> dict[str, Any]:
     if (model, path) == WRONG:
         told = "output 0 is off by 14.5 at [0, 888]: -9.81404 instead of 4.68917 (tolerance 0.0139)"
-        find = f"adreno-bench show --diverge {model}-{path}-float32-untuned"
+        find = f"adreno-bench diverge {model}-{path}-float32-untuned"
         hint = f"`{find}` finds the first operator whose output is off"
         errors = {"max_abs_err": 14.5, "tolerance": 0.0139}
         return {"outcome": Outcome.WRONG_RESULT, "message": told, "hint": hint, **errors}

@@ -47,6 +47,8 @@ class Command:
     """Heading in `--help`: one of `harness.cli.GROUPS`."""
     place: str = ""
     """`MODULE:NAME` of a function or a group; empty if `harness.cli` has it under the same name."""
+    formerly: str = ""
+    """Command and option that it was before, `COMMAND --OPTION`, which still call it."""
 
     @property
     def module(self) -> str:

@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from harness.base.tool import Command, load
+from harness.base.terminal import tell
+from harness.base.tool import Command, load, tools
 
 
 def load_command(command: Command) -> TyperCommand | TyperGroup:
@@ -46,6 +47,16 @@ class DeferredCommand(TyperCommand):
 
 class Program(TyperGroup):
     """The program. Its help lists the commands by group, without rich, to import which takes three times as long."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is typed; if it was an option of another before, that one's words call it, too."""
+        for command in (command for tool in tools() for command in tool.commands if command.formerly):
+            name, option = command.formerly.split()
+            if args[0] == name and option in args:
+                if not ctx.resilient_parsing:
+                    tell(f"`adreno-bench {command.formerly}` is now `adreno-bench {command.name}`")
+                args = [command.name, *(word for word in args[1:] if word != option)]
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write usage, text, options and commands."""

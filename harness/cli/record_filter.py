@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.names import suggestion
 from harness.base.failures import UsageError
 from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_DEVICE, matches_globs
@@ -27,6 +29,30 @@ def open_index(place: Path | str) -> RecordSource:
     for skipped in index.skipped:
         tell(f"skipped {skipped}")
     return index
+
+
+def newest_records(place: str, glob: str | None) -> list[Record]:
+    """Return the latest record of each series that matches, without sustained runs. Raises UsageError for none."""
+    with open_index(place) as index:
+        newest = index.newest(lambda case: matches_globs(case, [glob] if glob else None))
+        records = [record for record in newest if not record.sustained]
+        if not records:
+            raise no_records(glob, place, index)
+        return records
+
+
+def no_records(glob: str | None, records: str, index: RecordSource, *, sustained: bool = False) -> UsageError:
+    """Return the error for a glob that matches no records of a place."""
+    known = index.cases
+    if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
+        hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"
+        return UsageError(f"no record of {glob!r} in {records}", hint=hint)
+    if sustained:
+        return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
+    if known:
+        others = "`adreno-bench show --sustained` and `adreno-bench isa --against FILE` read these"
+        return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
+    return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 
 
 def read_builds(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:

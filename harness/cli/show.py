@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.names import suggestion
 from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
 from harness.base.tables import size, table
@@ -19,21 +17,14 @@ from harness.cli import completion
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
-    DEFAULT_SUITE,
     AsJson,
-    DeviceOfRecords,
-    Inputs,
-    Models,
     RecordExports,
     RecordsPlace,
-    Shapes,
-    SuiteFile,
-    Trust,
     grouped,
     matches_globs,
     output_option,
 )
-from harness.cli.record_filter import open_index
+from harness.cli.record_filter import no_records, open_index
 from harness.compile.paths.clml.report import render
 from harness.judge.remarks import remarks
 from harness.judge.report.screen import out, out_json, out_whole
@@ -67,14 +58,6 @@ def show(
     crossover: Annotated[
         bool, typer.Option("--crossover", help="Show which path is fastest for each model, and by how much.")
     ] = False,
-    kernels: Annotated[
-        bool,
-        typer.Option("--kernels", help="Show the files of the OpenCL kernels, and the build log of the device."),
-    ] = False,
-    diverge: Annotated[
-        bool,
-        typer.Option("--diverge", help="Run the network of one case in pieces, and show the first wrong operator."),
-    ] = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
     sustained: Annotated[
         bool,
@@ -86,12 +69,6 @@ def show(
     plot: Annotated[
         Path | None, output_option(metavar="FILE.html", help="With --sustained: draw them into this page.")
     ] = None,
-    suite: SuiteFile = DEFAULT_SUITE,
-    model: Models = None,
-    shape: Shapes = None,
-    input: Inputs = None,
-    trust: Trust = False,
-    device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case, or a summary of one case.
@@ -100,20 +77,20 @@ def show(
     """
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
-    if (model or shape or input) and not diverge:
-        raise UsageError("--model, --shape and --input say what --diverge runs", hint="add --diverge")
+    if sum((partitions, crossover, sustained)) > 1:
+        raise UsageError("--partitions, --crossover and --sustained exclude each other", hint="choose one")
 
     def asked_for(case: str) -> bool:
         return matches_globs(case, [glob] if glob else None)
 
-    plain = not (every or crossover or sustained or as_json or partitions or kernels or diverge or exports.given)
+    plain = not (every or crossover or sustained or as_json or partitions or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):
             out(overview)
             return
         chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)
         if not chosen:
-            raise _no_records(glob, records, index, sustained)
+            raise no_records(glob, records, index, sustained=sustained)
     exports.write_records(chosen, exit_code(record.outcome for record in chosen))
     if sustained:
         _show_sustained(chosen, plot, as_json)
@@ -121,16 +98,6 @@ def show(
         _show_partitions(chosen, as_json)
     elif crossover:
         _show_path_ranking(chosen, as_json)
-    elif kernels:
-        from harness.tools.explain.show_case import show_kernels
-
-        show_kernels(chosen, as_json)
-    elif diverge:
-        from harness.base.model import models_given
-        from harness.tools.explain.show_case import show_divergence
-
-        models = models_given(model or (), shape or (), input or (), trust=trust)
-        show_divergence(chosen, records, suite, models, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     else:
@@ -187,19 +154,6 @@ def _choose_records(
             if record.standalone is sustained and bool(record.sustained) is sustained
         ]
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
-
-
-def _no_records(glob: str | None, records: str, index: RecordSource, sustained: bool) -> UsageError:
-    known = index.cases
-    if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
-        hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"
-        return UsageError(f"no record of {glob!r} in {records}", hint=hint)
-    if sustained:
-        return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
-    if known:
-        others = "`adreno-bench show --sustained` and `adreno-bench isa --against FILE` read these"
-        return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
-    return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 
 
 def _show_partitions(records: Sequence[Record], as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
     load -> first run -> judge -> each probe in turn
 
-`run`, `profile`, `ops`, `tune`, `reduce`, `show --diverge`, asv's benchmarks, the pytest plugin and `ingest` differ in
+`run`, `profile`, `ops`, `tune`, `reduce`, `diverge`, asv's benchmarks, the pytest plugin and `ingest` differ in
 the work that they bring, in the session (live, or replayed from what a bundle brought back) and in the probes.
 Correctness is judged before speed: a wrong answer gets no latency.
 """

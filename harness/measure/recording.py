@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
 _EXPLAINED_BY = {
-    Outcome.WRONG_RESULT: "`adreno-bench show --diverge {}{}` finds the first operator whose output is off",
-    Outcome.KERNEL_BUILD_ERROR: "`adreno-bench show --kernels {}` prints the build log and where the kernels lie",
+    Outcome.WRONG_RESULT: "`adreno-bench diverge {}{}` finds the first operator whose output is off",
+    Outcome.KERNEL_BUILD_ERROR: "`adreno-bench kernels {}` prints the build log and where the kernels lie",
 }
 """What a person does next, where the failure itself does not say."""
 

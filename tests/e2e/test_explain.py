@@ -33,7 +33,7 @@ def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_p
     (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
     code, out, err = bench(tmp_path, cache, "run", "--as-shipped", "--model", "grouped.onnx", "--records", FILE)
     assert code == ExitCode.WRONG_OR_BROKEN, err
-    hint = re.search(f"`adreno-bench (show --diverge {CASE} [^`]+)`", out)
+    hint = re.search(f"`adreno-bench (diverge {CASE} [^`]+)`", out)
     assert hint, out
 
     code, out, err = bench(tmp_path, cache, *shlex.split(hint[1]), "--json")
@@ -52,7 +52,7 @@ def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_p
     (kernel,) = found["kernels"]
     assert Path(kernel["file"]).name.startswith("fused_conv2d")
 
-    code, out, err = bench(tmp_path, cache, "show", "--kernels", CASE, "--records", FILE)
+    code, out, err = bench(tmp_path, cache, "kernels", CASE, "--records", FILE)
     assert code == ExitCode.GOOD, err
     folder = re.search(r"are in (\S+)", out)
     assert folder

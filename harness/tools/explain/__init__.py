@@ -6,6 +6,20 @@ TOOL = Tool(
     "explain",
     commands=(
         Command(
+            "diverge",
+            "Find the first operator of a wrong or broken case that is off.",
+            "Explain",
+            "harness.tools.explain.diverge_command:diverge",
+            formerly="show --diverge",
+        ),
+        Command(
+            "kernels",
+            "Show the files of the OpenCL kernels, and the build log of the device.",
+            "Explain",
+            "harness.tools.explain.kernels_command:kernels",
+            formerly="show --kernels",
+        ),
+        Command(
             "reduce",
             "Shrink a wrong or broken network to the smallest that fails alike.",
             "Explain",

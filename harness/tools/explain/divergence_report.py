@@ -161,7 +161,7 @@ class DivergenceReport:
             yield f"The first operator {what} is {first}, number {first.number} of {len(self.network.operators)}."
         else:
             numbers = f"{candidates[0].number} to {first.number} of {len(self.network.operators)}"
-            yield f"The first operator {what} is one of numbers {numbers}: the cuts between them came to something else."
+            yield f"The first operator {what} is one of numbers {numbers}: the cuts between them have another outcome."
         reads = ", ".join(f"{tensor} {self._shape(tensor)}" for tensor in first.reads)
         yield f"{first} reads {reads}."
 
@@ -178,7 +178,7 @@ class DivergenceReport:
             return
         most = max(len(trial.piece.operators) for trial in self.found.around)
         yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
-        yield f"`adreno-bench show --kernels {self.whole.case}` tells where the kernels of the whole network lie."
+        yield f"`adreno-bench kernels {self.whole.case}` tells where the kernels of the whole network lie."
 
     def _plain(self, operator: Operator) -> dict[str, Any]:
         reads = {tensor: self.network.shape(tensor) for tensor in operator.reads}

@@ -1,4 +1,4 @@
-"""The first wrong operators that `show --diverge` found, in a file beside the records, for the page of a run."""
+"""The first wrong operators that `diverge` found, in a file beside the records, for the page of a run."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class KernelSource:
     name: str
     text: str
     original: str
-    """The source that the device compiles, with declarations: its lines are those of `show --kernels`."""
+    """The source that the device compiles, with declarations: its lines are those of `kernels`."""
 
     @property
     def digest(self) -> str:

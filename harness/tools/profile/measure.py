@@ -86,10 +86,7 @@ def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, pr
     if facts.failure:
         raise facts.failure
     if (decision := decide(facts)).outcome is not Outcome.OK:
-        hint = (
-            decision.hint
-            or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge {plan.case.id}`"
-        )
+        hint = decision.hint or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench diverge {plan.case.id}`"
         raise UsageError(f"{plan.case.id} is not profiled, because it is {decision.outcome.value}", hint=hint)
     artifact, launches, wall = facts.get(Artifact), facts.get(Launches), facts.get(WallTime)
     assert artifact

@@ -28,7 +28,7 @@ def test_what_brings_a_module(module: str, command: str) -> None:
 def test_a_missing_module_is_no_bug_unless_it_is_ours(
     module: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def app() -> None:
+    def app(*_: object) -> None:
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
     monkeypatch.setattr(cli, "app", app)

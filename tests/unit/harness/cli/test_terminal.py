@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "show of one case in full": (["show", BROKEN, "--all"], "max_abs_err"),
     "show --crossover": (["show", "--crossover"], "could have been seen"),
     "show --partitions": (["show", "--partitions"], "may lose by offload"),
+    "kernels": (["kernels", BROKEN], "not in the cache"),
     "inspect": (["inspect", "tiny"], "multiply-accumulates"),
     "list": (["list"], CASES[-1]),
     "compare": (["compare", "records.jsonl", "slower.jsonl"], "slower"),

@@ -1,4 +1,4 @@
-"""Kernels as files, and what `show --kernels` says of them."""
+"""Kernels as files, and what `kernels` says of them."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.compile.artifacts.artifact import kernel_files, pieces
-from harness.tools.explain.show_case import MOST_LINES, kernels_text
+from harness.tools.explain.kernels_command import MOST_LINES, kernels_text
 
 ONE = "__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"
 TWO = "__kernel void relu_kernel(int a);\n__kernel void relu_kernel(int a) {}\n"

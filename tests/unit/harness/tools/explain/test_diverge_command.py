@@ -1,4 +1,4 @@
-"""What `show --diverge` runs again."""
+"""What `diverge` runs again, and the hints that name it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from fake_records import a_record
 from typer.testing import CliRunner
 
-from harness.base.failures import UsageError
 from harness.base.model import OnnxModel
 from harness.base.outcome import Outcome
 from harness.cli import app
@@ -21,7 +20,7 @@ from harness.judge.report.sections import BuildKey
 from harness.measure.records.record import RecordFile
 from harness.tools.explain.first_wrong import FirstWrong, read_first_wrong
 
-DIVERGE = "`adreno-bench show --diverge net-opencl-float32-untuned` finds the first operator whose output is off"
+DIVERGE = "`adreno-bench diverge net-opencl-float32-untuned` finds the first operator whose output is off"
 
 BUILD = BuildKey("phone", "net-texture-float32-untuned", False, "a" * 24, "0.27.0")
 FIRST = FirstWrong(build=BUILD, sentences=("It reads x.",))
@@ -42,21 +41,41 @@ def test_a_network_of_the_command_line_is_named_again(records: str, monkeypatch:
         looked_at.append(models)
         return FOUND
 
-    monkeypatch.setattr("harness.tools.explain.show_case.diverge", diverging)
-    asked = ["--diverge", "--model", "net.onnx", "--shape", "batch=1", "--input", "x=integers(0, 9)"]
-    done = CliRunner().invoke(app, ["show", "--records", records, *asked])
+    monkeypatch.setattr("harness.tools.explain.divergence.find_divergence", diverging)
+    asked = ["--model", "net.onnx", "--shape", "batch=1", "--input", "x=integers(0, 9)"]
+    done = CliRunner().invoke(app, ["diverge", "--records", records, *asked])
     assert done.stdout == "found\n"
     assert read_first_wrong([Path(records)]) == {BUILD: FIRST}  # for `report`
     assert looked_at == [[OnnxModel(onnx=Path("net.onnx"), shapes={"batch": 1}, inputs={"x": "integers(0, 9)"})]]
 
 
-def test_a_network_is_named_for_nothing_else(records: str) -> None:
-    done = CliRunner().invoke(app, ["show", "--records", records, "--model", "net.onnx"])
-    assert isinstance(done.exception, UsageError)
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (["show", "net-*", "--diverge", "--device", "virtual"], "diverge"),
+        (["show", "--kernels", "net-*"], "kernels"),
+    ],
+)
+def test_the_spelling_of_before_works_and_says_the_new_one(
+    before: list[str], now: str, records: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.tools.explain.divergence.find_divergence", lambda *_: FOUND)
+    new = [now, *(word for word in before if word not in ("show", f"--{now}"))]
+    done, expected = (CliRunner().invoke(app, [*words, "--records", records]) for words in (before, new))
+    assert (done.exit_code, done.stdout, expected.stderr) == (0, expected.stdout, "")
+    assert done.stderr == f"`adreno-bench show --{now}` is now `adreno-bench {now}`\n"
+
+
+def test_one_case_is_run_in_pieces(records: str) -> None:
+    RecordFile(Path(records)).append(
+        a_record("net-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT, message="off")
+    )
+    done = CliRunner().invoke(app, ["diverge", "--records", records])
+    assert str(done.exception).startswith("diverge takes one case, and 2 match: name one: net-")
 
 
 def test_the_hint_of_show_runs_as_printed(records: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tools.explain.show_case.diverge", lambda *_: FOUND)
+    monkeypatch.setattr("harness.tools.explain.divergence.find_divergence", lambda *_: FOUND)
     wrong = a_record("net-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT, message="off", hint=DIVERGE)
     RecordFile(Path(records)).append(wrong)
     told = " ".join(CliRunner().invoke(app, ["show", "--records", records]).stdout.split())
@@ -69,7 +88,7 @@ def test_the_hint_of_show_runs_as_printed(records: str, monkeypatch: pytest.Monk
 def test_a_hint_repeats_records_suite_and_models_quoted_for_the_shell() -> None:
     what = CaseOptions(suite=Path("my suite.toml"), model=["a b.onnx"], shape=["batch=1"], trust=True)
     told = runnable(f"off; {DIVERGE}", Path("out.jsonl"), what.words)
-    command = "adreno-bench show --diverge net-opencl-float32-untuned --records out.jsonl --suite 'my suite.toml'"
+    command = "adreno-bench diverge net-opencl-float32-untuned --records out.jsonl --suite 'my suite.toml'"
     assert f"`{command} --model 'a b.onnx' --shape batch=1 --trust` finds" in told
 
 
@@ -85,5 +104,5 @@ def test_a_hint_stays_as_it_is_where_all_is_as_usual() -> None:
 
 
 def test_kernels_are_shown_without_models() -> None:
-    told = runnable("`adreno-bench show --kernels net` prints", Path("out.jsonl"), ["--model", "net.onnx"])
-    assert told == "`adreno-bench show --kernels net --records out.jsonl` prints"
+    told = runnable("`adreno-bench kernels net` prints", Path("out.jsonl"), ["--model", "net.onnx"])
+    assert told == "`adreno-bench kernels net --records out.jsonl` prints"

@@ -1,0 +1,62 @@
+"""`adreno-bench diverge`: the first wrong operator of a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.base.terminal import tell
+from harness.cli import completion
+from harness.cli.hints import runnable
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    DEFAULT_SUITE,
+    AsJson,
+    DeviceOfRecords,
+    Inputs,
+    Models,
+    RecordsPlace,
+    Shapes,
+    SuiteFile,
+    Trust,
+)
+from harness.cli.record_filter import newest_records
+from harness.judge.report.screen import out, out_json
+
+
+def diverge(
+    case: Annotated[
+        str | None,
+        typer.Argument(metavar="[CASE]", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
+    ] = None,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
+    suite: SuiteFile = DEFAULT_SUITE,
+    model: Models = None,
+    shape: Shapes = None,
+    input: Inputs = None,
+    trust: Trust = False,
+    device: DeviceOfRecords = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the first operator of a wrong or broken case that is off.
+
+    Runs the network of the case in pieces on the device, and keeps the smallest piece that shows the defect. `report`
+    shows what it finds.
+    """
+    from harness.base.model import models_given
+    from harness.tools.explain.divergence import find_divergence, newest_finding
+    from harness.tools.explain.first_wrong import append_first_wrong
+
+    models = models_given(model or (), shape or (), input or (), trust=trust)
+    report = find_divergence(newest_finding(newest_records(records, case)), suite, models, device)
+    try:
+        if (file := Path(records)).exists():
+            append_first_wrong(file, report.first_wrong())
+    except OSError as error:
+        tell(f"`adreno-bench report` cannot show this: {error}")
+    if as_json:
+        out_json(report.plain())
+    else:
+        out(runnable(report.text(), records))
