@@ -1,6 +1,6 @@
 """What taking in a bundle's results takes: `python -m benchmarks.bundle_speed RESULTS [CASES]`.
 
-The turns of a results folder are written again and again, as if a bundle had so many cases (500), and taken in by
+The turns of a results folder, or of an archive of one, are written again and again, as if a bundle had so many cases (500), and taken in by
 `adreno-bench ingest` itself. Prints its processor time and the time by the clock.
 """
 
@@ -15,8 +15,9 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
+from harness.tools.bundle.archive import find_files
 from harness.tools.bundle.manifest import MANIFEST, id_of
-from harness.tools.bundle.results import DIGEST_DIGITS, LINES, link_of
+from harness.tools.bundle.results import DIGEST_DIGITS, IGNORED, LINES, WANTED, link_of
 
 TURNS = ("turn", "seen")
 """Kinds of lines: of the first bundles' runner, and of today's."""
@@ -24,8 +25,9 @@ TURNS = ("turn", "seen")
 
 def multiply(source: Path, into: Path, count: int) -> None:
     """Results of a bundle with so many turns."""
-    told = json.loads((source / MANIFEST).read_bytes())
-    lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in (source / LINES).read_bytes().splitlines()]
+    files = find_files(source, WANTED, into.parent, IGNORED)
+    told = json.loads(files[MANIFEST].read_bytes())
+    lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in files[LINES].read_bytes().splitlines()]
     turns = list(islice(cycle(line for line in lines if line["kind"] in TURNS), count))
     told["turns"] = [turn["turn"] for turn in turns]
     text = json.dumps(told, indent=1, sort_keys=True).encode()

@@ -54,7 +54,7 @@ class Program(TyperGroup):
             name, option = command.formerly.split()
             if args[0] == name and option in args:
                 if not ctx.resilient_parsing:
-                    tell(f"`adreno-bench {command.formerly}` is now `adreno-bench {command.name}`")
+                    tell(f"adreno-bench: `{command.formerly}` is now `{command.name}`")
                 args = [command.name, *(word for word in args[1:] if word != option)]
         return super().resolve_command(ctx, args)
 

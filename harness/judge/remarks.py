@@ -1,6 +1,6 @@
 """What a person should know of a row beside its outcome: the one place for remarks, read by every table.
 
-A remark never changes an outcome. It is computed from the record alone, so that records of earlier versions get it too.
+A remark never changes an outcome. It is computed from the record alone, so that every record gets it.
 A new one is a function below and a line in `REMARKS`.
 """
 
@@ -89,7 +89,7 @@ _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml":
 def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:
     """Return whether nothing went the way of its path, by the facts of the build: then another path was measured."""
     fact, what = _MISSING.get(path, ("", ""))
-    if facts.get(fact) != 0:  # also where a record of an earlier version does not say
+    if facts.get(fact) != 0:  # also where the build has no such fact
         return None
     return Remark("as opencl", f"path {path} {what}: whatever was measured is plain OpenCL")
 

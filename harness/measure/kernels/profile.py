@@ -114,7 +114,7 @@ class Profile(BaseModel):
     """One inference to the answer in host memory, by the device's host clock, not watched; the median."""
     peaks: Peaks = Peaks()
     batch: int | None = None
-    """Inferences of a batch; None if none was timed, as in profiles of before."""
+    """Inferences of a batch; None if none was timed."""
     batched_ms: tuple[float, ...] = ()
     """One inference of a batch that is waited for once, and below, of one in which each is."""
     synced_ms: tuple[float, ...] = ()

@@ -68,14 +68,14 @@ class PackedCase:
     unchecked: str = ""
     """Why nobody outside TVM could give the answers."""
     witness: str = ""
-    """Key of LLVM's answers; beside the oracle's. Empty in bundles of before."""
+    """Key of LLVM's answers; beside the oracle's. Empty if there are none."""
     range: str = ""
     """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
     reference: PackedLibrary | None = None
     thermal_limits: Mapping[str, Any] = field(default_factory=dict)
-    """What the suite says of them; empty in bundles of before."""
+    """What the suite says of them."""
     rounding_factor: float = 0.0
-    """Rounding factor of the plan; 0 in older bundles, whose answers have no rounding."""
+    """Rounding factor of the plan; 0 if its answers have no rounding."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Inspection:
     library: str = ""
     """SHA-256; equal libraries are judged once."""
     kernels: str = ""
-    """Hash of the OpenCL source; empty if there is none, or if an earlier version kept this."""
+    """Hash of the OpenCL source; empty if there is none."""
     sessions: int = 0
     """How many were run for it, the good revision's included."""
     wall_ms: float | None = None

@@ -13,10 +13,9 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.measure.records.record import RecordFile
-from harness.tools.bundle.manifest import MANIFEST
 from harness.tools.bundle.results import LINES
 
-RESULTS = FIXTURES / "bundle"
+RESULTS = FIXTURES / "bundle.tar.gz"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken_in(results: Path, records: Path) -> int:
-    words = ["ingest", str(results), "--bundle", str(RESULTS / MANIFEST), "--records", str(records)]
+    words = ["ingest", str(results), "--bundle", str(RESULTS), "--records", str(records)]
     return CliRunner().invoke(app, words, catch_exceptions=False).exit_code
 
 
@@ -41,8 +40,8 @@ def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> Non
 
 
 def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:
+    shutil.unpack_archive(RESULTS, tmp_path)
     changed = tmp_path / "results"
-    shutil.copytree(RESULTS, changed)
     lines = bytearray((changed / LINES).read_bytes())
     at = lines.index(b'"wall_ms": [') + len(b'"wall_ms": [')
     lines[at] ^= 1

@@ -63,7 +63,7 @@ def test_the_spelling_of_before_works_and_says_the_new_one(
     new = [now, *(word for word in before if word not in ("show", f"--{now}"))]
     done, expected = (CliRunner().invoke(app, [*words, "--records", records]) for words in (before, new))
     assert (done.exit_code, done.stdout, expected.stderr) == (0, expected.stdout, "")
-    assert done.stderr == f"`adreno-bench show --{now}` is now `adreno-bench {now}`\n"
+    assert done.stderr == f"adreno-bench: `show --{now}` is now `{now}`\n"
 
 
 def test_one_case_is_run_in_pieces(records: str) -> None:
