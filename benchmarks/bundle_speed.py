@@ -1,7 +1,7 @@
 """What taking in a bundle's results takes: `python -m benchmarks.bundle_speed RESULTS [CASES]`.
 
-The turns of a results folder, or of an archive of one, are written again and again, as if a bundle had so many cases (500), and taken in by
-`adreno-bench ingest` itself. Prints its processor time and the time by the clock.
+The turns of a results folder, or of an archive of one, are written again and again, as if a bundle had so many cases
+(500), and taken in by `adreno-bench ingest` itself. Prints its processor time and the time by the clock.
 """
 
 from __future__ import annotations
