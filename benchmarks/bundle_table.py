@@ -20,6 +20,7 @@ from pathlib import Path
 from device_runner.store import cache_root
 from harness.base.tables import markdown_table
 from harness.compile.compiler.tir import OperatorWork
+from harness.measure.facts import Batches
 from harness.measure.probes.batches import launch_us
 from harness.measure.records.record import Record
 from harness.tools.bundle.manifest import PackedCase
@@ -48,7 +49,8 @@ def _row(packed: PackedCase, records: Sequence[Record], read: Results) -> tuple[
         return (packed.case, outcomes, *["-"] * (len(HEADERS) - 2))
     walls = [statistics.median(record.wall_ms) for record in records]
     kernels_ms = statistics.median(statistics.median(record.device_ms) for record in records)
-    costs = [launch_us(record.batched_ms, record.device_ms, record.launches) for record in records]
+    costs = [launch_us(part, record.device_ms) for record in records if (part := record.part(Batches))]
+    batches = one.part(Batches)
     known = [cost for cost in costs if cost is not None]
     return (
         packed.case,
@@ -57,8 +59,8 @@ def _row(packed: PackedCase, records: Sequence[Record], read: Results) -> tuple[
         f"{statistics.median(walls):.4g}",
         f"{max(walls) / min(walls) - 1:.1%}",
         f"{kernels_ms:.4g}",
-        f"{statistics.median(one.batched_ms):.4g}" if one.batched_ms else "-",
-        str(one.launches or "-"),
+        f"{statistics.median(batches.batched_ms):.4g}" if batches and batches.batched_ms else "-",
+        str((batches and batches.launches) or "-"),
         f"{statistics.median(known):.2g}" if known else "-",
         *_shares(packed, kernels_ms / 1e3, read),
     )

@@ -26,7 +26,8 @@ from harness.base.case import Precision
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import measure_rounding
-from harness.measure.correctness import Accuracy, compare_answers
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -19,7 +19,7 @@ from harness.base.tables import markdown_table
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record, RecordFile
-from harness.tools.isa.code import MachineCode
+from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.gate import CodeVerdict, judge_code
 
 By = Mapping[tuple[str, str], Record]
@@ -31,13 +31,14 @@ def main(file: Path, only: str) -> None:
     records = RecordFile(file).load().records
     by = {(record.case, record.compilers.tvm): record for record in records}
     releases = [release for release in RELEASES if any(tvm == release for _, tvm in by)]
-    series = sorted({(record.case, code.gpu) for record in records for code in record.isa if only in ("", code.gpu)})
+    compiled = {(record.case, code.gpu) for record in records for code in codes_in(record)}
+    series = sorted((case, gpu) for case, gpu in compiled if only in ("", gpu))
     rows, reasons = [], []
     for case, gpu in series:
         row, why = _row(case, gpu, releases, by)
         rows.append((case, gpu, *row))
         reasons += why
-    print(", ".join(sorted({code.compiler for record in records for code in record.isa})), end="\n\n")
+    print(", ".join(sorted({code.compiler for record in records for code in codes_in(record)})), end="\n\n")
     print(markdown_table(rows, ("case", "GPU", *releases)), end="\n\n")
     print("\n".join(f"* {why}" for why in reasons))
 
@@ -47,7 +48,7 @@ def _row(case: str, gpu: str, releases: Sequence[str], by: By) -> tuple[list[str
     before: MachineCode | None = None
     for release in releases:
         record = by.get((case, release))
-        code = next((code for code in record.isa if code.gpu == gpu), None) if record else None
+        code = next((code for code in codes_in(record) if code.gpu == gpu), None) if record else None
         if record is None or code is None:
             cells.append(record.outcome.value if record else "-")
             continue

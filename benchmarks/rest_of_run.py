@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from harness.measure.facts import Sampling
 from harness.measure.records.record import Record, RecordFile
 
 WARM_UP_BATCH = 2
@@ -20,9 +21,11 @@ WARM_UP_BATCH = 2
 
 def inferences_ms(record: Record) -> float:
     """Return all inferences of one record, in ms."""
+    sampling = record.part(Sampling)
+    warm_up_ms = sampling.warm_up_ms if sampling else []
     batches = (record.wall_ms, record.device_ms)
-    untimed = sum(samples[0] for samples in batches if samples) + sum(record.warm_up_ms[::WARM_UP_BATCH])
-    return (record.first_run_ms or 0.0) + sum(record.warm_up_ms) + sum(map(sum, batches)) + untimed
+    untimed = sum(samples[0] for samples in batches if samples) + sum(warm_up_ms[::WARM_UP_BATCH])
+    return (record.first_run_ms or 0.0) + sum(warm_up_ms) + sum(map(sum, batches)) + untimed
 
 
 def main(records: str, seconds: str) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from device_runner.device import Identity
 from harness.base.case import Case
 from harness.base.outcome import Outcome
+from harness.measure.facts import Batches
+from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 
 MODELS_MS = {"mobilenet_v1": 18.4, "resnet18": 41.0, "squeezenet1_1": 12.7, "densenet121": 96.0, "mnasnet1_0": 15.1}
@@ -87,13 +89,11 @@ def _times(ms: float, chance: random.Random) -> dict[str, Any]:
         "wall_ms": wall,
         "device_ms": [one * 0.9 * chance.lognormvariate(0, 0.004) for one in wall[:8]],
         "device_clock": "kernels",
-        "batch": 8,
-        "batched_ms": [ms * 0.85 * chance.lognormvariate(0, 0.01) for _ in range(6)],
+        "parts": parts_of(Batches(8, [ms * 0.85 * chance.lognormvariate(0, 0.01) for _ in range(6)], [], 31)),
         "init_ms": 44.0,
         "first_run_ms": ms * 20,
         "library_bytes": 17_900_000,
         "compile_s": 7.7,
-        "launches": 31,
         "max_abs_err": 2.7e-6,
         "tolerance": 0.0027,
         "judge": "onnxruntime 1.24.4",

@@ -5,7 +5,7 @@ Known for a wrong answer too. Lower is better, as asv takes it.
 
 from __future__ import annotations
 
-from harness.measure.correctness import Accuracy
+from harness.measure.facts import Accuracy, TopOne
 
 from .measured import Measured, known
 
@@ -45,9 +45,9 @@ class Labelled(Measured):
         """Require that labelled inputs were classified."""
         super().setup(case, quirks)
         known(self.record.max_abs_err, self.record)
-        if self.record.top_one is None:
+        if (top_one := self.record.part(TopOne)) is None:
             raise NotImplementedError("no labelled data, or the answer was wrong already")
-        self.top_one = self.record.top_one
+        self.top_one = top_one
 
     def track_top1_error(self, case: str, quirks: str) -> float:
         """Share of labelled inputs whose largest score is not that of their class."""

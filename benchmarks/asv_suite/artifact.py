@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harness.compile.paths.clml.offload_report import OffloadReport
+
 from .measured import Measured, known
 
 
@@ -61,9 +63,9 @@ class Clml(Measured):
         """Require a compiled library and its offload report."""
         super().setup(case, quirks)
         known(self.record.library_bytes, self.record)
-        if self.record.offload is None:
+        if (offload := self.record.part(OffloadReport)) is None:
             raise NotImplementedError("this path offloads nothing")
-        self.offload = self.record.offload
+        self.offload = offload
 
     def track_subgraphs(self, case: str, quirks: str) -> float:
         """Parts of the network in CLML."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.tools.isa.code import MachineCode
+from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.history import case_of, code_record_of, compiler, gpus
 
 from .measured import SUITE, fail, known
@@ -38,7 +38,7 @@ class _Kernels:
         if case is None:
             raise NotImplementedError("the suite has no such case")
         self.record = code_record_of(SUITE, case, Path.cwd())
-        self.code = next((code for code in self.record.isa if code.gpu == gpu.partition(" ")[0]), None)
+        self.code = next((code for code in codes_in(self.record) if code.gpu == gpu.partition(" ")[0]), None)
 
     def track_instructions(self, model: str, path: str, precision: str, gpu: str) -> float:
         """Issue slots of all threads of an inference, weighted by the trips of loops."""

@@ -24,6 +24,7 @@ TOOLS = (
     "harness.tools.ops",
     "harness.tools.bundle",
     "harness.tools.lake",
+    "harness.tools.sustain",
     "harness.tools.profile",
     "harness.tools.explain",
     "harness.tools.isa",
@@ -84,9 +85,11 @@ class Tool:
     name: str
     commands: tuple[Command, ...] = ()
     probes: tuple[str, ...] = ()
-    """Places of functions that make a probe of each run."""
+    """Places of functions that make a probe of each case (`harness.measure.standard_probes.ProbeMaker`)."""
     record_parts: Mapping[str, str] = field(default_factory=dict)
-    """Places of frozen pydantic models, by the name under which a record keeps one."""
+    """Places of frozen dataclasses or pydantic models, by the name under which a record keeps one."""
+    part_views: Mapping[str, str] = field(default_factory=dict)
+    """Places of `harness.judge.report.part_view.PartView`, by the name of the part."""
     page_sections: Mapping[str, str] = field(default_factory=dict)
     """Places of what adds to a page, by the page: `report` or `history`."""
     record_sources: Mapping[str, str] = field(default_factory=dict)

@@ -34,8 +34,7 @@ def open_index(place: Path | str) -> RecordSource:
 def newest_records(place: str, glob: str | None) -> list[Record]:
     """Return the latest record of each series that matches, without sustained runs. Raises UsageError for none."""
     with open_index(place) as index:
-        newest = index.newest(lambda case: matches_globs(case, [glob] if glob else None))
-        records = [record for record in newest if not record.sustained]
+        records = list(index.newest(lambda case: matches_globs(case, [glob] if glob else None)))
         if not records:
             raise no_records(glob, place, index)
         return records
@@ -101,9 +100,11 @@ def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKe
 
 def sustained_records(place: Path | str, globs: Sequence[str] | None) -> list[Record]:
     """Return the newest record of each series that ran without a pause, which are compared with nothing."""
+    from harness.measure.records.parts import SUSTAINED
+
     with open_index(place) as index:
         found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
-        return [one for one in found if one.sustained]
+        return [record for record in found if SUSTAINED in record.parts]
 
 
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:

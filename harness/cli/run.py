@@ -21,7 +21,7 @@ from device_runner.rpc_server.tracker import address_of
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.base.plan import Plan
+from harness.base.plan import SUSTAINED, Plan
 from harness.base.tables import size
 from harness.base.terminal import tell as say
 from harness.cli.hints import runnable
@@ -40,8 +40,9 @@ from harness.cli.options import (
     grouped,
     seldom_option,
 )
+from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import Screen, out, out_whole
-from harness.judge.report.table import json_array, results_table, sustained_table
+from harness.judge.report.table import json_array, results_table
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def run(
     if as_json:
         out_whole(json_array(results.all))
     else:
-        drawn = sustained_table(results.all) if sustain else results_table(results.all)
+        drawn = view_of(SUSTAINED).table(results.all) if sustain else results_table(results.all)
         out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
         ids = ", ".join(record.case for record in settled)
@@ -186,7 +187,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     lines += [f"{record.case}: {schedule_summary(record.schedules)}" for record in done if record.schedules]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     lines += _workarounds(done)
-    if any(record.sustained for record in done):
+    if any(SUSTAINED in record.parts for record in done):
         drawn = "`adreno-bench show --sustained --plot sustained.html` draws it"
         lines.append(f"sustained runs are never compared with others; {drawn}")
     if any(record.quick for record in done):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.device import PeakMemory
 from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
 from harness.base.tables import size, table
@@ -25,12 +26,16 @@ from harness.cli.options import (
     output_option,
 )
 from harness.cli.record_filter import no_records, open_index
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.paths.clml.report import render
 from harness.judge.remarks import remarks
+from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import out, out_json, out_whole
-from harness.judge.report.table import json_array, milliseconds, results_table, sustained_table
+from harness.judge.report.table import json_array, milliseconds, results_table
 from harness.judge.stats.pair import Change, finite
-from harness.measure.probes import batches
+from harness.measure.facts import Batches
+from harness.measure.probes.batches import format_batches
+from harness.measure.records.parts import SUSTAINED
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
@@ -112,10 +117,12 @@ def _text(chosen: Sequence[Record], *, whole: bool) -> str:
         from harness.judge.report.case_summary import case_summary
 
         return case_summary(chosen[0])
-    told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
-    memory = format_peak_memory(chosen[0].peak_memory_bytes, chosen[0].peak_gpu_memory_bytes)
-    beside = {"memory": memory, "waiting": batches.format_batches(chosen[0]), "remarks": told}
-    return _whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside})
+    record = chosen[0]
+    told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(record))
+    waiting = format_batches(record.part(Batches), record.device_ms)
+    beside = {"peak memory": format_peak_memory(record.part(PeakMemory)), "waiting": waiting, "remarks": told}
+    fields = record.model_dump(mode="json", by_alias=True)
+    return _whole({**fields, **fields.pop("parts"), **beside})
 
 
 def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
@@ -151,13 +158,14 @@ def _choose_records(
         return [
             record
             for record in index.every(asked_for)
-            if record.standalone is sustained and bool(record.sustained) is sustained
+            if record.standalone is sustained and (SUSTAINED in record.parts) is sustained
         ]
-    return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
+    newest = index.newest(asked_for, sustained=sustained)
+    return [record for record in newest if (SUSTAINED in record.parts) is sustained]
 
 
 def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
-    reports = {record.case: record.offload for record in records if record.offload}
+    reports = {record.case: report for record in records if (report := record.part(OffloadReport))}
     if not reports:
         raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
     if as_json:
@@ -209,11 +217,12 @@ def _whole(record: dict[str, object]) -> str:
     return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in known.items())
 
 
-def format_peak_memory(process_bytes: int | None, gpu_bytes: int | None) -> str:
+def format_peak_memory(peak: PeakMemory | None) -> str:
     """Both peaks; `-` where one is not known. Empty if neither is."""
-    if process_bytes is None and gpu_bytes is None:
+    if peak in (None, PeakMemory()):
         return ""
-    return f"process {size(process_bytes)}, GPU {size(gpu_bytes)} at most"
+    assert peak
+    return f"process {size(peak.process_bytes)}, GPU {size(peak.gpu_bytes)} at most"
 
 
 def _value(value: object) -> str:
@@ -229,17 +238,10 @@ def _value(value: object) -> str:
 
 def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
     """Show sustained runs, and draw them if `plot` names a file."""
+    view = view_of(SUSTAINED)
     if plot:
-        from harness.judge.report.plots import plot_sustained
-
-        plot_sustained(records, plot)
+        view.draw(records, plot)
     if as_json:
-        out_json([_with_figures(record) for record in records])
+        out_json([{**json.loads(record.line()), **view.extras(record)} for record in records])
     else:
-        out("\n".join([sustained_table(records), *([f"drawn in {plot}"] if plot else [])]))
-
-
-def _with_figures(record: Record) -> dict[str, object]:
-    """Return the record's line, with the figures beside what they are made of."""
-    figures = record.sustained and record.sustained.figures
-    return {**json.loads(record.line()), "figures": figures._asdict() if figures else None}
+        out("\n".join([view.table(records), *([f"drawn in {plot}"] if plot else [])]))

@@ -49,10 +49,12 @@ class BlessedSession(BaseModel):
             clock_histogram=dict(histogram_of(record.steadiness)),
             runtime=record.identity.runtime,
         )
-        if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
+        reference = record.reference
+        if reference is None or not all(map(is_time, (*reference.ms, *reference.slowed_ms))):
             return kept
-        reference = {name: [round_digits(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
-        return kept.model_copy(update={"reference": record.reference, **reference})
+        times = {"reference_ms": reference.ms, "slowed_ms": reference.slowed_ms}
+        rounded = {name: [round_digits(ms) for ms in each] for name, each in times.items()}
+        return kept.model_copy(update={"reference": reference.kernel, **rounded})
 
     @model_serializer(mode="wrap")
     def _only_what_is_known(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

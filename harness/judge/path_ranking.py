@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from harness.base.case import Case
 from harness.base.outcome import Outcome
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.compare import Comparison
 from harness.judge.noise import NoiseModel, learn
 from harness.judge.remarks import remarks
@@ -119,7 +120,7 @@ def _standing(side: Side, latest: Record) -> Standing:
         wall_ms=_wall_ms(side),
         sessions=len(side.summary.good),
         emulated=latest.path in latest.emulated,
-        mac_share=latest.offload.mac_share if latest.offload else None,
+        mac_share=offload.mac_share if (offload := latest.part(OffloadReport)) else None,
         remarks=tuple(remark.word for remark in remarks(latest)),
     )
 

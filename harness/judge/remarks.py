@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.outcome import Outcome
+from harness.measure.facts import WitnessReport
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -114,9 +115,10 @@ def _unchecked(record: Record) -> Remark | None:
 
 def _llvm_off(record: Record) -> Remark | None:
     """Return whether TVM is wrong on LLVM where this path is right."""
-    if record.outcome is not Outcome.OK or not record.witness or record.witness.with_judge:
+    report = record.part(WitnessReport) if record.outcome is Outcome.OK else None
+    if report is None or report.with_judge:
         return None
-    return Remark("LLVM off", f"{record.witness.name} gives another answer, which is wrong")
+    return Remark("LLVM off", f"{report.name} gives another answer, which is wrong")
 
 
 REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _unchecked, _as_opencl, _unsteady, _llvm_off)

@@ -24,6 +24,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from harness.compile.oracle.distance import peak_and_rms
+from harness.measure.facts import Accuracy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,27 +46,6 @@ class Truth:
     """Tolerance relative to the right answer's peak, and to its root mean square."""
     rounding: Sequence[float] = ()
     """What rounding may do to each output, in the same unit; empty if that is not known."""
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How far an answer is from the oracle's, over all outputs."""
-
-    right: bool
-    max_abs_err: float
-    max_rel_err: float
-    """Largest error over the oracle's peak of the same output."""
-    cosine: float
-    """Smallest cosine similarity of an output with the oracle's."""
-    top1: bool
-    """Whether the largest element of every output is the oracle's. Of a right output it may be another one only where
-    the oracle's two lie within twice the tolerance of each other: a tie, as far as can be told."""
-    tolerance: float
-    """The largest `max_abs_err` that would have been right, at the output that decided."""
-    complaint: str = ""
-    """One line: what is wrong, and at which output and index. Empty if right."""
-    rel_rms_err: float | None = None
-    """Largest root mean square of the errors of an output, over that of the oracle's. None in records of before."""
 
 
 def compare_answers(

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from harness.base.failures import MisreadOperator
 from harness.base.outcome import Outcome, Owner
-from harness.measure.correctness import Accuracy
-from harness.measure.probes.base import Facts, HalfRange, Latency, Schedules
-from harness.measure.probes.labelled import TopOne
-from harness.measure.tuning import Proof
-from harness.measure.witness import WitnessReport
+from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Proof, Schedules, TopOne, WitnessReport
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"

@@ -20,24 +20,14 @@ from harness.compile.artifacts.artifact import Built
 from harness.measure.context import Run
 from harness.measure.correctness import Truth, compare_answers
 from harness.measure.decide import decide
+from harness.measure.facts import Answer, Environment, Facts, FirstRun, HalfRange, Judgement, Loading, Proof
 from harness.measure.preparation import prepare
-from harness.measure.probes.base import (
-    Answer,
-    Environment,
-    Facts,
-    FirstRun,
-    HalfRange,
-    Judgement,
-    Loading,
-    Probe,
-    Step,
-    no_step,
-)
+from harness.measure.probes.base import Probe, Step, no_step
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.standard_probes import standard_probes
 from harness.measure.support import require_support
-from harness.measure.tuning import CacheUse, Proof
+from harness.measure.tuning import CacheUse
 from harness.measure.witness import first_misread, hear_witness
 from harness.measure.work import half_range, open_work, schedules_of
 

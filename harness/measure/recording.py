@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import PeakMemory
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceLost, Failure, LinkFailure, RigFailure
 from device_runner.interrupt import interruption
@@ -18,9 +17,9 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Artifact
 from harness.measure.context import Origin
-from harness.measure.correctness import Accuracy
 from harness.measure.decide import decide
-from harness.measure.probes.base import (
+from harness.measure.facts import (
+    Accuracy,
     Endurance,
     Environment,
     Facts,
@@ -28,15 +27,14 @@ from harness.measure.probes.base import (
     Judgement,
     Latency,
     Loading,
+    Proof,
+    RunningFact,
+    Sampling,
     Schedules,
     Vacuity,
 )
-from harness.measure.probes.batches import Batches
-from harness.measure.probes.labelled import TopOne
 from harness.measure.probes.latency import device_clock
-from harness.measure.probes.sustained import SustainedRun
-from harness.measure.tuning import Proof
-from harness.measure.witness import WitnessReport
+from harness.measure.records.parts import SUSTAINED, parts_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,7 +86,8 @@ class Recording:
         recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
         recording.note(quick=plan.budget.quick, model_changes=plan.changes, model_options=plan.model_options)
         if plan.budget.sustain_s:
-            recording.note(sustained=SustainedRun(plan.budget.sustain_s).so_far)
+            # Even a case that fails before its probe is of a series that no other compares with.
+            recording.note(standalone=True, parts={SUSTAINED: {"asked_s": plan.budget.sustain_s}})
         return recording
 
     def note(self, **fields: Any) -> None:
@@ -98,10 +97,8 @@ class Recording:
     @property
     def lost(self) -> Failure | None:
         """The loss of the device or of the way to it, if that ended the case and trying again may help."""
-        sustained = self.facts.get(SustainedRun)
-        worth_keeping = sustained is not None and sustained.begun
         failure = self.facts.failure
-        return failure if isinstance(failure, (DeviceLost, LinkFailure)) and not worth_keeping else None
+        return failure if isinstance(failure, (DeviceLost, LinkFailure)) and not self.facts.running else None
 
     @property
     def record(self) -> Record:
@@ -124,9 +121,13 @@ class Recording:
             "hint": decision.hint or _EXPLAINED_BY.get(decision.outcome, "").format(self._fields["case"], self._models),
             "evidence": evidence + decision.evidence,
         }
+        parts = dict(self._fields.get("parts", {}))
         for fact in self.facts:
-            if make := _FIELDS.get(type(fact)):
-                fields.update(make(fact))
+            make = _FIELDS.get(type(fact), _part_of)
+            made = dict(make(fact))
+            parts |= made.pop("parts", {})
+            fields.update(made)
+        fields["parts"] = parts
         if fields.get("device_ms"):
             fields["device_clock"] = device_clock(fields["path"])
         if (proof := self.facts.get(Proof)) and proof.emulated:
@@ -150,9 +151,8 @@ class Recording:
         if error is None:
             return False
         if not isinstance(error, Exception):
-            sustained = self.facts.get(SustainedRun)
-            if sustained and sustained.begun:
-                sustained.stopped = True
+            if running := self.facts.running:
+                running.stop()
                 raise Stopped(self.record) from error
             if stop:
                 raise stop
@@ -164,7 +164,9 @@ class Recording:
 
 def _build_fields(artifact: Artifact) -> Mapping[str, Any]:
     compiled = artifact.compiled
-    facts: dict[str, Any] = {"facts": compiled.facts, "offload": compiled.offload, "compile_s": compiled.compile_s}
+    facts: dict[str, Any] = {"facts": compiled.facts, "compile_s": compiled.compile_s}
+    if compiled.offload:
+        facts["parts"] = {"offload": compiled.offload}
     if compiled.effective_quirks is not None:
         facts["effective_quirks"] = tuple(compiled.effective_quirks)
     return {**facts, "library_bytes": artifact.size_bytes, "reused": artifact.reused}
@@ -176,10 +178,17 @@ def _accuracy_fields(accuracy: Accuracy) -> Mapping[str, Any]:
 
 def _latency_fields(latency: Latency) -> Mapping[str, Any]:
     """Return samples of a device that did not keep its pace stand apart, where nothing compares them."""
-    around = {"steadiness": dict(latency.steadiness.facts)}
+    around, timing = {"steadiness": dict(latency.steadiness.facts)}, latency.timing
     if latency.steadiness.throttled:
-        return {**around, "throttled_ms": latency.timing.wall_ms}
-    return {**around, **vars(latency.timing), **(vars(latency.reference) if latency.reference else {})}
+        return {**around, "throttled_ms": timing.wall_ms}
+    sampling = Sampling(timing.warm_up_ms, timing.warmed_up, timing.inferences)
+    parts = parts_of(sampling, latency.reference)
+    return {**around, "wall_ms": timing.wall_ms, "device_ms": timing.device_ms, "parts": parts}
+
+
+def _part_of(fact: object) -> Mapping[str, Any]:
+    """Return a fact as a part of the record; nothing if its type is none."""
+    return {"parts": parts_of(fact.so_far if isinstance(fact, RunningFact) else fact)}
 
 
 _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
@@ -188,19 +197,16 @@ _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     Environment: lambda environment: {"toggles": dict(environment.toggles)},
     Loading: vars,
     FirstRun: lambda first: {"first_run_ms": first.ms},
-    PeakMemory: lambda peak: {"peak_memory_bytes": peak.process_bytes, "peak_gpu_memory_bytes": peak.gpu_bytes},
     Accuracy: _accuracy_fields,
     Judgement: vars,
-    WitnessReport: lambda report: {"witness": report},
     Vacuity: lambda vacuity: {"vacuous": vacuity.reasons},
-    TopOne: lambda top_one: {"top_one": top_one},
     Proof: lambda proof: {"proofs": proof.facts},
     Latency: _latency_fields,
-    Batches: vars,
-    SustainedRun: lambda run: {"sustained": run.so_far},
     Endurance: lambda endurance: {"steadiness": dict(endurance.steadiness.facts)},
 }
-"""The fields of a record that each fact fills. Other facts are for `harness.measure.decide` alone."""
+"""The fields of a record that each fact fills, of the facts that are not plainly a part of it.
+
+Other facts are for `harness.measure.decide` alone."""
 
 
 def _release(error: BaseException | None) -> None:

@@ -12,7 +12,8 @@ from harness.measure.loop import measure
 if TYPE_CHECKING:
     from device_runner.device import Device, Loadable, Program, Session
     from harness.measure.correctness import Truth
-    from harness.measure.probes.base import Facts, Probe
+    from harness.measure.facts import Facts
+    from harness.measure.probes.base import Probe
 
 
 class SharedSession:

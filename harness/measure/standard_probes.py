@@ -5,31 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from harness.base.tool import load, tools
 from harness.measure.correctness import vacuous
-from harness.measure.probes.base import Endurance, Facts, Latency, Probe, Step, Vacuity
+from harness.measure.facts import Facts, Latency, Timing, Vacuity
+from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.labelled import classify
-from harness.measure.probes.latency import Timing, measure
+from harness.measure.probes.latency import measure
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
     from device_runner.device import Program, Session
     from harness.base.plan import Budget
     from harness.measure.context import Run
-    from harness.measure.probes.reference import Reference
+    from harness.measure.facts import Reference
     from harness.measure.work import Preparation, Work
 
 
+class ProbeMaker(Protocol):
+    """Makes a probe of one case. `Tool.probes` names the places of such functions.
+
+    It is asked for each case before its session opens, so the module that has it should import little. A fact that the
+    probe yields is kept as a part of the record if its type is registered in `Tool.record_parts`.
+    """
+
+    def __call__(self, work: Work, prepared: Preparation, run: Run, step: Step) -> Probe | None:
+        """Return the probe; None for a case of which it measures nothing."""
+
+
 def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
-    """Return the probes of every case: worth of its answer, labelled data, proof of toggles, times."""
+    """Return the probes of a case: worth of its answer, labelled data, proof of toggles, times, and those of tools."""
     probes: list[Probe] = [VacuityProbe(work), *([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
-    if not run.timed:
-        return probes
-    if work.plan.budget.sustain_s:
-        return [*probes, SustainedProbe(work, run, step)]
-    return [*probes, LatencyProbe(work, prepared, run), BatchProbe(work)]
+    if not work.plan.budget.sustain_s:
+        probes += [LatencyProbe(work, prepared, run), BatchProbe(work)]
+    makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
+    probes += filter(None, [make(work, prepared, run, step) for make in makers])
+    return [probe for probe in probes if run.timed or not probe.timed]
 
 
 @dataclass(frozen=True)
@@ -108,29 +121,3 @@ class BatchProbe:
         budget, latency = self.work.plan.budget, facts.get(Latency)
         if latency and not budget.quick and (batches := enqueue(program, budget, median(latency.timing.wall_ms))):
             yield batches
-
-
-@dataclass(frozen=True)
-class SustainedProbe:
-    """Keeps the case running from within the thermal limits on; what heat makes of it then is what is asked for."""
-
-    work: Work
-    run: Run
-    show: Step
-    step = RunStep.SAMPLING.value
-    timed = True
-
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
-        """Run for as long as the budget says. What was collected until a failure is a fact already."""
-        from harness.measure.probes.sustained import SustainedRun, sustain
-
-        device, budget, limits = self.run.device, self.work.plan.budget, self.work.plan.thermal_limits
-        yield (so_far := SustainedRun(budget.sustain_s))
-
-        def tell(text: str) -> None:
-            self.show(f"{RunStep.SAMPLING}: {text}")
-
-        def work() -> None:
-            sustain(program, budget, device.pulses(limits), so_far, tell=tell)
-
-        yield Endurance(device.steadily(work, limits)[1])

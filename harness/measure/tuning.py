@@ -26,6 +26,7 @@ from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.store import Store, key_of, sha256_of
 from harness.base.case import Case
 from harness.compile.paths import family_of
+from harness.measure.facts import Proof
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
@@ -48,17 +49,6 @@ _HIT = re.compile(r"Loading tuning cache for symbol\s*:\s*(\S+)")
 _MISS = re.compile(r"Tuning cache not cound for symbol\s*:\s*(\S+)")
 _SLOWED = re.compile(r"slowing kernel '(\S+)'")
 _VERSION = re.compile(r"CLML Target Version\s*:\s*(\S+)")
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What a run's own evidence says."""
-
-    facts: dict[str, Any] = field(default_factory=dict)
-    complaint: str = ""
-    """Why the run does not count as tuned; empty if it does."""
-    emulated: bool = False
-    """Whether the path's library was a model of itself, so that its time means nothing."""
 
 
 class Tuner(Protocol):

@@ -8,14 +8,13 @@ whose inputs are right and whose result is not is the one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.compile.artifacts.artifact import OUTPUTS, Answers, load_arrays, load_values
 from harness.compile.models.outline import node_name
-from harness.measure.correctness import Accuracy, compare_answers, relative_tolerances
-from harness.measure.probes.base import Answer, Facts
+from harness.measure.correctness import compare_answers, relative_tolerances
+from harness.measure.facts import Accuracy, Answer, Facts, WitnessReport
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -24,25 +23,6 @@ if TYPE_CHECKING:
     from harness.compile.artifacts.pool import Builder
     from harness.measure.correctness import Truth
     from harness.measure.work import Work
-
-
-@dataclass(frozen=True)
-class WitnessReport:
-    """What the second witness says."""
-
-    name: str
-    """Program and version: `TVM 0.27.0.post1 on LLVM`."""
-    with_judge: bool
-    """Whether its answer is right."""
-    with_path: bool
-    """Whether its answer is the path's, right or wrong."""
-    first: str = ""
-    """The first operator that it, and so TVM's importer, gets wrong; empty if that was not looked for or found."""
-
-    @property
-    def blames_importer(self) -> bool:
-        """Whether what it shares with the path, which is TVM's importer above all, has the fault of a wrong answer."""
-        return self.with_path and not self.with_judge
 
 
 def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessReport | None:

@@ -31,7 +31,7 @@ from harness.compile.artifacts.artifact import (
 )
 from harness.compile.paths.kernels import kernels
 from harness.measure.correctness import Truth
-from harness.measure.probes.base import Schedules
+from harness.measure.facts import Schedules
 from harness.measure.probes.reference import ReferenceKernel
 from harness.measure.tuning import CacheUse
 

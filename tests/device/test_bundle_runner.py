@@ -20,7 +20,7 @@ import pytest
 from shell_bundles import FOR_THIS_HOST, Made, Place
 from waiting import LONG_S, eventually
 
-from device_runner.device import Loadable
+from device_runner.device import Loadable, PeakMemory
 from device_runner.registry import open_device
 from device_runner.runtimes import clml
 from device_runner.stand_ins.virtual import userland
@@ -30,6 +30,7 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import CRC, Artifact
 from harness.compile.artifacts.reference_kernel import compile_reference
+from harness.measure.facts import Batches, TopOne
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import turn_files
 from harness.tools.bundle.results import LINES, Results, read_results
@@ -84,15 +85,18 @@ def test_each_case_ends_as_it_would_on_any_device(
     for one in (good, again):
         assert len(one.wall_ms) >= 10
         assert len(one.device_ms) >= 3
-        assert one.batch == 32
-        assert len(one.batched_ms) == len(one.synced_ms) == 5
-        assert one.launches == 1
+        batches = one.part(Batches)
+        assert batches
+        assert (batches.batch, batches.launches) == (32, 1)
+        assert len(batches.batched_ms) == len(batches.synced_ms) == 5
         assert one.proofs["programs_from_source"] >= 1
         assert one.max_abs_err == 0
     for one in (good, wrong, again):
-        assert 1 << 20 < (one.peak_memory_bytes or 0) < 1 << 36
-        assert one.peak_gpu_memory_bytes is None  # no kgsl here
-    assert dies.peak_memory_bytes is hangs.peak_memory_bytes is None
+        memory = one.part(PeakMemory)
+        assert memory
+        assert 1 << 20 < (memory.process_bytes or 0) < 1 << 36
+        assert memory.gpu_bytes is None  # no kgsl here
+    assert dies.part(PeakMemory) is hangs.part(PeakMemory) is None
     assert "SIGKILL while running" in dies.message
     assert f"running did not end within {HANGS_AFTER_S:g} s" in hangs.message
     assert not wrong.wall_ms
@@ -168,8 +172,9 @@ def test_tuned_cases_and_the_reference_kernel_are_prepared_once(
     for one in records:
         is_tuned = one.tuning == "tuned"
         assert (one.proofs["programs_from_source"] == 0, one.proofs["programs_from_binary"] > 0) == (is_tuned, is_tuned)
-        assert len(one.reference_ms) == len(one.slowed_ms) == 6
-    (kernel,) = {one.reference for one in records}
+        assert one.reference
+        assert len(one.reference.ms) == len(one.reference.slowed_ms) == 6
+    (kernel,) = {one.reference.kernel for one in records if one.reference}
     crc, turns = str(kernel).split("-")
     assert crc == f"{reference.compiled.facts[CRC]:08x}"
     assert int(turns) in [8192 * 4**times for times in range(6)]
@@ -219,9 +224,9 @@ def test_labelled_inputs_are_classified(place: Place, sidecar_cache: Path, openc
     assert place.run()[0] == 0
     (record,) = read(place, sidecar_cache).records
     assert record.outcome is Outcome.OK
-    assert record.top_one is not None
-    assert (record.top_one.inputs, record.top_one.alike) == (12, 12)
-    assert record.top_one.right == int((classes == labels).sum())
+    counted = record.part(TopOne)
+    assert counted
+    assert (counted.inputs, counted.alike, counted.right) == (12, 12, int((classes == labels).sum()))
 
 
 def test_its_device_is_this_host_as_local_is(

@@ -15,7 +15,8 @@ from device_runner.failures import DeviceLost
 from device_runner.stand_ins.virtual import Heat, VirtualPhone
 from device_runner.stand_ins.virtual.phone import PhoneState
 from harness.base.plan import Budget
-from harness.measure.probes.sustained import Sustained, SustainedRun, sustain
+from harness.tools.sustain.measure import SustainedRun, sustain
+from harness.tools.sustain.part import Sustained
 
 pytestmark = pytest.mark.device
 HOTHEAD = Heat(speed=150, full_load_c=200.0)

@@ -14,6 +14,7 @@ from waiting import LONG_S
 
 from harness.base.outcome import ExitCode, Outcome, Owner
 from harness.compile.models.graph_layers import ImageGraph
+from harness.measure.facts import WitnessReport
 from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
@@ -87,8 +88,9 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
     assert wrong.accuracy.max_abs_err < 1e-6, "which an absolute tolerance once let pass"
     assert not wrong.wall_ms
     assert (wrong.owner, wrong.judge.split()[0]) == (Owner.PATH, "onnxruntime")
-    assert wrong.witness
-    assert (wrong.witness.with_judge, wrong.witness.with_path) == (True, False)
+    report = wrong.part(WitnessReport)
+    assert report
+    assert (report.with_judge, report.with_path) == (True, False)
     of_the_importer = came_to("shrunk", Outcome.WRONG_RESULT, "behind the same importer gives the same answer")
     assert of_the_importer.message.endswith("and the first operator that is off is Resize 'shrink'")
     assert of_the_importer.accuracy

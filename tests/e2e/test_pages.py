@@ -16,11 +16,12 @@ from benchmarks.synthetic_history import history
 from harness.compile.compiler.tir import OperatorWork
 from harness.judge.history.results import load
 from harness.judge.report.page import PLOTLY, SCRIPT
-from harness.judge.report.plots import plot_roofline, plot_sustained
+from harness.judge.report.plots import plot_roofline
 from harness.judge.report.site import PAGES, write_site
 from harness.measure.kernels.profile import Operator, Peaks, Profile, append_profile, kernels_file
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records.record import Record, RecordFile
+from harness.tools.sustain.page import draw
+from harness.tools.sustain.part import Sustained
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
 
@@ -176,8 +177,8 @@ def test_a_page_that_stands_alone_draws_from_any_folder(page: Page, tmp_path: Pa
         "power_level": [int(one) for one in hot],
         "gpu_c": [75.0 if one else 50.0 for one in hot],
     }
-    run = a_record(sustained=Sustained(asked_s=600, lasted_s=600, columns=columns))
-    plot_sustained([run], tmp_path / "sustained.html")
+    run = a_record(standalone=True, parts=[Sustained(asked_s=600, lasted_s=600, columns=columns)])
+    draw([run], tmp_path / "sustained.html")
     profiles = [a_profile(a_record(case=f"tiny-{path}-float32-untuned"), 1) for path in ("opencl", "texture")]
     plot_roofline(profiles, tmp_path / "roofline.html")
     for name, lines in {"sustained": 7, "roofline": 3}.items():

@@ -247,7 +247,7 @@ def a_record() -> dict[str, Any]:
         max_abs_err=1e-6,
         tolerance=1e-3,
         facts={"kernels": 3},
-        offload=terminal_scene.OFFLOAD,
+        parts={"offload": terminal_scene.OFFLOAD},
         steadiness={"before": {"gpu_c": 30.0}, "after": {"gpu_c": 36.0}, "clock_histogram": {"800": 1.0}},
         schedules={"took": ["a"], "refused": {"b": "why"}},
         proofs={"programs_from_binary": 1, "programs_from_source": 0},
@@ -283,8 +283,9 @@ def show_and_report(record: dict[str, Any], folder: Path) -> None:
         {"tolerance": None},
         {"wall_ms": [1.0, float("inf")]},
         {"steadiness": {"before": {"gpu_c": float("inf")}}},
-        {"offload": {"subgraphs": []}},
-        {"offload": {**terminal_scene.OFFLOAD, "mac_share": "x", "macs_offloaded": None}},
+        {"parts": {"offload": {"subgraphs": []}}},
+        {"parts": {"offload": {**terminal_scene.OFFLOAD, "mac_share": "x", "macs_offloaded": None}}},
+        {"parts": {"sustained": {"columns": 3}}},
     ],
 )
 def test_a_record_that_once_was_called_a_bug_is_shown_or_refused(fields: dict[str, Any], tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from harness.base.outcome import Outcome
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records.dataset import RecordDataset
 from harness.measure.records.record import Record, RecordFile, Releases
 
@@ -23,7 +22,7 @@ RECORDS = st.builds(
     identity=st.sampled_from([Identity("phone", "s", gpu=gpu) for gpu in "AB"]),
     device=st.sampled_from(["a", "b"]),
     as_shipped=st.booleans(),
-    sustained=st.sampled_from([None, None, Sustained(asked_s=1)]),
+    standalone=st.sampled_from([False, False, True]),
     artifact=st.sampled_from(["a" * 24, "b" * 24]),
     outcome=st.sampled_from([Outcome.OK, Outcome.WRONG_RESULT, Outcome.DEVICE_LOST]),
     compiled_with=st.sampled_from([None, None, OLD]),
@@ -62,7 +61,7 @@ def moments_of(builds: Sequence[Sequence[Record]]) -> list[tuple[str, str, bool,
 
 def check_answers(found: RecordDataset, every: Sequence[Record]) -> None:
     """Compare all answers of a dataset with what its records say."""
-    latencies = [record for record in every if not record.sustained]
+    latencies = [record for record in every if not record.standalone]
     assert sorted(r.line() for r in found.every(anything)) == sorted(r.line() for r in every)
     assert {r.line() for r in found.every(texture)} == {r.line() for r in every if texture(r.case)}
     assert found.cases == sorted({record.case for record in every})

@@ -10,6 +10,7 @@ from device_runner.device import Identity
 from harness.base.case import Case
 from harness.base.outcome import Outcome
 from harness.measure.records.index import RecordIndex
+from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 
 IDENTITY = Identity("phone", "serial", gpu="Adreno740", driver="1")
@@ -36,7 +37,13 @@ def a_record(case: str = "tiny-opencl-float32-untuned", **facts: Any) -> Record:
         "started_at": "2026-01-01T00:00:00.000+00:00",
         "run": "abc",
     }
-    return Record.model_validate({**known, **facts})
+    return _record({**known, **facts})
+
+
+def _record(facts: dict[str, Any]) -> Record:
+    """Return the record of these facts; `parts` may be a list of the parts themselves."""
+    parts = facts.get("parts", {})
+    return Record.model_validate({**facts, "parts": parts if isinstance(parts, dict) else parts_of(*parts)})
 
 
 def sessions(ms: float, count: int = 4, seed: int = 0, **facts: Any) -> list[Record]:
@@ -75,4 +82,4 @@ def virtual_record(**facts: Any) -> Record:
         "started_at": "2026-01-01T00:00:00.000+00:00",
         "run": "abc",
     }
-    return Record.model_validate({**known, **facts})
+    return _record({**known, **facts})

@@ -82,9 +82,8 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("adreno-bench.toml").write_text('models = ["mobilenet_v1", "squeezenet1_1"]\npaths = ["opencl", "texture"]\n')
     good = [one for case in CASES for one in sessions(10, case=case, device_ms=[9.0] * 3, library_bytes=17_900_000)]
     restless = a_record(CASES[0], wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2, device_ms=[9.0] * 3)
-    wrong = a_record(
-        BROKEN, outcome=Outcome.WRONG_RESULT, offload=OFFLOAD, message="output 0 is off by 3 in its element 17 " * 5
-    )
+    message = "output 0 is off by 3 in its element 17 " * 5
+    wrong = a_record(BROKEN, outcome=Outcome.WRONG_RESULT, parts={"offload": OFFLOAD}, message=message)
     write("records.jsonl", [*good, restless, wrong])
     write("slower.jsonl", [one for case in CASES for one in sessions(13, seed=1, case=case, artifact="b" * 24)])
     write("calibration.jsonl", [one for case in CASES for one in sessions(10, 15, case=case)])

@@ -33,7 +33,7 @@ from harness.measure.context import Origin
 from harness.measure.progress import Progress, ProgressTee, SilentProgress
 from harness.measure.recording import Recording
 from harness.measure.records.index import RecordIndex
-from harness.measure.records.record import Record, RecordFile
+from harness.measure.records.record import Record, RecordFile, parse
 from harness.measure.runner import run_suite
 from harness.measure.standard_probes import standard_probes
 from harness.measure.workbench import Request, open_workbench
@@ -88,7 +88,7 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
     """Return the record of a case. Measures it unless `shared`, asv's folder for this commit, has it."""
     file = shared / f"{case_id}-{quirks}.json"
     if file.exists():
-        return Record.model_validate_json(file.read_bytes())
+        return parse(file.read_bytes())
     request = Request(suite, [Case.parse(case_id)], cache_root(), QuirkPolicy(quirks == AS_SHIPPED))
     record = _load(request) or _measure(request)
     write_whole(file, record.line())

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from device_runner.device import PeakMemory
 from device_runner.files import write_whole
 from harness.base.outcome import ExitCode, Outcome, Owner
 from harness.base.terminal import tell
@@ -155,6 +156,7 @@ def write_records(
 def _case(record: Record) -> CaseExport:
     right = record.outcome is Outcome.OK and record.path not in record.emulated
     numbers = summarise_samples(record.wall_ms) if right else None
+    memory = record.part(PeakMemory) or PeakMemory()
     names = ("min_ms", "median_ms", "low_ms", "high_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms", "stddev_ms")
     return CaseExport(
         case=record.case,
@@ -182,8 +184,8 @@ def _case(record: Record) -> CaseExport:
         max_abs_err=finite(record.max_abs_err),
         tolerance=finite(record.tolerance),
         library_bytes=record.library_bytes,
-        peak_memory_bytes=record.peak_memory_bytes,
-        peak_gpu_memory_bytes=record.peak_gpu_memory_bytes,
+        peak_memory_bytes=memory.process_bytes,
+        peak_gpu_memory_bytes=memory.gpu_bytes,
         wall_ms=record.wall_ms,
         device_ms=record.device_ms,
     )

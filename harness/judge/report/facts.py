@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from device_runner.device import PeakMemory
 from harness.base.tables import size
 from harness.compile.quirks import QUIRKS
 from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
 from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
-from harness.measure.probes.sustained import Sustained
+from harness.measure.facts import Batches, TopOne
 from harness.measure.records.record import Record
 
 NAMING = ("--model", "--shape", "--input")
@@ -46,23 +47,24 @@ def device_facts(matrix: Matrix) -> Facts:
     return [(name, value) for name, value in facts if value]
 
 
-def case_facts(entry: Entry, sustained: Sustained | None = None) -> Facts:
-    """Return all that is known of a case beside its samples. `sustained` is what its build did without a pause."""
+def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
+    """Return all that is known of a case beside its samples. `others` is what other runs of its build say."""
     record = entry.record
+    memory, batches = record.part(PeakMemory) or PeakMemory(), record.part(Batches)
     facts = [
         ("error", words.error_text(record.max_abs_err, record.tolerance)),
         ("judge", record.judge),
         ("top-1", _top_one(record)),
-        ("throughput", _throughput(entry)),
-        *_sustained(sustained),
+        ("throughput", _throughput(entry, batches)),
+        *others,
         ("first run", words.latency(record.first_run_ms)),
         ("load", words.latency(record.init_ms)),
         ("library", size(record.library_bytes)),
         ("planned memory", size(record.facts.get("storage_bytes"))),
-        ("peak memory", size(record.peak_memory_bytes)),
-        ("peak GPU memory", size(record.peak_gpu_memory_bytes)),
+        ("peak memory", size(memory.process_bytes)),
+        ("peak GPU memory", size(memory.gpu_bytes)),
         ("kernels", str(record.facts.get("kernels", "-"))),
-        ("launches", str(record.launches or "-")),
+        ("launches", str((batches and batches.launches) or "-")),
         ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),
         ("sessions", str(len(entry.sessions))),
         ("workarounds", ", ".join(workarounds_of(record))),
@@ -77,29 +79,15 @@ def workarounds_of(record: Record) -> Sequence[str]:
 
 
 def _top_one(record: Record) -> str:
-    counted = record.top_one
+    counted = record.part(TopOne)
     if counted is None:
         return ""
     return f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
 
 
-def _sustained(run: Sustained | None) -> Facts:
-    figures = run.figures if run else None
-    if figures is None:
-        return []
-    first, last = words.latency(figures.first_ms), words.latency(figures.last_ms)
-    window = f"{first} in the first {figures.window_s:.0f} s, {last} in the last ({figures.ratio:.2f} times)"
-    facts = [("without a pause", window)]
-    if energy := figures.energy:
-        each = f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g} mJ"
-        facts.append(("energy", f"{each} for an inference, with all else that the phone did"))
-    return facts
-
-
-def _throughput(entry: Entry) -> str:
-    batched = location_ms(entry.record.batched_ms)
-    if math.isfinite(batched):
-        return f"{1000 / batched:.4g} /s in batches of {entry.record.batch}"
+def _throughput(entry: Entry, batches: Batches | None) -> str:
+    if batches and math.isfinite(batched := location_ms(batches.batched_ms)):
+        return f"{1000 / batched:.4g} /s in batches of {batches.batch}"
     return f"{1000 / entry.wall_ms:.4g} /s one by one" if entry.wall_ms else ""
 
 

@@ -6,9 +6,8 @@ machine on one page share the names of its commits (`commit_names`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from markupsafe import escape
@@ -21,8 +20,6 @@ from harness.judge.report import words
 from harness.judge.report.points import thin
 from harness.measure.kernels.peaks import RooflinePoint, points_of, roof_of
 from harness.measure.kernels.profile import Profile
-from harness.measure.probes.sustained import Bin
-from harness.measure.records.record import Record
 
 Trace = dict[str, Any]
 
@@ -103,7 +100,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
         "annotations": names,
         "shapes": samples,
         "xaxis": {**axis, "tickangle": 0, "zeroline": False},
-        "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **_axis("latency, ms"), "visible": timed},
+        "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **axis_from_zero("latency, ms"), "visible": timed},
         "yaxis2": {"range": [len(series), 0], "domain": [0, rows], "visible": False, "fixedrange": True},
     }
     return Figure(
@@ -135,7 +132,7 @@ def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
 
 def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, symbol: str, group: str) -> list[Trace]:
     """Return the line of a series with its confidence intervals, and its dots."""
-    ms = [_number(point.wall_ms) for point in points]
+    ms = [number(point.wall_ms) for point in points]
     shared = {"legendgroup": group, "hovertemplate": "%{x}<br>%{customdata}<br>%{y} ms<extra></extra>"}
     traces = [{"x": x, "y": ms, "mode": "lines", "line": line, "error_y": _intervals(points, line["color"])}]
     if dots := _dots(ms, dense):
@@ -183,7 +180,7 @@ def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Tr
         else (None, None)
         for p in points
     ]
-    above, below = ([_number(pair[side]) for pair in bounds] for side in (0, 1))
+    above, below = ([number(pair[side]) for pair in bounds] for side in (0, 1))
     known = any(value is not None for value in above)
     return {
         "type": "data",
@@ -231,7 +228,7 @@ def kernel_times(kernels: CaseKernels) -> Figure:
         {
             "name": _text(name),
             "x": x,
-            "y": [_number(ms) for ms in column],
+            "y": [number(ms) for ms in column],
             "customdata": told,
             "mode": "lines+markers",
             "line": {"color": colour, "dash": LINES[place % len(LINES)]},
@@ -242,7 +239,7 @@ def kernel_times(kernels: CaseKernels) -> Figure:
     layout = {
         "legend": {"orientation": "h", "y": -0.15},
         "xaxis": {"type": "category", "tickangle": 0, "zeroline": False},
-        "yaxis": _axis("time of an inference, ms"),
+        "yaxis": axis_from_zero("time of an inference, ms"),
     }
     return Figure(f"time of each operator over {len(points)} commits", 400, traces, layout)
 
@@ -260,8 +257,8 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     traces = [
         {
             "name": f"at best: {_rate(peaks.copy_gb_s)} GB/s, {_rate(peaks.float32_gflop_s)} GFLOP/s",
-            "x": [_number(x) for x, _ in roof],
-            "y": [_number(y) for _, y in roof],
+            "x": [number(x) for x, _ in roof],
+            "y": [number(y) for _, y in roof],
             "mode": "lines",
             "line": {"color": QUIET, "width": 2},
             "hoverinfo": "skip",
@@ -282,11 +279,11 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
 def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str) -> Trace:
     labels = [_text(point.label) for point in points]
     told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
-    sizes = [_number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
+    sizes = [number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
     return {
         "name": _text(case),
-        "x": [_number(point.intensity) for point in points],
-        "y": [_number(point.gflop_s) for point in points],
+        "x": [number(point.intensity) for point in points],
+        "y": [number(point.gflop_s) for point in points],
         "text": [label if place < NAMED else "" for place, label in enumerate(labels)],
         "customdata": told,
         "mode": "markers+text",
@@ -298,79 +295,6 @@ def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: 
     }
 
 
-# Sustained runs
-
-
-def sustained(record: Record) -> Figure:
-    """Latency over time, and below it what the phone said of its heat; shaded where heat slowed it down.
-
-    The record has at least one bin.
-    """
-    run = record.sustained
-    assert run
-    assert run.figures
-    bins, figures, end_s = run.bins, run.figures, run.lasted_s
-    at_s = [one.at_s for one in bins]
-    first, last = [0, figures.window_s], [end_s - figures.window_s, end_s]
-    traces = [
-        _line("median", at_s, [one.wall_ms for one in bins], COLOURS[0], "solid", "y"),
-        _line("90 %", at_s, [one.p90_ms for one in bins], COLOURS[5], "dot", "y"),
-        _line(f"first {figures.first_ms:.4g} ms", first, [figures.first_ms] * 2, QUIET, "dash", "y"),
-        _line(
-            f"last {figures.last_ms:.4g} ms: {figures.ratio:.2f} times the first",
-            last,
-            [figures.last_ms] * 2,
-            QUIET,
-            "dashdot",
-            "y",
-        ),
-    ]
-    panels: dict[str, Trace] = {"inference, ms": {}}
-    for unit, (rest, lines) in _PANELS.items():
-        for column, name, place, dash in lines:
-            if column in run.columns:
-                panels[unit] = rest
-                values = [getattr(one, column) for one in bins]
-                traces.append(_line(name, at_s, values, COLOURS[place], dash, f"y{len(panels)}", shape="hv"))
-    share = 1 / (len(panels) + 1)  # the first has two
-    layout: dict[str, Any] = {}
-    for place, (unit, rest) in enumerate(panels.items()):
-        top, bottom = 1 - share * (place + 1 if place else 0), 1 - share * (place + 2)
-        layout[f"yaxis{place + 1 if place else ''}"] = {"domain": [max(0, bottom + 0.03), top], **_axis(unit), **rest}
-    layout["xaxis"] = {"title": {"text": "seconds since the beginning"}, "anchor": f"y{len(panels)}"}
-    layout |= {"legend": {"orientation": "h", "y": -0.12}, "hovermode": "x", "shapes": list(_slowed(bins, end_s))}
-    return Figure(f"sustained run of {record.case}", 200 + 130 * len(panels), traces, layout)
-
-
-_PANELS: dict[str, tuple[Trace, tuple[tuple[str, str, int, str], ...]]] = {
-    "clock, MHz": ({}, (("clock_mhz", "GPU clock", 2, "solid"),)),
-    "power level": (
-        {"autorange": "reversed", "rangemode": "normal", "dtick": 1, "zeroline": False},  # as the clock: down is slower
-        (("power_level", "fastest level that heat allows", 4, "dash"),),
-    ),
-    "°C": ({"rangemode": "normal"}, (("gpu_c", "GPU, °C", 1, "solid"), ("battery_c", "battery, °C", 3, "dash"))),
-    "battery, %": ({}, (("battery_percent", "battery, %", 3, "solid"),)),
-}
-"""What a phone may say, by panel: its axis, and of each line the column of a sustained run, name, colour and dash."""
-
-
-def _line(
-    name: str, x: Sequence[float], y: Sequence[float | None], colour: str, dash: str, axis: str, shape: str = "linear"
-) -> Trace:
-    line = {"color": colour, "dash": dash, "width": 1.5, "shape": shape}
-    return {"name": name, "x": list(x), "y": [_number(one) for one in y], "mode": "lines", "line": line, "yaxis": axis}
-
-
-def _slowed(bins: Sequence[Bin], end_s: float) -> Iterable[Trace]:
-    """Yield the times in which heat allowed less than the fastest level."""
-    ends = [*(one.at_s for one in bins[1:]), end_s]
-    for slowed, group in groupby(zip(bins, ends, strict=True), key=lambda pair: bool(pair[0].power_level)):
-        stretch = list(group)
-        if slowed:
-            at = {"x0": stretch[0][0].at_s, "x1": stretch[-1][1], "y0": 0, "y1": 1, "yref": "paper"}
-            yield {"type": "rect", **at, "fillcolor": COLOURS[4], "opacity": 0.18, "line": {"width": 0}}
-
-
 # Shared
 
 
@@ -378,7 +302,7 @@ def _rate(value: float | None) -> str:
     return f"{value:,.0f}" if value and value >= 1000 else f"{value:.3g}"
 
 
-def _axis(label: str) -> Trace:
+def axis_from_zero(label: str) -> Trace:
     """Return an axis from zero, with its unit."""
     return {"rangemode": "tozero", "title": {"text": label, "standoff": 4}, "fixedrange": True}
 
@@ -387,6 +311,6 @@ def _text(text: str) -> str:
     return str(escape(text))
 
 
-def _number(value: float | None) -> float | None:
+def number(value: float | None) -> float | None:
     """Five significant digits: more than a figure can show."""
     return None if value is None else float(f"{value:.5g}")

@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import SetupMissing
 from device_runner.files import write_whole
+from harness.base.failures import UsageError
 from harness.judge.report import words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+ROOM = "harness.judge.report"
 PLOTLY, SCRIPT, FILTER = SCRIPTS = ("plotly.js", "figures.js", "filter.js")
 
 
-def environment() -> Environment:
-    """Return the templates, with what all of them use. Raises SetupMissing without jinja2."""
+def environment(package: str = ROOM) -> Environment:
+    """Return our templates and those of a package, with what all of them use. Raises SetupMissing without jinja2."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
         from jinja2.utils import htmlsafe_json_dumps
     except ImportError as error:
         raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
     made = Environment(
-        loader=PackageLoader("harness.judge.report"),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(ROOM)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -47,14 +49,23 @@ def write_scripts(folder: Path) -> None:
         (folder / name).write_text(_script(name), encoding="utf-8")
 
 
-def write_page(file: Path, template: str, *, scripts: Sequence[str] = (PLOTLY, SCRIPT), **facts: Any) -> None:
-    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing."""
+def require_page(file: Path) -> None:
+    """Raise UsageError unless a file that drawings go to is named as a page."""
+    if file.suffix != ".html":
+        hint = f"name it {file.stem}.html; a browser prints it, or makes an image of it"
+        raise UsageError(f"{file} is no page, and drawings are pages", hint=hint)
+
+
+def write_page(
+    file: Path, template: str, *, package: str = ROOM, scripts: Sequence[str] = (PLOTLY, SCRIPT), **facts: Any
+) -> None:
+    """Write a page that stands alone, from a package's template that extends `base.html.j2`. Raises SetupMissing."""
     shared = {"pages": {}, "page": "", "skipped": [], "scripts": [_script(name) for name in scripts]}
-    write_whole(file, environment().get_template(template).render(**shared, **facts))
+    write_whole(file, environment(package).get_template(template).render(**shared, **facts))
 
 
 def _script(name: str) -> str:
-    text = (files("harness.judge.report") / "templates" / name).read_text("utf-8")
+    text = (files(ROOM) / "templates" / name).read_text("utf-8")
     if name != PLOTLY:
         return text
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from harness.base.outcome import CaseState
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.paths.clml.report import render
 from harness.judge.compare import kernel_changes
 from harness.judge.path_ranking import PathRanking, rank_paths
@@ -18,6 +19,7 @@ from harness.judge.report.facts import case_facts, device_facts, reproduce
 from harness.judge.report.kernel_pages import rows_of
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.judge.report.page import FILTER, write_page
+from harness.judge.report.part_view import part_facts
 from harness.judge.report.sections import BuildKey, BuildLines
 from harness.judge.report.strips import roof_bounds, roofline_strip, samples_strip
 from harness.judge.sides import SeriesKey
@@ -59,7 +61,7 @@ def write_report(
     builds: Iterable[Sequence[Record]],
     profiles: Mapping[str, Profile],
     comparison: ComparisonExport | None = None,
-    sustained: Iterable[Record] = (),
+    standalone: Iterable[Record] = (),
     sections: Sequence[BuildLines] = (),
 ) -> None:
     """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
@@ -69,10 +71,10 @@ def write_report(
         builds: The sessions of the latest build of each series.
         profiles: What is known of the kernels, by artifact.
         comparison: What a gate or a comparison said of them.
-        sustained: Runs of these builds without a pause.
+        standalone: Other runs of these builds, such as those without a pause.
         sections: What tools add to builds.
     """
-    unpaused = {(SeriesKey.of(one), one.build): one.sustained for one in sustained}
+    others = {(SeriesKey.of(record), record.build): [*part_facts(record)] for record in standalone}
     matrices = matrices_of(entries_of(builds, profiles))
     write_page(
         file,
@@ -91,10 +93,10 @@ def write_report(
         longest=LONGEST_FACT,
         device_facts=device_facts,
         clocks=clocks_of,
-        case_facts=lambda entry: case_facts(entry, unpaused.get((SeriesKey.of(entry.record), entry.record.build))),
+        case_facts=lambda entry: case_facts(entry, others.get((SeriesKey.of(entry.record), entry.record.build), ())),
         roofline=roofline_of,
         kernels=lambda entry: rows_of(entry.profile) if entry.profile else [],
-        partitions=lambda record: render(record.offload) if record.offload else "",
+        partitions=lambda record: render(report) if (report := record.part(OffloadReport)) else "",
         reproduce=reproduce,
     )
 

@@ -1,4 +1,4 @@
-"""The tables that a run ends with, of samples and of sustained runs, and the words that tables share."""
+"""The table that a run ends with, and the words that tables share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from harness.base.outcome import Outcome
 from harness.base.request import AS_SHIPPED
 from harness.base.tables import size, table
 from harness.judge.remarks import Remark, remarks, row_remarks, spread_within
+from harness.measure.facts import TopOne
 from harness.measure.probes.latency import KERNELS, device_clock
 
 if TYPE_CHECKING:
-    from harness.measure.probes.sustained import Energy, Sustained
     from harness.measure.records.record import Record
 
 
@@ -88,7 +88,7 @@ def _table(records: Sequence[Record]) -> str:
         ratios = by_default(records)
         rows = [(*row, ratios.get(id(record), "-")) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TIMES)
-    if any(record.top_one for record in records):
+    if any(record.part(TopOne) for record in records):
         rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TOP_ONE)
     return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
@@ -136,7 +136,7 @@ def _error(record: Record) -> str:
 
 
 def _top_one(record: Record) -> str:
-    counted = record.top_one
+    counted = record.part(TopOne)
     return f"{counted.right} of {counted.inputs}" if counted else "-"
 
 
@@ -187,74 +187,3 @@ def _unsupported(records: Sequence[Record]) -> list[str]:
         more = hint or (f"see {HALF_DOCS}" if HALF in message else "")
         lines.append(f"  {named} unsupported on this device: {message}" + (f"; {more}" if more else ""))
     return lines
-
-
-SUSTAINED_COLUMNS = (
-    "case",
-    "device",
-    "outcome",
-    "lasted",
-    "first ms",
-    "last ms",
-    "last / first",
-    "throttled",
-    "hottest",
-    "battery used",
-    "mJ each",
-)
-SUSTAINED_SPARE = ("device", "battery used", "mJ each", "hottest", "outcome", "lasted")
-"""What a narrow terminal gets along without, the first first."""
-
-
-def sustained_table(records: Sequence[Record]) -> str:
-    """Return a row for each sustained run, and a line for whatever is not plainly `ok`."""
-    rows = [(r.case, r.device, r.outcome.value, *_figures(r, r.sustained)) for r in records if r.sustained]
-    text = table(rows, SUSTAINED_COLUMNS, right=SUSTAINED_COLUMNS[3:], spare=SUSTAINED_SPARE)
-    return "\n".join([text, *_explained(records), *complaints(records)])
-
-
-def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
-    figures = sustained.figures
-    lasted = f"{sustained.lasted_s:.0f} of {sustained.asked_s:g} s"
-    if not figures:
-        return (lasted, "emulated" if record.path in record.emulated else "-", "-", "-", "-", "-", "-", "-")
-    return (
-        lasted,
-        milliseconds(figures.first_ms),
-        milliseconds(figures.last_ms),
-        f"{figures.ratio:.2f}",
-        throttled_text(sustained),
-        "-" if figures.hottest_c is None else f"{figures.hottest_c:.0f} °C",
-        "-" if figures.battery_used_percent is None else f"{figures.battery_used_percent} %",
-        format_energy(figures.energy),
-    )
-
-
-def format_energy(energy: Energy | None) -> str:
-    """Return the energy of one inference and its resolution, in mJ; `-` if it is not known."""
-    return "-" if energy is None else f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g}"
-
-
-def throttled_text(sustained: Sustained) -> str:
-    """Say when heat slowed the phone down, and for what share of the time."""
-    if sustained.throttled_after_s is not None:
-        share = sustained.figures.throttled_share if sustained.figures else None
-        return f"after {sustained.throttled_after_s:.0f} s" + ("" if share is None else f", for {share:.0%}")
-    return "never" if sustained.shows_throttling else "unknown"
-
-
-def _explained(records: Sequence[Record]) -> list[str]:
-    lines = [
-        f"  {record.case}: after {sustained.throttled_after_s:.0f} s {sustained.throttled_why}"
-        for record in records
-        if (sustained := record.sustained) and sustained.throttled_after_s is not None
-    ]
-    lines += [
-        f"  {record.case}: stopped by hand after {record.sustained.lasted_s:.0f} s; what was measured is kept"
-        for record in records
-        if record.sustained and record.sustained.stopped
-    ]
-    windows = {record.sustained.figures.window_s for record in records if record.sustained and record.sustained.figures}
-    if any(window < 60 for window in windows):
-        lines.append(f"  first and last: {min(windows):g} s each, half of a run that is shorter than two minutes")
-    return ["", *lines] if lines else []

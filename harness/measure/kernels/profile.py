@@ -19,6 +19,7 @@ from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
+from harness.measure.facts import Batches
 
 if TYPE_CHECKING:
     from device_runner.device import Launch
@@ -120,14 +121,16 @@ class Profile(BaseModel):
     synced_ms: tuple[float, ...] = ()
 
     @property
-    def device_ms(self) -> tuple[float]:
-        """The kernels' time of an inference."""
-        return (self.kernels_ms,)
-
-    @property
     def launches(self) -> int:
         """Kernels launched in an inference."""
         return sum(operator.launches for operator in self.operators)
+
+    @property
+    def batches(self) -> Batches | None:
+        """Its batches; None if none was timed."""
+        if self.batch is None:
+            return None
+        return Batches(self.batch, [*self.batched_ms], [*self.synced_ms], self.launches)
 
     @classmethod
     def read(cls, file: Path) -> Profile:

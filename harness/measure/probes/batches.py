@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from device_runner.failures import RigFailure
+from harness.measure.facts import Batches
 
 if TYPE_CHECKING:
     from device_runner.device import Program
@@ -23,20 +23,6 @@ SHARE = 0.1
 REPEAT = 5
 SMALLEST, LARGEST = 3, 32
 """Inferences of a batch."""
-
-
-@dataclass(frozen=True)
-class Batches:
-    """The two kinds of samples: ms of one inference, each the mean over a batch. Answers stay on the device."""
-
-    batch: int
-    """Inferences of a batch."""
-    batched_ms: list[float]
-    """Time in ms with one synchronisation at the end of each batch."""
-    synced_ms: list[float]
-    """Time in ms with a synchronisation after each inference."""
-    launches: int | None
-    """Kernels of an inference; None where they cannot be seen."""
 
 
 def enqueue(program: Program, budget: Budget, each_ms: float) -> Batches | None:
@@ -61,44 +47,23 @@ def _launches(program: Program, budget: Budget) -> int | None:
         return None
 
 
-def launch_us(batched_ms: Sequence[float], device_ms: Sequence[float], launches: int | None) -> float | None:
+def launch_us(batches: Batches, device_ms: Sequence[float]) -> float | None:
     """Return what a launch costs beyond the time of its kernel, in µs; None if that is not known."""
-    if not batched_ms or not device_ms or not launches:
+    if not batches.batched_ms or not device_ms or not batches.launches:
         return None
-    return (statistics.median(batched_ms) - statistics.median(device_ms)) * 1e3 / launches
+    return (statistics.median(batches.batched_ms) - statistics.median(device_ms)) * 1e3 / batches.launches
 
 
-class BatchSamples(Protocol):
-    """What has samples of batches: a record, or a profile."""
+def format_batches(batches: Batches | None, device_ms: Sequence[float]) -> str:
+    """Return what waiting and launching cost a case, in one line; empty if no batches were timed.
 
-    @property
-    def batch(self) -> int | None:
-        """Inferences of a batch."""
-
-    @property
-    def batched_ms(self) -> Sequence[float]:
-        """See `Batches`."""
-
-    @property
-    def synced_ms(self) -> Sequence[float]:
-        """See `Batches`."""
-
-    @property
-    def device_ms(self) -> Sequence[float]:
-        """Samples of the kernels' time."""
-
-    @property
-    def launches(self) -> int | None:
-        """Kernels of an inference."""
-
-
-def format_batches(record: BatchSamples) -> str:
-    """Return what waiting and launching cost a case, in one line; empty if no batches were timed."""
-    if not record.batched_ms or not record.synced_ms:
+    `device_ms` is samples of the kernels' time.
+    """
+    if batches is None or not batches.batched_ms or not batches.synced_ms:
         return ""
-    batched, synced = statistics.median(record.batched_ms), statistics.median(record.synced_ms)
-    text = f"{batched:.4g} ms in batches of {record.batch}, {synced:.4g} ms when each is waited for"
-    each_us = launch_us(record.batched_ms, record.device_ms, record.launches)
+    batched, synced = statistics.median(batches.batched_ms), statistics.median(batches.synced_ms)
+    text = f"{batched:.4g} ms in batches of {batches.batch}, {synced:.4g} ms when each is waited for"
+    each_us = launch_us(batches, device_ms)
     if each_us is None or each_us < 0:  # while kernels are timed they are slower than that
-        return f"{text}; {record.launches} launches" if record.launches else text
-    return f"{text}; {record.launches} launches, of which each costs {each_us:.3g} µs beyond its kernel"
+        return f"{text}; {batches.launches} launches" if batches.launches else text
+    return f"{text}; {batches.launches} launches, of which each costs {each_us:.3g} µs beyond its kernel"

@@ -8,43 +8,13 @@ right answers. Where both classify the same inputs this is cautious: rounding mo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.compile.models.input_files import top_classes
+from harness.measure.facts import CONFIDENCE, TopOne
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Program
-
-CONFIDENCE = 0.99
-
-
-@dataclass(frozen=True)
-class TopOne:
-    """Number of labelled inputs for which the right class has the largest score."""
-
-    inputs: int
-    right: int
-    oracle_right: int
-    alike: int
-    """How many the oracle gives the same class, right or not."""
-    least: int
-    """The fewest that may be right."""
-
-    @property
-    def dropped(self) -> bool:
-        """Whether fewer are right than chance explains."""
-        return self.right < self.least
-
-    @property
-    def complaint(self) -> str:
-        """One line for a person; empty if nothing is wrong."""
-        if not self.dropped:
-            return ""
-        return (
-            f"top-1 dropped: {self.right} of {self.inputs} labelled inputs are right, and {self.oracle_right} by the "
-            f"oracle (fewer than {self.least} are no accident, by the {CONFIDENCE:.0%} binomial interval)"
-        )
 
 
 def least_right(oracle_right: int, inputs: int) -> int:

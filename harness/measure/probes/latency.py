@@ -12,11 +12,11 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.base.plan import Budget
 from harness.compile.paths import family_of
+from harness.measure.facts import Timing
 
 if TYPE_CHECKING:
     from device_runner.device import Program
@@ -48,20 +48,6 @@ every subgraph while it profiles (apache/tvm clml_runtime.cc): another quantity 
 def device_clock(path: str) -> str:
     """Return what `device_ms` of a path adds up. Only what has the same is ever held side by side."""
     return CLML_EVENTS if family_of(path) == "clml" else KERNELS
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Samples of one case, in the order taken."""
-
-    wall_ms: list[float]
-    device_ms: list[float]
-    warm_up_ms: list[float]
-    """What was thrown away before, evenly thinned."""
-    warmed_up: bool
-    """Whether the warm-up ended in times that were steady within 5 %."""
-    inferences: int
-    """How many inferences lasted as long as the samples had to cover; `wall_ms` has some of them, evenly spread."""
 
 
 def measure(program: Program, budget: Budget, clock: Callable[[], float] = time.monotonic) -> Timing:

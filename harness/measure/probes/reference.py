@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from device_runner.failures import Failure, RigFailure
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import CRC, Artifact
+from harness.measure.facts import Reference
 from harness.measure.probes.latency import warm_up
 
 if TYPE_CHECKING:
@@ -44,16 +45,6 @@ ORDER = ((1.0, SAMPLES // 2), (FACTOR, SAMPLES), (1.0, SAMPLES // 2))
 """Share of the turns, and samples: the slowed one lies in the middle, so that a drifting clock makes it no slower or
 faster."""
 TIMEOUT_S = 20.0
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Both times of the reference kernel in one session, by the device's timer, in ms."""
-
-    reference: str
-    """Which kernel: two sessions may be compared where this text is the same."""
-    reference_ms: list[float]
-    slowed_ms: list[float]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
 """The limits of `harness.judge.stats.session`."""
 MOST_SAMPLES = 100_000
 """Five times as many inferences as are timed in a row."""
-OF_THE_HOST = ("wall_ms", "throttled_ms", "warm_up_ms", "batched_ms", "synced_ms")
-OF_THE_DEVICE = ("device_ms", "reference_ms")
-"""A driver's timer may stand still."""
 
 
 class AnswerClaim(Protocol):

@@ -15,8 +15,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
+from pydantic_core import from_json
 
 from device_runner.device import Identity
 from device_runner.disk import disk_full
@@ -25,22 +26,22 @@ from device_runner.files import append_lines, what_else
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.compile.paths.clml.offload_report import OffloadReport
-from harness.measure.correctness import Accuracy
-from harness.measure.probes.labelled import TopOne
-from harness.measure.probes.sustained import Sustained
-from harness.measure.records.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
-from harness.measure.witness import WitnessReport
-from harness.tools.isa.code import MachineCode
+from harness.measure.facts import Accuracy, Batches, Reference, Sampling
+from harness.measure.records.contradiction import SHORTEST_MS, wrong_claim, wrong_times
+from harness.measure.records.parts import Parts, read_part
+from harness.measure.records.schema import upgraded
 
-SCHEMA: Literal[1] = 1
+SCHEMA: Literal[2] = 2
 NO_DEVICE = "none"
 """What stands for a device where nothing is run."""
-NOT_RUN = "compiler"
-"""Kind of the identity in a record that no device has to do with (`adreno-bench isa --records`)."""
+BEGINNING = b'{"schema":2,'
+"""Of a line that `Record.line` made: of others it is looked first which schema they have."""
 LONGEST_LINE_BYTES = 4 << 20
 BUFFER_BYTES = 1 << 16
 """Some lines: reading them takes half the time that it takes with Python's own choice."""
+
+
+T = TypeVar("T")
 
 
 class Releases(BaseModel):
@@ -57,7 +58,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
 
-    schema_version: Literal[1] = field(SCHEMA, alias="schema")
+    schema_version: Literal[2] = field(SCHEMA, alias="schema")
     case: str
     model: str
     path: str
@@ -95,41 +96,12 @@ class Record(BaseModel):
     device_ms: list[float] = []
     device_clock: str = ""
     """What `device_ms` adds up: `kernels`, or `clml-events`, which is another quantity. Empty without any."""
-    warm_up_ms: list[float] = field([], validation_alias=AliasChoices("warm_up_ms", "ramp_ms"))
-    """Inferences before the samples, thrown away. Records of earlier versions call it `ramp_ms`."""
-    warmed_up: bool | None = field(None, validation_alias=AliasChoices("warmed_up", "settled"))
-    """Whether the warm-up ended in steady times. Records of earlier versions call it `settled`, and took two
-    inferences that agreed for that."""
-    inferences: int | None = None
-    """Number of inferences in a row, of which `wall_ms` has evenly spaced samples. None in records of earlier versions,
-    which have them all."""
     steadiness: dict[str, Any] = {}
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/how-to/phones.md."""
-    sustained: Sustained | None = None
-    """Measurements of a sustained run (`run --sustain`); such a record has no other times,
-    and is compared with none."""
     throttled_ms: list[float] = []
     """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
-    reference: str = ""
-    """Which reference kernel was timed in this session; empty if none was."""
-    reference_ms: list[float] = []
-    """Times of the reference kernel, by the device's timer."""
-    slowed_ms: list[float] = []
-    """The same with 1.3 times the turns, which has to look slower."""
-    batch: int | None = None
-    """Inferences of a batch; None if none were timed (`harness.measure.probes.batches`)."""
-    batched_ms: list[float] = []
-    """Time of one inference in batches, each with one synchronisation at its end. Never compared with other samples."""
-    synced_ms: list[float] = []
-    """The same with one synchronisation after each inference."""
-    launches: int | None = None
-    """Kernels that one inference launches, as the probe saw them."""
     init_ms: float | None = None
     first_run_ms: float | None = None
-    peak_memory_bytes: int | None = None
-    """The most memory that the process on the device had until the end of the first inference; None is not known."""
-    peak_gpu_memory_bytes: int | None = None
-    """Same, of the GPU by its driver."""
     max_abs_err: float | None = None
     tolerance: float | None = None
     accuracy: Accuracy | None = None
@@ -138,10 +110,6 @@ class Record(BaseModel):
     judge was LLVM behind TVM's importer."""
     unchecked: str = ""
     """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
-    witness: WitnessReport | None = None
-    """What LLVM behind TVM's importer says of the answer, where it was asked."""
-    top_one: TopOne | None = None
-    """For a model with labelled data: number of right answers, and of the oracle's right answers."""
     vacuous: list[str] = []
     """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
     Such an `ok` proves nothing (`harness.measure.correctness`)."""
@@ -153,10 +121,6 @@ class Record(BaseModel):
     """For a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
     (`took`), those of them whose kernels are others than without (`changed`), those that the file has none for
     (`without`), and those that could not take theirs, with why (`refused`)."""
-    offload: OffloadReport | None = None
-    """What went to CLML and what stayed outside, and why; only on the path that offloads."""
-    isa: tuple[MachineCode, ...] = ()
-    """Counts of an open compiler's machine code, one for each GPU (docs/explanation/isa.md). No times."""
     proofs: dict[str, Any] = {}
     """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
     reused: bool | None = None
@@ -175,6 +139,10 @@ class Record(BaseModel):
     ran it. None for what was built for this run, which they compiled, too."""
     run: str
     """Text common to all records of one run."""
+    standalone: bool = False
+    """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
+    parts: Parts = {}
+    """What else is known, by name (`harness.measure.records.parts`). Parts of tools are JSON values."""
 
     @property
     def finding(self) -> Finding:
@@ -190,11 +158,6 @@ class Record(BaseModel):
     def build(self) -> tuple[str, str]:
         """What ran: the artifact, and the runtime that was brought to the device for it, empty if none was."""
         return self.artifact, self.identity.runtime
-
-    @property
-    def standalone(self) -> bool:
-        """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
-        return self.sustained is not None or self.identity.kind == NOT_RUN
 
     @property
     def is_own(self) -> bool:
@@ -221,6 +184,15 @@ class Record(BaseModel):
         """The samples of wall time that may be compared with others': none of a quick look."""
         return [] if self.quick else self.wall_ms
 
+    @property
+    def reference(self) -> Reference | None:
+        """The reference kernel's times; None if it was not timed."""
+        return self.part(Reference)
+
+    def part(self, kind: type[T]) -> T | None:
+        """Return the part of this type; None without one. Raises UsageError for a value of another form."""
+        return read_part(kind, self.parts, self.case)
+
     def line(self) -> str:
         """Return the record as one line of JSON, without the newline."""
         return self.model_dump_json(by_alias=True)
@@ -243,9 +215,6 @@ def week_of(started_at: str) -> int:
 def monday_of(week: int) -> str:
     """Return the first day of a week, in ISO 8601."""
     return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -341,33 +310,29 @@ class NotARecord(ValueError):
     """A line is no record, and why."""
 
 
-def line_parser(form: type[T]) -> Callable[[bytes], T]:
-    """Return what gives a line in a form, a model or a typed dictionary with some of a record's fields.
-
-    Raises NotARecord.
-    """
-    validate = TypeAdapter(form).validate_json
-
-    def parse(line: bytes) -> T:
-        try:
-            return validate(line)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(str(part) for part in problem["loc"]) or "line"
-            raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
-
-    return parse
-
-
-_record_of = line_parser(Record)
-
-
 def parse(line: bytes) -> Record:
-    """Return the record that a line is. Raises NotARecord, also for one that calls a wrong answer right."""
-    record = _record_of(line)
+    """Return the record that a line is, of any schema. Raises NotARecord, also if it calls a wrong answer right."""
+    try:
+        record = Record.model_validate_json(line) if line.startswith(BEGINNING) else _of_any_schema(line)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"]) or "line"
+        raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
     if why := wrong_claim_in(record):
         raise NotARecord(why)
     return record
+
+
+def _of_any_schema(line: bytes) -> Record:
+    """Return the record of a line. Raises ValidationError; NotARecord for a schema that is newer than ours."""
+    try:
+        fields = from_json(line)
+    except ValueError as error:
+        raise NotARecord(f"not a record of schema {SCHEMA} (line: {error})") from None
+    schema = fields.get("schema") if isinstance(fields, dict) else None
+    if isinstance(schema, int) and schema > SCHEMA:
+        raise NotARecord(f"a record of schema {schema}, and this adreno-bench reads {SCHEMA}: upgrade it")
+    return Record.model_validate(upgraded(fields) if schema == 1 else fields)
 
 
 def wrong_claim_in(record: Record) -> str:
@@ -383,8 +348,17 @@ def contradiction_in(record: Record) -> str:
     Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
     still, and `harness.judge` names them.
     """
-    wrong = [wrong_times(name, getattr(record, name), SHORTEST_MS) for name in OF_THE_HOST]
-    wrong += [wrong_times(name, getattr(record, name), 0.0) for name in OF_THE_DEVICE]
+    reference, batches, sampling = record.reference, record.part(Batches), record.part(Sampling)
+    of_host = {
+        "wall_ms": record.wall_ms,
+        "throttled_ms": record.throttled_ms,
+        "warm_up_ms": sampling.warm_up_ms if sampling else (),
+        "batched_ms": batches.batched_ms if batches else (),
+        "synced_ms": batches.synced_ms if batches else (),
+    }
+    of_device = {"device_ms": record.device_ms, "reference_ms": reference.ms if reference else ()}
+    wrong = [wrong_times(name, times, SHORTEST_MS) for name, times in of_host.items()]
+    wrong += [wrong_times(name, times, 0.0) for name, times in of_device.items()]  # a driver's timer may stand still
     return next(filter(None, (wrong_claim_in(record), *wrong)), "")
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.base.outcome import Outcome
 from harness.measure.records.contradiction import wrong_claim
-from harness.measure.records.record import Loaded, Record, RecordFile, parse
+from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse
 
 
 class RecordView(msgspec.Struct, frozen=True, gc=False):
@@ -25,7 +25,8 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     tvm: str
     ffi: str
     harness: str
-    schema: Literal[1] = 1
+    schema: Literal[1, 2] = 2
+    """A record of schema 1 has these fields, too."""
     message: str = ""
     artifact: str = ""
     quirks: tuple[str, ...] = ()
@@ -61,18 +62,27 @@ class _Releases(msgspec.Struct, frozen=True, gc=False):
     ffi: str
 
 
+class _Reference(msgspec.Struct, frozen=True, gc=False):
+    kernel: str
+    ms: list[float]
+    slowed_ms: list[float]
+
+
+class _Parts(msgspec.Struct, frozen=True, gc=False):
+    reference: _Reference | None = None
+
+
 class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
     """What a verdict wants of a record (`harness.judge.sides`)."""
 
+    schema: Literal[2] = 2
     identity_key: str
     identity: _Runtime
     started_at: str
     run: str
     device_ms: list[float] = []
     steadiness: dict[str, Any] = {}
-    reference: str = ""
-    reference_ms: list[float] = []
-    slowed_ms: list[float] = []
+    parts: _Parts = _Parts()
     accuracy: _Claim | None = None
     compiled_with: _Releases | None = None
 
@@ -81,6 +91,11 @@ class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
         if self.outcome is Outcome.OK and self.accuracy and not self.accuracy.right:
             raise ValueError
         super().__post_init__()
+
+    @property
+    def reference(self) -> _Reference | None:
+        """The reference kernel's times; None if it was not timed."""
+        return self.parts.reference
 
     @property
     def compilers(self) -> _Releases:
@@ -103,14 +118,16 @@ def view_parser(form: type[T]) -> Callable[[bytes], T]:
     pydantic, which knows the texts that a record has for numbers that JSON lacks, and says what is wrong.
     """
     decode = msgspec.json.Decoder(form).decode
-    shared = [name for name in form.__struct_fields__ if name in Record.model_fields]
 
     def parse_view(line: bytes) -> T:
         try:
             return decode(line)
         except msgspec.MsgspecError:
             record = parse(line)
-            return form(**{name: getattr(record, name) for name in shared})
+        try:
+            return msgspec.convert(record.model_dump(by_alias=True), form, strict=False)
+        except msgspec.MsgspecError as error:
+            raise NotARecord(f"not a record ({error})") from None
 
     return parse_view
 

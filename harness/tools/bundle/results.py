@@ -23,9 +23,9 @@ from harness.base.failures import UsageError
 from harness.base.plan import Budget, Plan, unsupported
 from harness.compile.artifacts.artifact import CRC, Artifact, Built
 from harness.measure.context import Run
+from harness.measure.facts import Timing
 from harness.measure.loop import run_case
 from harness.measure.probes.base import Probe
-from harness.measure.probes.latency import Timing
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, Releases, contradiction_in
 from harness.measure.standard_probes import LatencyProbe, standard_probes

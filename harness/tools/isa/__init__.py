@@ -12,6 +12,7 @@ TOOL = Tool(
             "harness.tools.isa.command:isa",
         ),
     ),
+    record_parts={"isa": "harness.tools.isa.code:CaseCode"},
     page_sections={"history": "harness.tools.isa.history:section"},
     cache_kinds=(
         CacheKind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.measure.records.record import Record
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,20 @@ class MachineCode:
     def refused(self) -> list[KernelCode]:
         """Kernels of which the compiler made no code."""
         return [kernel for kernel in self.kernels if kernel.message]
+
+
+@dataclass(frozen=True)
+class CaseCode:
+    """All machine code of one case: the part of a record that `adreno-bench isa` makes."""
+
+    codes: tuple[MachineCode, ...]
+    """One for each GPU."""
+
+
+def codes_in(record: Record) -> tuple[MachineCode, ...]:
+    """Return the machine code that a record has, often none."""
+    part = record.part(CaseCode)
+    return part.codes if part else ()
 
 
 def total(counts: Sequence[int | None]) -> int | None:

@@ -23,9 +23,9 @@ from harness.judge.report.words import HASH_LENGTH
 from harness.judge.verdict import Verdict
 from harness.measure.context import new_id
 from harness.measure.progress import SilentProgress
-from harness.measure.records.record import NO_DEVICE, Record, RecordFile
+from harness.measure.records.record import NO_DEVICE, Record, RecordFile, parse
 from harness.measure.workbench import Request, build_only
-from harness.tools.isa.code import MachineCode
+from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.gate import CodeVerdict, judge_code
 from harness.tools.isa.network import codes_of, networks
 from harness.tools.isa.record import code_record
@@ -73,7 +73,7 @@ def _states(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tup
         history: dict[str, list[tuple[str, Sequence[MachineCode]]]] = {}
         for commit in known:
             for file in sorted((results / machine).glob(f"{commit[:8]}-*{ENDING}")):
-                last = {record.case: record.isa for record in RecordFile(file).load().records if record.isa}
+                last = {record.case: codes for record in RecordFile(file).load().records if (codes := codes_in(record))}
                 for case, codes in last.items():
                     history.setdefault(case, []).append((commit, codes))
         for case, points in history.items():
@@ -145,7 +145,7 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
     """
     file = shared / f"{case.id}{ENDING}.json"
     if file.exists():
-        return Record.model_validate_json(file.read_bytes())
+        return parse(file.read_bytes())
     record = _compile(Request(suite, [case], cache_root()), need(cache_root()))
     write_whole(file, record.line())
     if kept := asv_process.record_file(ENDING):

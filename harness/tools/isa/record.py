@@ -9,13 +9,16 @@ from device_runner.failures import Failure
 from harness.measure.compiled_case import CompiledCase
 from harness.measure.context import Origin
 from harness.measure.recording import Recording
-from harness.measure.records.record import NO_DEVICE, NOT_RUN, Record
-from harness.tools.isa.code import MachineCode
+from harness.measure.records.record import NO_DEVICE, Record
+from harness.tools.isa.code import CaseCode, MachineCode
+
+KIND = "compiler"
+"""Kind of the identity in such a record: no device has to do with it."""
 
 
 def identity_of(compiler: str) -> Identity:
     """Who such records are of: a version of the compiler, so that another one starts another series."""
-    return Identity(NOT_RUN, "mesa", driver=compiler)
+    return Identity(KIND, "mesa", driver=compiler)
 
 
 def code_record(
@@ -34,11 +37,11 @@ def code_record(
     """
     origin = Origin(NO_DEVICE, identity_of(compiler), as_shipped, run)
     with Recording(case.case, origin, artifact=case.artifact, quirks=case.quirks) as recording:
-        recording.note(compiled_with=case.compiled_with)
+        recording.note(compiled_with=case.compiled_with, standalone=True)
         if isinstance(case.result, Failure):
             raise case.result
         recording.facts.add(case.result)
-        recording.note(isa=tuple(codes))
+        recording.facts.add(CaseCode(tuple(codes)))
         if refused:
             raise refused
     return recording.record

@@ -24,7 +24,7 @@ from harness.measure.context import new_id
 from harness.measure.kernels.profile import Profile
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.workbench import Request, build_only
-from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, compare, find_matching
+from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import Build, in_words
 from harness.tools.isa.network import Network, code_of, codes_of, networks, work_of
@@ -340,7 +340,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
         records = index.every(lambda case: case in cases)
     codes: dict[str, dict[tuple[str, str], MachineCode]] = {}
     for record in records:
-        codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
+        codes.setdefault(record.case, {}).update((code.series, code) for code in codes_in(record))
     newest = {record.case: record.artifact for record in records}
     said = {record.case: _describe_outcome(record) for record in records if not record.standalone}
     return {

@@ -28,9 +28,8 @@ from harness.compile.models.spec import Original
 from harness.compile.quirks import quirks_for
 from harness.judge.revisions.sources import revision
 from harness.judge.revisions.toolchain import CommandLine
-from harness.measure.correctness import Accuracy
 from harness.measure.decide import decide
-from harness.measure.probes.base import Facts
+from harness.measure.facts import Accuracy, Facts
 from harness.tools.ops.catalogue import INPUTS, MODEL, Catalogue, OperatorCase
 
 MODES = {False: "worked round", True: "as shipped"}

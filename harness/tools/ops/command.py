@@ -89,8 +89,8 @@ def ops(
         cells = _of_releases(asked, release, config) if release else _run(asked)
     coverage = Coverage(cells)
     if html:
-        known = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
-        write_page(html, "operators.html.j2", scripts=(), title="Operators", **known)
+        facts: dict[str, Any] = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
+        write_page(html, "operators.html.j2", scripts=(), title="Operators", **facts)
     if table:
         for name in dict.fromkeys(cell["tvm"] for cell in cells):
             OperatorTable.of(name, cells).write(table)

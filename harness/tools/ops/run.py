@@ -25,7 +25,7 @@ from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.measure.correctness import Truth, compare_answers
-from harness.measure.probes.base import Answer, Facts
+from harness.measure.facts import Answer, Facts
 from harness.measure.shared_session import SharedSession
 from harness.measure.support import lacks
 from harness.measure.witness import compare_with_witness

@@ -14,10 +14,10 @@ from harness.compile.artifacts.artifact import KERNELS, Artifact
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.compiler.tir import OperatorWork
 from harness.measure.decide import decide
+from harness.measure.facts import Batches, Launches
 from harness.measure.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.measure.loop import run_case
-from harness.measure.probes.base import Launches
-from harness.measure.probes.batches import Batches, enqueue
+from harness.measure.probes.batches import enqueue
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.base.plan import Budget, Plan
     from harness.compile.artifacts.artifact import Built
     from harness.measure.context import Origin, Run
-    from harness.measure.probes.base import Facts
+    from harness.measure.facts import Facts
     from harness.measure.progress import Progress
     from harness.measure.workbench import Workbench
 

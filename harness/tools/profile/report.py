@@ -116,7 +116,7 @@ def _remarks(mine: Profile) -> str:
     if above:
         why = "its data stay in a cache, or the peak was measured while the device was slow"
         lines.append(f"Above 100% of a peak: {', '.join(above)}: {why}.")
-    if batches := format_batches(mine):
+    if batches := format_batches(mine.batches, (mine.kernels_ms,)):
         lines.append(f"{mine.case}: {batches}.")
     if "-clml-" in mine.case:
         lines.append("What OpenCL ML runs are no kernels of TVM's, and are not in this table.")

@@ -10,9 +10,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
+from harness.measure.facts import Facts, Latency
 from harness.measure.kernels.peaks import load_peaks
 from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
-from harness.measure.probes.base import Facts, Latency
 from harness.tools.profile.measure import profile_of
 
 if TYPE_CHECKING:

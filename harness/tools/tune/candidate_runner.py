@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.base.outcome import Outcome
-from harness.measure.correctness import Accuracy, Truth
+from harness.measure.correctness import Truth
 from harness.measure.decide import decide
-from harness.measure.probes.base import Facts
+from harness.measure.facts import Accuracy, Facts
 from harness.measure.shared_session import SharedSession
 from harness.tools.tune.candidate import TASK
 

@@ -14,9 +14,9 @@ from device_runner.workers import Channel, Say, WorkerAnswer
 from harness.base.failures import CompileFailure, UsageError
 from harness.measure.context import Run
 from harness.measure.correctness import Truth
+from harness.measure.facts import Facts, Launches
 from harness.measure.kernels.profile import Operator, operators_of
 from harness.measure.loop import measure
-from harness.measure.probes.base import Facts, Launches
 from harness.measure.tuning import TuningStore
 from harness.tools.tune.candidate_runner import CandidateRunner
 from harness.tools.tune.dispatcher import TrialOrder

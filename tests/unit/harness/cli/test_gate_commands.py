@@ -19,8 +19,8 @@ from harness.judge.gate import AS_SHIPPED, NO_RECORD, OTHER_IDENTITY, SUSTAINED,
 from harness.judge.noise import PROFILES, NoiseProfile, profile_of
 from harness.judge.sides import model_of
 from harness.judge.stats.pair import Rules
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records.record import Record
+from harness.tools.sustain.part import Sustained
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 NEW_DRIVER = Identity("phone", "serial", gpu="Adreno740", driver="2")
@@ -129,7 +129,7 @@ def test_what_ran_as_shipped_is_not_compared_for_that_reason_alone(tmp_path: Pat
 
 def test_what_ran_without_a_pause_is_not_compared_for_that_reason(tmp_path: Path) -> None:
     bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
-    run = write(tmp_path / "run.jsonl", [a_record(wall_ms=[], sustained=Sustained(asked_s=600))])
+    run = write(tmp_path / "run.jsonl", [a_record(wall_ms=[], standalone=True, parts=[Sustained(asked_s=600)])])
     assert not_compared(run) == [(CASE, False, SUSTAINED)]
     assert not_compared(write(tmp_path / "new.jsonl", sessions(30, identity=NEW_DRIVER))) == [
         (CASE, False, OTHER_IDENTITY)

@@ -17,10 +17,11 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.judge import baseline
 from harness.judge import checked_file as reviewed
+from harness.measure.facts import Reference
 from harness.measure.records.record import Record
 
 CASE = "tiny-opencl-float32-untuned"
-REFERENCE = {"reference": "k", "reference_ms": [5.0, 5.1, 5.0], "slowed_ms": [6.5, 6.6, 6.5]}
+REFERENCE = Reference("k", [5.0, 5.1, 5.0], [6.5, 6.6, 6.5])
 
 
 def blessed(records: list[Record]) -> baseline.Baseline:
@@ -159,7 +160,7 @@ def test_whatever_a_file_holds_it_is_refused_in_one_line(content: bytes) -> None
 
 
 def test_the_reference_kernel_of_each_session_is_kept_if_it_was_measured(tmp_path: Path) -> None:
-    with_reference = [r.model_copy(update=REFERENCE) for r in sessions(10, 2)]
+    with_reference = sessions(10, 2, parts=[REFERENCE])
     kept = blessed([*sessions(10, 1, seed=1), *with_reference])
     kept.save(tmp_path)
     assert baseline.Baseline.find(tmp_path, IDENTITY.key, CASE) == kept
@@ -194,8 +195,8 @@ def test_the_runtime_that_was_brought_to_the_phone_is_kept(tmp_path: Path) -> No
 
 
 def test_reference_times_that_are_none_are_not_kept() -> None:
-    odd = {**REFERENCE, "slowed_ms": [math.nan, 6.0, 6.0]}
-    kept = blessed([r.model_copy(update=odd) for r in sessions(10, 2)])
+    odd = replace(REFERENCE, slowed_ms=[math.nan, 6.0, 6.0])
+    kept = blessed(sessions(10, 2, parts=[odd]))
     assert (len(kept.sessions), kept.side.probes) == (2, ())
 
 

@@ -21,6 +21,8 @@ from harness.judge.report.verdicts import verdict_table
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
+from harness.measure.facts import Reference
+from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
@@ -131,9 +133,7 @@ def probed(records: list[Record], ms: float, slowed: float = 1.3, kernel: str = 
     """The same sessions, with the times of a reference kernel."""
     waves = [(1 + wave / 1000) * ms * (1 + number / 500) for number in range(len(records)) for wave in (0, 3, -2, 1, 2)]
     return [
-        record.model_copy(
-            update={"reference": kernel, "reference_ms": times, "slowed_ms": [slowed * time for time in times]}
-        )
+        record.model_copy(update={"parts": parts_of(Reference(kernel, times, [slowed * time for time in times]))})
         for record, times in zip(records, [waves[5 * n : 5 * n + 5] for n in range(len(records))], strict=True)
     ]
 
@@ -191,7 +191,9 @@ def test_thousands_of_series_are_judged_by_their_reference_kernels_too() -> None
 
 @pytest.mark.parametrize("times", [[], [math.nan] * 5, [0.0] * 5, [-1.0] * 5, [math.inf] * 5, [1e300] * 5])
 def test_reference_times_that_are_none_make_a_run_unfit_and_raise_nothing(times: list[float]) -> None:
-    head = [r.model_copy(update={"reference_ms": times}) for r in probed(sessions(13, seed=1, artifact="b"), 5)]
+    slowed_ms = [6.5, 6.6, 6.4, 6.5, 6.5]
+    odd = {"parts": parts_of(Reference("k", times, slowed_ms))}
+    head = [r.model_copy(update=odd) for r in sessions(13, seed=1, artifact="b")]
     result = compare(probed(sessions(10), 5), head)
     assert result.fitness.fit is False
     assert "could not be measured" in result.fitness.reasons[0]

@@ -70,7 +70,7 @@ def test_two_identical_paths_win_in_at_most_one_case_of_twenty(count: int) -> No
 
 def test_an_emulated_path_takes_part_in_correctness_only() -> None:
     offload = OffloadReport((), (), 10, 9, 10, 9, boundary_bytes=0, operator_share=0.9, mac_share=0.9)
-    emulated = of_path("clml", [], emulated=("gpu", "clml"), offload=offload)
+    emulated = of_path("clml", [], emulated=("gpu", "clml"), parts=[offload])
     (ranked,) = rank_paths([emulated, of_path("opencl", [10.0] * 10)])
     assert ranked.conclusion == "only opencl has a latency"
     assert [(s.path, s.wall_ms, s.emulated, s.mac_share) for s in ranked.standings] == [

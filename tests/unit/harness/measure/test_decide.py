@@ -10,13 +10,19 @@ from device_runner.device import Steadiness
 from device_runner.failures import DeviceLost, Failure, Hang, Unsupported
 from harness.base.failures import CompileFailure, InputRefused
 from harness.base.outcome import Outcome, Owner
-from harness.measure.correctness import Accuracy
 from harness.measure.decide import decide
-from harness.measure.probes.base import Facts, HalfRange, Latency, Schedules, Vacuity
-from harness.measure.probes.labelled import TopOne
-from harness.measure.probes.latency import Timing
-from harness.measure.tuning import Proof
-from harness.measure.witness import WitnessReport
+from harness.measure.facts import (
+    Accuracy,
+    Facts,
+    HalfRange,
+    Latency,
+    Proof,
+    Schedules,
+    Timing,
+    TopOne,
+    Vacuity,
+    WitnessReport,
+)
 
 OK = Outcome.OK
 RIGHT = Accuracy(True, 0.0, 0.0, 1.0, True, 1e-3)

@@ -37,6 +37,7 @@ from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, A
 from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
+from harness.measure.facts import Sampling, TopOne
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
 from harness.measure.progress import RunStep, SilentProgress
@@ -69,13 +70,13 @@ def test_a_right_case_is_measured_and_its_record_tells_all(built: Built) -> None
     assert record.quirks == ("some-quirk",)
     assert record.emulated == ("gpu",)
     assert record.sent_bytes == 123
-    assert record.peak_memory_bytes is record.peak_gpu_memory_bytes is None
+    assert record.part(PeakMemory) == PeakMemory(None, None)
 
 
 @pytest.mark.parametrize("error", [0.0, 0.5])
 def test_the_peak_of_memory_is_known_of_right_and_of_wrong_answers(built: Built, error: float) -> None:
     record = run(FakeDevice(error=error, memory=PeakMemory(7 << 20, 5 << 20)), built)
-    assert (record.peak_memory_bytes, record.peak_gpu_memory_bytes) == (7 << 20, 5 << 20)
+    assert record.part(PeakMemory) == PeakMemory(7 << 20, 5 << 20)
 
 
 def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
@@ -93,7 +94,8 @@ def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
     record = run_case(a_plan(), built, replace(a_run(device), timed=False), SilentProgress()).record
     assert record.outcome is Outcome.OK
     assert record.accuracy
-    assert record.wall_ms == record.warm_up_ms == []
+    assert record.wall_ms == []
+    assert record.part(Sampling) is None
     assert "wall" not in device.steps
 
 
@@ -413,8 +415,9 @@ def test_labelled_inputs_are_asked_one_batch_after_the_other_and_counted(built: 
     labelled(tmp_path, [2] * 30)
     record = run(FakeDevice(), built)
     assert record.outcome is Outcome.OK
-    assert record.top_one
-    assert (record.top_one.inputs, record.top_one.right, record.top_one.oracle_right) == (30, 30, 30)
+    counted = record.part(TopOne)
+    assert counted
+    assert (counted.inputs, counted.right, counted.oracle_right) == (30, 30, 30)
     assert parse(record.line().encode()) == record
 
 

@@ -21,6 +21,7 @@ from harness.compile.artifacts.artifact import OUTPUTS, Answers, Artifact, save_
 from harness.compile.artifacts.pool import Builder
 from harness.judge.remarks import remarks
 from harness.measure.context import Run
+from harness.measure.facts import WitnessReport
 from harness.measure.loop import run_case
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
@@ -74,7 +75,7 @@ def test_llvm_is_asked_only_where_the_answer_is_wrong(
     record = record_of(tmp_path, truth, witness)
     assert record.owner is owner
     assert witness.asked == (owner is not Owner.NOBODY)
-    assert (record.witness is None) is (owner is Owner.NOBODY)
+    assert (record.part(WitnessReport) is None) is (owner is Owner.NOBODY)
 
 
 NODES = [
@@ -101,8 +102,9 @@ def test_the_first_operator_that_the_importer_gets_wrong_is_named(tmp_path: Path
     oracle = replace(PLAN.oracle, payload={"request": {"model_file": str(file)}})
     record = record_of(tmp_path, OTHER, llvm, plan=replace(PLAN, oracle=oracle))
     assert record.owner is Owner.IMPORTER, record.evidence
-    assert record.witness
-    assert record.witness.first == blamed
+    report = record.part(WitnessReport)
+    assert report
+    assert report.first == blamed
     assert ("and the first operator that is off is" in record.message, blamed in record.message) == (bool(blamed), True)
 
 
@@ -116,7 +118,7 @@ def test_llvm_that_was_asked_before_and_is_off_is_remarked_on_a_right_answer(tmp
 def test_llvm_that_is_the_judge_is_no_witness_and_the_record_says_that_nobody_checked(tmp_path: Path) -> None:
     witness = LLVM(tmp_path, ANSWER, known=True)
     record = record_of(tmp_path, OTHER, witness, unchecked="onnxruntime: no kernel for Foo")
-    assert (record.outcome, record.owner, record.witness) == (Outcome.WRONG_RESULT, Owner.PATH, None)
+    assert (record.outcome, record.owner, record.part(WitnessReport)) == (Outcome.WRONG_RESULT, Owner.PATH, None)
     assert [remark.why for remark in remarks(record) if remark.word == "unchecked"] != []
     assert record.unchecked == "onnxruntime: no kernel for Foo"
 
@@ -124,7 +126,7 @@ def test_llvm_that_is_the_judge_is_no_witness_and_the_record_says_that_nobody_ch
 def test_a_record_of_before_has_the_outcomes_usual_owner(tmp_path: Path) -> None:
     record = record_of(tmp_path, OTHER, LLVM(tmp_path, ANSWER, known=False))
     fields = {**record.model_dump(mode="json", by_alias=True)}
-    for name in ("owner", "judge", "unchecked", "witness"):
+    for name in ("owner", "judge", "unchecked", "parts"):
         del fields[name]
     assert Record.model_validate(fields).owner is Owner.PATH
     assert Record.model_validate_json(record.line()).owner is Owner.IMPORTER

@@ -12,7 +12,7 @@ from harness.base.failures import CompileFailure, MisreadOperator, revived
 from harness.base.outcome import Outcome, Owner
 from harness.compile.quirks.misreadings import MISREADINGS, Misreading, _network, _resize
 from harness.measure.decide import decide
-from harness.measure.probes.base import Facts
+from harness.measure.facts import Facts
 
 every = pytest.mark.parametrize("misreading", MISREADINGS, ids=lambda one: one.id)
 

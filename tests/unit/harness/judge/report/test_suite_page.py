@@ -24,10 +24,11 @@ from harness.judge.report.matrix import entries_of, markdown, matrices_of
 from harness.judge.report.sections import BuildKey
 from harness.judge.report.suite_page import conclusions_of, write_report
 from harness.judge.sides import sides_of
+from harness.measure.facts import Batches
 from harness.measure.kernels.profile import Operator, Peaks, Profile, append_profile, kernels_file
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records.record import Record
 from harness.tools.explain.first_wrong import FirstWrong, append_first_wrong, file_beside
+from harness.tools.sustain.part import Sustained
 
 OPENCL, TEXTURE, CLML = (f"tiny-{path}-float32-untuned" for path in ("opencl", "texture", "clml"))
 HOSTILE = "<script>alert(1)</script>"
@@ -170,8 +171,7 @@ def test_what_is_emulated_is_said_aloud_once_for_each_device(tmp_path: Path) -> 
 
 def test_a_case_shows_what_its_record_knows(tmp_path: Path) -> None:
     known: dict[str, Any] = {
-        "batch": 8,
-        "batched_ms": [4.0] * 5,
+        "parts": [Batches(8, [4.0] * 5, [], None)],
         "first_run_ms": 900.0,
         "init_ms": 44.0,
         "library_bytes": 17_900_000,
@@ -242,7 +242,7 @@ def test_the_energy_of_a_run_without_a_pause_stands_in_the_case_of_its_build(tmp
     columns = {"at_s": [0, 10, 20], "wall_ms": [10.0, 11.0, 12.0], "p90_ms": [10.0] * 3, "inferences": [900, 800, 800]}
     battery = {"charge_uah": [4_000_000, 3_999_000, 3_998_000], "voltage_mv": [4000, 4000, 4000]}
     unpaused = Sustained(asked_s=30, lasted_s=30, columns={**columns, **battery})
-    one = a_record(OPENCL, sustained=unpaused, wall_ms=[])
+    one = a_record(OPENCL, standalone=True, parts=[unpaused], wall_ms=[])
     for artifact, shown in ((one.artifact, True), ("b" * 24, False)):
         records = [*sessions(10, case=OPENCL), one.model_copy(update={"artifact": artifact})]
         file = write(tmp_path / f"{artifact}.jsonl", records)

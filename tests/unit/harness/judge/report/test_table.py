@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
 
+from device_runner.device import PeakMemory
 from harness.base.outcome import Outcome
 from harness.cli.show import format_peak_memory
 from harness.judge.compare import compare_sides
@@ -138,7 +139,7 @@ def test_a_case_that_alone_is_unsupported_is_named_with_what_to_do() -> None:
 def test_a_peak_of_memory_that_is_not_known_is_a_dash(
     process_bytes: int | None, gpu_bytes: int | None, text: str
 ) -> None:
-    assert format_peak_memory(process_bytes, gpu_bytes) == text
+    assert format_peak_memory(PeakMemory(process_bytes, gpu_bytes)) == text
 
 
 def test_of_very_many_comparisons_the_uneventful_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

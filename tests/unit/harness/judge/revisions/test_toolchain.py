@@ -33,7 +33,9 @@ from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, 
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
+from harness.measure.facts import Reference
 from harness.measure.kernels.profile import Operator, Profile, kernels_file, read_profiles
+from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 from harness.tools.profile.sides import profile_with
 
@@ -401,7 +403,7 @@ def test_an_emulated_gpu_that_shows_no_slowness_ends_the_sessions(emulated: tupl
     """The kernel that was made slower takes no longer: no number of sessions can tell anything."""
 
     def blind(records: list[Record]) -> list[Record]:
-        probe = {"reference": "add", "reference_ms": [1.0, 1.01, 0.99] * 4, "slowed_ms": [1.0, 1.01, 0.99] * 4}
+        probe = {"parts": parts_of(Reference("add", [1.0, 1.01, 0.99] * 4, [1.0, 1.01, 0.99] * 4))}
         return [record.model_copy(update=probe) for record in records]
 
     base = Fake({CASE: "x"}, {CASE: blind(sessions(10, 20, seed=1))})

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.outcome import Outcome
 from harness.cli import app
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records.health import PhoneWeek, health
 from harness.measure.records.record import Record, monday_of, week_of
 
@@ -59,7 +58,7 @@ def test_weeks_begin_on_mondays_and_phones_stand_apart(tmp_path: Path) -> None:
 
 
 def test_heat_in_a_sustained_run_is_no_sign_of_a_bad_phone(tmp_path: Path) -> None:
-    records = [of(outcome=Outcome.THROTTLED), of(sustained=Sustained(asked_s=600))]
+    records = [of(outcome=Outcome.THROTTLED), of(standalone=True)]
     (week,) = known(tmp_path, records)
     assert (week.records, week.throttled_share) == (2, 1.0)
 

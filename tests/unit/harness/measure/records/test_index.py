@@ -24,7 +24,6 @@ from harness.base import cache
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.judge.sides import latest_build
-from harness.measure.probes.sustained import Sustained
 from harness.measure.records import index_database
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, Releases, ResumeKey, parse
@@ -37,7 +36,7 @@ RECORDS = st.builds(
     device=st.sampled_from(["a", "b"]),
     as_shipped=st.booleans(),
     quick=st.booleans(),
-    sustained=st.sampled_from([None, None, Sustained(asked_s=1)]),
+    standalone=st.sampled_from([False, False, True]),
     artifact=st.sampled_from(["a" * 24, "b" * 24]),
     outcome=st.sampled_from([Outcome.OK, Outcome.WRONG_RESULT, Outcome.DEVICE_LOST]),
     compiled_with=st.sampled_from([None, None, OLD]),
@@ -98,7 +97,7 @@ def read(file: Path) -> Answers:
     """The same by reading everything."""
     loaded = RecordFile(file).load()
     every = loaded.records
-    latencies = [record for record in every if not record.sustained]
+    latencies = [record for record in every if not record.standalone]
     series = _series(latencies).values()
     by_key = {key: [r for r in latencies if resume_key(r) == key] for key in map(resume_key, every)}
     return Answers(
@@ -107,7 +106,7 @@ def read(file: Path) -> Answers:
         sorted({record.case for record in every}),
         every,
         [_newest(group) for group in series if texture(group[0].case)],
-        [_newest(group) for group in _series([record for record in every if record.sustained]).values()],
+        [_newest(group) for group in _series([record for record in every if record.standalone]).values()],
         [latest_build(group) for group in series],
         [latest_build(group) for group in _series([r for r in latencies if r.device == "b"]).values()],
         {

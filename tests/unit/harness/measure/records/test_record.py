@@ -14,7 +14,8 @@ from fake_records import virtual_record
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.measure.correctness import Accuracy, compare_answers
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
 from harness.measure.records.record import Record, RecordFile
 
 REQUIRED_KEYS = """schema case model path precision tuning outcome message wall_ms device_ms init_ms first_run_ms
@@ -88,13 +89,17 @@ def test_a_foreign_line_is_skipped_and_named(tmp_path: Path, line: bytes) -> Non
     assert len(loaded.skipped) == 1
 
 
-@pytest.mark.parametrize("schema", [0, 2])
-def test_a_record_of_another_schema_is_refused_by_its_name(tmp_path: Path, schema: int) -> None:
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [(0, "not a record of schema 2 (schema"), (3, "a record of schema 3, and this adreno-bench reads")],
+)
+def test_a_record_of_another_schema_is_refused_by_its_name(tmp_path: Path, schema: int, why: str) -> None:
     file = tmp_path / "records.jsonl"
-    file.write_text(virtual_record().line().replace('"schema":1', f'"schema":{schema}') + "\n")
+    file.write_text(virtual_record().line().replace('"schema":2', f'"schema":{schema}') + "\n")
     loaded = RecordFile(file).load()
     assert loaded.records == []
-    assert "records.jsonl:1: not a record of schema 1 (schema" in loaded.skipped[0]
+    assert f"records.jsonl:1: {why}" in loaded.skipped[0]
+    assert ("upgrade" in loaded.skipped[0]) is (schema == 3)
 
 
 def test_a_missing_file_holds_nothing(tmp_path: Path) -> None:
@@ -123,11 +128,3 @@ def test_two_writers_mix_no_lines(tmp_path: Path) -> None:
         writer.communicate(line, timeout=60)
     loaded = RecordFile(path).load()
     assert (len(loaded.records), loaded.skipped) == (100, [])
-
-
-def test_a_record_of_an_earlier_version_is_read_by_its_old_names() -> None:
-    facts = json.loads(virtual_record(warm_up_ms=[3.0, 2.0], warmed_up=True).line())
-    old = {{"warm_up_ms": "ramp_ms", "warmed_up": "settled"}.get(name, name): value for name, value in facts.items()}
-    read = Record.model_validate_json(json.dumps(old))
-    assert (read.warm_up_ms, read.warmed_up) == ([3.0, 2.0], True)
-    assert {"warm_up_ms", "warmed_up"} <= set(json.loads(read.line()))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.base.outcome import Outcome
 from harness.judge.sides import side_of
-from harness.measure.correctness import Accuracy
+from harness.measure.facts import Accuracy, Reference
 from harness.measure.records.record import NotARecord, Record, Releases, parse
 from harness.measure.records.view import SessionView, view_parser
 
@@ -31,9 +31,7 @@ RECORDS = st.builds(
     wall_ms=TIMES,
     device_ms=TIMES,
     steadiness=st.one_of(st.just({}), st.fixed_dictionaries({"clock_histogram": CLOCKS})),
-    reference=st.sampled_from(["", "kernel"]),
-    reference_ms=TIMES,
-    slowed_ms=TIMES,
+    parts=st.one_of(st.just([]), st.builds(Reference, st.just("kernel"), TIMES, TIMES).map(lambda part: [part])),
     max_abs_err=st.sampled_from([None, 1e-5, 1.0, math.nan]),
     accuracy=st.sampled_from([None, *(Accuracy(right, 0.0, 0.0, 1.0, right, 1.0) for right in (True, False))]),
     vacuous=st.sampled_from([[], ["output 0 is all zero"]]),

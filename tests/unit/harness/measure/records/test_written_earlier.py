@@ -13,6 +13,7 @@ from harness.base.outcome import ExitCode
 from harness.cli import app
 from harness.judge import baseline
 from harness.judge.noise import find_profile
+from harness.measure.facts import Sampling
 from harness.measure.records.record import RecordFile
 
 EARLIER = FIXTURES / "earlier"
@@ -22,7 +23,7 @@ CASE, IDENTITY = "tiny-opencl-float32-untuned", "phone-Adreno740-cc0c2706"
 def test_records_are_read_and_none_is_skipped() -> None:
     loaded = RecordFile(EARLIER / "records.jsonl").load()
     assert (len(loaded.records), loaded.skipped) == (6, [])
-    assert {(record.warmed_up, *record.warm_up_ms) for record in loaded.records} == {(True, 12.0, 10.2)}
+    assert [record.part(Sampling) for record in loaded.records] == [Sampling([12.0, 10.2], warmed_up=True)] * 6
 
 
 def test_a_baseline_is_read_and_its_checksum_holds() -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
+from harness.measure.facts import Batches
 from harness.measure.records.record import RecordFile
 from harness.tools.bundle.results import LINES
 
@@ -36,7 +37,8 @@ def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> Non
     assert len(kept) == 18
     assert {record.outcome for record in kept} == {Outcome.OK}
     assert {record.identity_key for record in kept} == {"local-NVIDIA_H200-82a4d7bc"}
-    assert all(record.launches and record.batched_ms and record.synced_ms for record in kept)
+    batches = [record.part(Batches) for record in kept]
+    assert all(part and part.launches and part.batched_ms and part.synced_ms for part in batches)
 
 
 def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:

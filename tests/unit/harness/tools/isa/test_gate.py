@@ -27,7 +27,7 @@ from harness.judge.verdict import Verdict
 from harness.measure.compiled_case import CompiledCase
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
-from harness.tools.isa.code import KernelCode, MachineCode
+from harness.tools.isa.code import KernelCode, MachineCode, codes_in
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.history import ENDING
 from harness.tools.isa.record import code_record, identity_of
@@ -162,7 +162,7 @@ def test_a_record_of_machine_code_is_read_back_and_no_other_command_takes_it_for
 
 def test_a_case_that_is_not_built_has_a_record_too() -> None:
     record = a_code_record(failure=CompilerCrash("it died"))
-    assert (record.outcome, record.message, record.isa) == (Outcome.COMPILER_CRASH, "it died", ())
+    assert (record.outcome, record.message, codes_in(record)) == (Outcome.COMPILER_CRASH, "it died", ())
 
 
 def test_a_gate_without_its_baseline_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,31 +1,17 @@
-"""A case that is kept running: what it did over time, and the figures that people quote.
+"""The part of a record that a sustained run leaves: what it did over time, and the figures that people quote.
 
-A sustained run asks what a cool phone's pace becomes, so heat that slows it is a finding here, and no reason to measure
-again. Samples are kept in bins of about a second, however many there are, so that ten minutes are a few tens of kB.
+Samples are kept in bins of about a second, however many there are, so that ten minutes are a few tens of kB.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.measure.probes.latency import warm_up
-
-if TYPE_CHECKING:
-    from device_runner.device import Program, Pulse
-    from harness.base.plan import Budget
-
-CHUNK_S = 1.0
-"""Seconds of computing between two readings of the device and reports of progress."""
-MOST_BINS, FEWEST_BINS = 600, 20
-"""Bins of a complete run: a longer run has longer bins."""
-FULL_BIN = 0.9
-"""A bin that has lasted for so much of its time is not filled up with another chunk."""
 FEWEST_STEPS = 2
 """Of the battery's counter: one alone does not tell how large they are."""
 MJ_FOR_UAH_MV = 3.6e-3
@@ -166,102 +152,7 @@ def energy_of(bins: Sequence[Bin]) -> Energy | None:
         return None
     mean_mv = statistics.fmean(voltage for _, voltage in known)
     used_mj, step_mj = (uah * mean_mv * MJ_FOR_UAH_MV for uah in (sum(steps), min(steps)))
-    return Energy(_digits(used_mj / inferences), _digits(step_mj / inferences))
-
-
-class SustainedRun:
-    """A sustained run as it goes: whatever ends it, what was measured until then is there."""
-
-    def __init__(self, asked_s: float) -> None:
-        self._asked_s = asked_s
-        self._bins: list[Bin] = []
-        self._lasted_s = 0.0
-        self._throttled: tuple[float, str] | None = None
-        self._shows = False
-        self.stopped = False
-        """Whether a person stopped it."""
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is anything to keep."""
-        return bool(self._bins)
-
-    def add(self, one: Bin, until_s: float) -> None:
-        """Add a bin that ended just now."""
-        self._bins.append(one)
-        self._lasted_s = until_s
-
-    def looked(self, at_s: float, pulse: Pulse) -> None:
-        """Note what the phone said of being slowed down by heat."""
-        self._shows = self._shows or pulse.shows_heat
-        if pulse.slowed and not self._throttled:
-            self._throttled = at_s, pulse.slowed
-
-    @property
-    def so_far(self) -> Sustained:
-        """What a record keeps."""
-        columns = {name: list(column) for name, column in zip(Bin._fields, zip(*self._bins, strict=True), strict=False)}
-        at_s, why = self._throttled or (None, "")
-        return Sustained(
-            asked_s=self._asked_s,
-            lasted_s=round(self._lasted_s, 2),
-            stopped=self.stopped,
-            throttled_after_s=None if at_s is None else round(at_s, 1),
-            throttled_why=why,
-            shows_throttling=self._shows,
-            columns={name: column for name, column in columns.items() if any(value is not None for value in column)},
-        )
-
-
-def sustain(
-    program: Program,
-    budget: Budget,
-    look: Callable[[], Pulse],
-    into: SustainedRun,
-    *,
-    tell: Callable[[str], object] = lambda _: None,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Keep a program that is known to be right running for `budget.sustain_s`, and read the phone after each bin.
-
-    Warms up first. `tell` hears about once a second how it goes. Raises what `program` and `look` raise; `into` then
-    has what was measured before.
-    """
-    asked_s = budget.sustain_s
-    every_s = max(asked_s / MOST_BINS, min(CHUNK_S, asked_s / FEWEST_BINS))
-    typical_ms = warm_up(program, budget, clock)[-1]
-    pulse = look()
-    into.looked(0.0, pulse)
-    began = clock()
-    while (at_s := clock() - began) < asked_s:
-        times: list[float] = []
-        while (left_s := every_s - (clock() - began - at_s)) > (1 - FULL_BIN) * every_s or not times:
-            repeat = max(1, int(1e3 * min(CHUNK_S, left_s) / max(typical_ms, 1e-3)))
-            times += program.wall_ms(repeat, timeout_s=budget.timeout_s)
-            typical_ms = statistics.median(times[-repeat:])
-            tell(_progress(clock() - began, asked_s, typical_ms, pulse))
-        pulse = look()
-        until_s = clock() - began
-        into.add(_bin(at_s, times, pulse), until_s)
-        into.looked(until_s, pulse)
-
-
-def _bin(at_s: float, times: Sequence[float], pulse: Pulse) -> Bin:
-    ordered = sorted(times)
-    return Bin(
-        at_s=round(at_s, 2),
-        wall_ms=_digits(statistics.median(ordered)),
-        p90_ms=_digits(ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]),
-        inferences=len(ordered),
-        clock_mhz=pulse.clock_mhz,
-        gpu_c=pulse.gpu_c,
-        power_level=pulse.power_level,
-        thermal_status=pulse.thermal_status,
-        battery_percent=pulse.battery_percent,
-        battery_c=pulse.battery_c,
-        charge_uah=pulse.charge_uah,
-        voltage_mv=pulse.voltage_mv,
-    )
+    return Energy(round_digits(used_mj / inferences), round_digits(step_mj / inferences))
 
 
 def _median_of(bins: Sequence[Bin]) -> float:
@@ -272,12 +163,6 @@ def _median_of(bins: Sequence[Bin]) -> float:
     return next(ms for (ms, _), so_far in zip(ordered, reached, strict=True) if so_far >= half)
 
 
-def _digits(ms: float) -> float:
+def round_digits(ms: float) -> float:
     """Five significant digits: far more than a latency has."""
     return float(f"{ms:.5g}")
-
-
-def _progress(at_s: float, asked_s: float, ms: float, pulse: Pulse) -> str:
-    heat = [f"{pulse.gpu_c:.0f} °C"] if pulse.gpu_c is not None else []
-    level = [f"power level {pulse.power_level}"] if pulse.power_level else []
-    return ", ".join([f"{min(at_s, asked_s):.0f} of {asked_s:g} s", f"{ms:.4g} ms", *heat, *level])

@@ -29,17 +29,18 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
 from harness.cli import app
 from harness.compile.artifacts.pool import Builder
-from harness.judge.report.plots import MOST_RUNS, plot_sustained
-from harness.judge.report.table import format_energy
 from harness.judge.sides import side_of
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.loop import run_case
-from harness.measure.probes.sustained import MOST_BINS, Bin, Sustained, SustainedRun, sustain
 from harness.measure.progress import RunStep, SilentProgress
 from harness.measure.records.record import Record, RecordFile, ResumeKey
 from harness.measure.runner import run_suite
 from harness.measure.tuning import TuningStore
+from harness.tools.sustain.measure import MOST_BINS, SustainedRun, sustain
+from harness.tools.sustain.page import MOST_RUNS, draw
+from harness.tools.sustain.part import Bin, Sustained
+from harness.tools.sustain.view import format_energy
 
 COOL = Pulse(clock_mhz=800, gpu_c=40.0, power_level=0, battery_percent=90, battery_c=30.0, shows_heat=True)
 HOT = replace(COOL, clock_mhz=400, gpu_c=75.0, power_level=2, battery_percent=88, slowed="heat held the GPU")
@@ -143,7 +144,7 @@ def test_ten_minutes_of_a_fast_model_are_a_bin_a_second_and_the_figures_that_peo
 def test_its_line_in_the_records_stays_small_whatever_is_asked_for() -> None:
     for seconds in (600, 6 * 3600):
         measured = sustained(Simulated(each_ms=3.14159, noise=0.5, hot_at_s=300), seconds)
-        assert len(a_record(sustained=measured).line()) < 50_000
+        assert len(a_record(standalone=True, parts=[measured]).line()) < 50_000
         assert len(measured.bins) <= 1.12 * MOST_BINS
 
 
@@ -235,6 +236,12 @@ def ran(device: FakeDevice, folder: Path) -> Record:
     return run_case(lasting(a_plan()), things(folder / "built"), a_run(device, folder), SilentProgress()).record
 
 
+def part_of(record: Record) -> Sustained:
+    part = record.part(Sustained)
+    assert part
+    return part
+
+
 @pytest.fixture(autouse=True)
 def _inferences_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def wall_ms(self: FakeProgram, repeat: int, *, timeout_s: float) -> list[float]:
@@ -247,19 +254,18 @@ def _inferences_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sustained_run_is_right_first_and_has_no_other_times(tmp_path: Path) -> None:
     record = ran(Enduring(), tmp_path)
-    assert (record.outcome, record.wall_ms, record.device_ms, record.reference) == (Outcome.OK, [], [], "")
-    assert record.sustained
-    assert record.sustained.figures
+    assert (record.outcome, record.wall_ms, record.device_ms, record.reference) == (Outcome.OK, [], [], None)
+    assert record.standalone
+    assert part_of(record).figures
     assert Record.model_validate_json(record.line()) == record
     wrong = ran(Enduring(error=9.0), tmp_path)
-    assert (wrong.outcome, wrong.sustained) == (Outcome.WRONG_RESULT, Sustained(asked_s=0.2))
+    assert (wrong.outcome, part_of(wrong)) == (Outcome.WRONG_RESULT, Sustained(asked_s=0.2))
 
 
 def test_heat_is_what_it_finds_and_no_reason_to_measure_again(tmp_path: Path) -> None:
     record = ran(Enduring(pulse=HOT), tmp_path)
     assert record.outcome is Outcome.OK
-    assert record.sustained
-    assert record.sustained.throttled_after_s == 0
+    assert part_of(record).throttled_after_s == 0
 
 
 @pytest.mark.parametrize(
@@ -272,9 +278,8 @@ def test_heat_is_what_it_finds_and_no_reason_to_measure_again(tmp_path: Path) ->
 def test_what_was_measured_before_a_reboot_or_a_crash_is_kept(end: Exception, outcome: Outcome, tmp_path: Path) -> None:
     record = ran(Enduring(chunks=6, end=end), tmp_path)
     assert (record.outcome, record.message) == (outcome, str(end))
-    assert record.sustained
-    assert record.sustained.bins
-    assert record.sustained.lasted_s > 0
+    assert part_of(record).bins
+    assert part_of(record).lasted_s > 0
 
 
 def test_a_reboot_in_the_middle_is_its_result_and_one_before_it_is_recovered_from(tmp_path: Path) -> None:
@@ -306,9 +311,8 @@ def test_ctrl_c_keeps_what_was_measured_and_stops(stop: BaseException, tmp_path:
         list(run_suite(plans, a_run(device, tmp_path), Ready(tmp_path / "built"), file))
     (record,) = file.load().records
     assert record.outcome is Outcome.OK
-    assert record.sustained
-    assert record.sustained.stopped
-    assert record.sustained.bins
+    assert part_of(record).stopped
+    assert part_of(record).bins
 
 
 def test_ctrl_c_before_the_first_bin_leaves_no_record(tmp_path: Path) -> None:
@@ -335,7 +339,8 @@ def test_progress_says_how_far_it_has_come(tmp_path: Path) -> None:
 
 
 def kept(seconds: float = 600.0, hot_at_s: float = 200.0, **facts: Any) -> Record:
-    return a_record(sustained=sustained(Simulated(hot_at_s=hot_at_s, each_ms=30.0), seconds), **facts)
+    part = sustained(Simulated(hot_at_s=hot_at_s, each_ms=30.0), seconds)
+    return a_record(standalone=True, parts=[part], **facts)
 
 
 def test_it_is_a_series_of_its_own_that_no_latency_is_taken_from(tmp_path: Path) -> None:
@@ -344,7 +349,7 @@ def test_it_is_a_series_of_its_own_that_no_latency_is_taken_from(tmp_path: Path)
         assert list(index.newest(lambda _: True)) == latencies[-1:]
         assert list(index.newest_builds(lambda _: True)) == [latencies]
         (only,) = index.newest(lambda _: True, sustained=True)
-        assert only.sustained
+        assert part_of(only)
     assert side_of([kept()]).sessions == ()
 
 
@@ -375,7 +380,7 @@ def test_show_sustained_quotes_the_figures(shown: Shown) -> None:
     assert all(text in said.output for text in (" of 600 s", "2.00", "75 °C", "heat held the GPU"))
     (told,) = json.loads(shown([kept()], "--sustained", "--json").output)
     assert told["figures"]["ratio"] == 2.0
-    assert told["sustained"]["columns"]["wall_ms"][0] == 30.0
+    assert told["parts"]["sustained"]["columns"]["wall_ms"][0] == 30.0
 
 
 def test_show_without_it_shows_the_latency(shown: Shown) -> None:
@@ -416,11 +421,11 @@ def test_it_is_drawn_as_a_page_that_needs_nothing_but_itself(shown: Shown, tmp_p
 
 
 def test_what_the_phone_never_said_has_no_panel(tmp_path: Path) -> None:
-    columns = {name: column for name, column in kept().sustained.columns.items() if name in Bin._fields[:4]}  # type: ignore[union-attr]
-    mute = kept().model_copy(update={"sustained": Sustained(asked_s=600, lasted_s=600, columns=columns)})
+    columns = {name: column for name, column in part_of(kept()).columns.items() if name in Bin._fields[:4]}
+    mute = a_record(standalone=True, parts=[Sustained(asked_s=600, lasted_s=600, columns=columns)])
     pages, axes = {}, {}
     for name, record in {"mute": mute, "all": kept()}.items():
-        plot_sustained([record], tmp_path / f"{name}.html")
+        draw([record], tmp_path / f"{name}.html")
         pages[name] = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         (figure,) = figures_of(pages[name])
         axes[name] = [axis["title"]["text"] for key, axis in figure["layout"].items() if key.startswith("yaxis")]
@@ -430,12 +435,12 @@ def test_what_the_phone_never_said_has_no_panel(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    nothing = a_record(sustained=Sustained(asked_s=600))
+    nothing = a_record(standalone=True, parts=[Sustained(asked_s=600)])
     for records, name, hint in (
         ([nothing], "x.html", "says why"),
         ([kept(30)], "x.png", "name it x.html"),
         ([kept(30)] * (MOST_RUNS + 1), "x.html", "name some of the cases"),
     ):
         with pytest.raises(UsageError, match=hint):
-            plot_sustained(records, tmp_path / name)
+            draw(records, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,41 @@
+"""How a part of records is shown: what a tool adds to `run`, `show` and a report.
+
+`Tool.part_views` names the place of a `PartView` for each such part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.tool import load, places
+from harness.measure.records.record import Record
+
+
+@dataclass(frozen=True)
+class PartView:
+    """Functions of records that have the part."""
+
+    table: Callable[[Sequence[Record]], str]
+    """What a terminal gets."""
+    extras: Callable[[Record], Mapping[str, Any]]
+    """What `show --json` has beside the record's own fields."""
+    facts: Callable[[Record], Sequence[tuple[str, str]]]
+    """Lines below the case of the same build in a report: names and values."""
+    draw: Callable[[Sequence[Record], Path], None]
+    """Writes a page. Raises UsageError for what cannot be drawn, SetupMissing without plotly."""
+
+
+def view_of(part: str) -> PartView:
+    """Return the view of a part. Raises KeyError if no tool has one."""
+    view: PartView = load(dict(places("part_views"))[part])
+    return view
+
+
+def part_facts(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield what the views of a record's parts add to the case of the same build in a report."""
+    for name, _ in places("part_views"):
+        if name in record.parts:
+            yield from view_of(name).facts(record)

@@ -1,0 +1,80 @@
+"""The parts of a record: values by name, each of a frozen type that the main job or a tool registers.
+
+Those of the main job are read with their record. Those of tools are JSON values until somebody asks for one: no tool is
+loaded to write or to read a record, and a part of a tool that is not installed stays as it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
+
+from device_runner.device import PeakMemory
+from harness.base.failures import UsageError
+from harness.base.tool import places
+from harness.compile.paths.clml.offload_report import OffloadReport
+from harness.measure.facts import Batches, Reference, Sampling, TopOne, WitnessReport
+
+T = TypeVar("T")
+
+
+class CoreParts(TypedDict, total=False):
+    """The main job's parts; `Tool.record_parts` has those of tools."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", ser_json_inf_nan="strings")  # type: ignore[misc]
+
+    sampling: Sampling
+    reference: Reference
+    batches: Batches
+    memory: PeakMemory
+    witness: WitnessReport
+    top_one: TopOne
+    offload: OffloadReport
+
+
+Parts = Annotated[dict[str, Any], GetPydanticSchema(lambda _, handler: handler(CoreParts))]
+CORE = {kind: name for name, kind in get_type_hints(CoreParts).items() if name in CoreParts.__annotations__}
+SUSTAINED = "sustained"
+"""The part of a sustained run, for which a budget asks (`harness.base.plan.Budget`). A tool makes it."""
+
+
+def part_name(kind: type) -> str | None:
+    """Return the name under which a record keeps a value of this type; None if the type is no part."""
+    wanted = f"{kind.__module__}:{kind.__qualname__}"
+    return CORE.get(kind) or next((name for name, place in places("record_parts") if place == wanted), None)
+
+
+def parts_of(*values: object) -> dict[str, Any]:
+    """Return those values that are parts, by their names, as a record keeps them."""
+    names = [(part_name(type(value)), value) for value in values]
+    return {name: value if type(value) in CORE else _plain(value) for name, value in names if name}
+
+
+def read_part(kind: type[T], parts: dict[str, Any], case: str) -> T | None:
+    """Return the part of this type; None without one. Raises UsageError for a value of another form."""
+    name = part_name(kind)
+    assert name, f"{kind.__name__} is not registered as a part"
+    value = parts.get(name)
+    if value is None or isinstance(value, kind):
+        return value
+    try:
+        part: T = _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, (name, *problem["loc"])))
+        hint = "remove its line from the records, or upgrade adreno-bench"
+        raise UsageError(f"a record of {case} cannot be read ({where}: {problem['msg']})", hint=hint) from None
+    return part
+
+
+def _plain(value: object) -> Any:
+    return to_jsonable_python(value, inf_nan_mode="strings")
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
