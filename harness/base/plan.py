@@ -11,6 +11,9 @@ from typing import Any
 from device_runner.device import Identity, ThermalLimits
 from harness.base.case import Case, Precision
 
+SUSTAINED = "sustained"
+"""The part of a record that a sustained run leaves (`Budget.sustain_s`). A tool makes and shows it."""
+
 
 @dataclass(frozen=True)
 class Job:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.names import suggestion
 from harness.base.failures import UsageError
+from harness.base.plan import SUSTAINED
 from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_DEVICE, matches_globs
 from harness.judge.report.screen import Screen
@@ -100,8 +101,6 @@ def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKe
 
 def sustained_records(place: Path | str, globs: Sequence[str] | None) -> list[Record]:
     """Return the newest record of each series that ran without a pause, which are compared with nothing."""
-    from harness.measure.records.parts import SUSTAINED
-
     with open_index(place) as index:
         found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
         return [record for record in found if SUSTAINED in record.parts]

@@ -13,6 +13,7 @@ import typer
 from device_runner.device import PeakMemory
 from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
+from harness.base.plan import SUSTAINED
 from harness.base.tables import size, table
 from harness.cli import completion
 from harness.cli.hints import runnable
@@ -35,7 +36,6 @@ from harness.judge.report.table import json_array, milliseconds, results_table
 from harness.judge.stats.pair import Change, finite
 from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
-from harness.measure.records.parts import SUSTAINED
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing

@@ -14,7 +14,7 @@ from device_runner.interrupt import interruption
 from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.outcome import Outcome
-from harness.base.plan import Plan
+from harness.base.plan import SUSTAINED, Plan
 from harness.compile.artifacts.artifact import Artifact
 from harness.measure.context import Origin
 from harness.measure.decide import decide
@@ -34,7 +34,7 @@ from harness.measure.facts import (
     Vacuity,
 )
 from harness.measure.probes.latency import device_clock
-from harness.measure.records.parts import SUSTAINED, parts_of
+from harness.measure.records.parts import parts_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,7 +123,7 @@ class Recording:
         }
         parts = dict(self._fields.get("parts", {}))
         for fact in self.facts:
-            make = _FIELDS.get(type(fact), _part_of)
+            make: Callable[[Any], Mapping[str, Any]] = _FIELDS.get(type(fact), _part_of)
             made = dict(make(fact))
             parts |= made.pop("parts", {})
             fields.update(made)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.base.tool import load, places
-from harness.measure.records.record import Record
+
+if TYPE_CHECKING:
+    from harness.measure.records.record import Record
 
 
 @dataclass(frozen=True)

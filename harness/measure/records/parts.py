@@ -38,8 +38,6 @@ class CoreParts(TypedDict, total=False):
 
 Parts = Annotated[dict[str, Any], GetPydanticSchema(lambda _, handler: handler(CoreParts))]
 CORE = {kind: name for name, kind in get_type_hints(CoreParts).items() if name in CoreParts.__annotations__}
-SUSTAINED = "sustained"
-"""The part of a sustained run, for which a budget asks (`harness.base.plan.Budget`). A tool makes it."""
 
 
 def part_name(kind: type) -> str | None:
@@ -76,5 +74,5 @@ def _plain(value: object) -> Any:
 
 
 @cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

@@ -329,7 +329,12 @@ def _of_any_schema(line: bytes) -> Record:
         fields = from_json(line)
     except ValueError as error:
         raise NotARecord(f"not a record of schema {SCHEMA} (line: {error})") from None
-    schema = fields.get("schema") if isinstance(fields, dict) else None
+    return record_of(fields)
+
+
+def record_of(fields: Any) -> Record:
+    """Return the record of these fields. Raises ValidationError; NotARecord for a schema that is newer than ours."""
+    schema = fields.get("schema", SCHEMA) if isinstance(fields, dict) else 0
     if isinstance(schema, int) and schema > SCHEMA:
         raise NotARecord(f"a record of schema {schema}, and this adreno-bench reads {SCHEMA}: upgrade it")
     return Record.model_validate(upgraded(fields) if schema == 1 else fields)

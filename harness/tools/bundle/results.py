@@ -27,7 +27,7 @@ from harness.measure.facts import Timing
 from harness.measure.loop import run_case
 from harness.measure.probes.base import Probe
 from harness.measure.progress import SilentProgress
-from harness.measure.records.record import Record, Releases, contradiction_in
+from harness.measure.records.record import Record, Releases, contradiction_in, record_of
 from harness.measure.standard_probes import LatencyProbe, standard_probes
 from harness.measure.tuning import TuningStore
 from harness.tools.bundle.archive import find_files, first_member, unpack
@@ -260,7 +260,7 @@ class _Reader:
         turn, place = Turn(*map(str, words)), len(self.taken)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
             raise BrokenLine(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
-        record, build = Record.model_validate(known), self.manifest.builds[turn.build]
+        record, build = record_of(known), self.manifest.builds[turn.build]
         packed = self.manifest.packed(turn)
         if (record.identity.kind, record.identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
             who = f"a {record.identity.kind!r:.100} with the processor {record.identity.abi!r:.100}"

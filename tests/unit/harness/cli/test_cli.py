@@ -183,7 +183,7 @@ def test_the_shell_offers_what_there_is_from_files_alone(
     (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
     (tmp_path / "other.toml").write_text('models = ["mine.onnx"]\npaths = ["texture"]\n')
     (tmp_path / "broken.toml").write_text("models = ")
-    (tmp_path / "records.jsonl").write_text('{"schema":1,"case":"tiny-clml-float32-untuned"')
+    (tmp_path / "records.jsonl").write_text('{"schema":2,"case":"tiny-clml-float32-untuned"')
     (tmp_path / "cache" / "identities").mkdir(parents=True)
     (tmp_path / "cache" / "identities" / "R5CT30.json").touch()
     assert completions(typed) == completed

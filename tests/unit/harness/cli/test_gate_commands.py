@@ -211,7 +211,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
     [
         (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no "),
         (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl has nothing on these cases"),
-        (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 1 (schema"),
+        (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 2 (schema"),
         (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
         (["compare", "good.jsonl", "new.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared: base ran on phone-"),
         (["compare", "edited", "good.jsonl"], ExitCode.USAGE, "was edited by hand since it was written"),
@@ -229,7 +229,7 @@ def test_bad_input_is_one_line_and_never_a_pass(
     good = write(tmp_path / "good.jsonl", sessions(10))
     write(tmp_path / "new.jsonl", sessions(10, identity=NEW_DRIVER))
     write(tmp_path / "empty.jsonl", [])
-    (tmp_path / "old.jsonl").write_text(good.read_text().replace('"schema":1', '"schema":0'))
+    (tmp_path / "old.jsonl").write_text(good.read_text().replace('"schema":2', '"schema":0'))
     edited = tmp_path / "edited" / IDENTITY.key / f"{CASE}.json"
     edited.parent.mkdir(parents=True)
     edited.write_text(blessed_and_edited())

@@ -60,7 +60,7 @@ def test_views_make_the_side_that_their_records_make(records: list[Record]) -> N
 
 @pytest.mark.parametrize(
     ("written", "instead"),
-    [('"quick":false', '"quick":"no"'), ('"wall_ms":[1.0]', '"wall_ms":["1"]'), ('"schema":1', '"schema":1,"run":"x"')],
+    [('"quick":false', '"quick":"no"'), ('"wall_ms":[1.0]', '"wall_ms":["1"]'), ('"schema":2', '"schema":2,"run":"x"')],
 )
 def test_what_only_the_parser_of_whole_records_reads_is_left_to_it(written: str, instead: str) -> None:
     line = a_record(wall_ms=[1.0]).line().replace(written, instead).encode()

@@ -55,7 +55,7 @@ def test_a_row_whose_line_is_no_record_is_named_and_left_out(tmp_path: Path) -> 
     compact_file(written(tmp_path, "one.jsonl", [a_record(), a_record(case="tiny-texture-float32-untuned")]), tmp_path)
     (file,) = tmp_path.rglob("*.parquet")
     rows = parquet.read_table(file)
-    lines = [rows["line"][0].as_py().replace('"schema":1', '"schema":7'), rows["line"][1].as_py()]
+    lines = [rows["line"][0].as_py().replace('"schema":2', '"schema":7'), rows["line"][1].as_py()]
     parquet.write_table(rows.set_column(rows.column_names.index("line"), "line", array(lines)), file)
     said: list[str] = []
     with ParquetDataset([file], said.append) as found:
