@@ -6,7 +6,6 @@ loaded to write or to read a record, and a part of a tool that is not installed 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
@@ -60,19 +59,13 @@ def read_part(kind: type[T], parts: dict[str, Any], case: str) -> T | None:
     if value is None or isinstance(value, kind):
         return value
     try:
-        part: T = _adapter(kind).validate_python(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, (name, *problem["loc"])))
         hint = "remove its line from the records, or upgrade adreno-bench"
         raise UsageError(f"a record of {case} cannot be read ({where}: {problem['msg']})", hint=hint) from None
-    return part
 
 
 def _plain(value: object) -> Any:
     return to_jsonable_python(value, inf_nan_mode="strings")
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -208,7 +208,7 @@ class _Reader:
         kinds: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "device": self._take_device,
             "seen": self._take_seen,
-            "turn": lambda line: self._take(line["turn"], line["record"]),  # of `PYTHON_RUNNER`
+            "turn": lambda line: self._take(line["turn"], {"schema": 1, **line["record"]}),  # of `PYTHON_RUNNER`
             "peaks": self._take_peaks,
             "end": lambda _: None,
         }
