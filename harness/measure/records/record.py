@@ -72,7 +72,7 @@ class Record(BaseModel):
     """What was not the real thing on this device. Never compare such a latency with a phone's."""
     outcome: Outcome
     owner: Owner = field(default_factory=lambda known: known["outcome"].owner)
-    """Who has to act on it. Records of earlier versions do not say: it is the outcome's usual owner."""
+    """Who has to act on it; the outcome's usual owner where a record does not say."""
     message: str = ""
     """One line: what went wrong. Empty for `ok`."""
     hint: str = ""
@@ -310,10 +310,14 @@ class NotARecord(ValueError):
     """A line is no record, and why."""
 
 
+_read_line = Record.__pydantic_validator__.validate_json
+"""What `model_validate_json` calls, without the microsecond that it takes itself."""
+
+
 def parse(line: bytes) -> Record:
     """Return the record that a line is, of any schema. Raises NotARecord, also if it calls a wrong answer right."""
     try:
-        record = Record.model_validate_json(line) if line.startswith(BEGINNING) else _of_any_schema(line)
+        record: Record = _read_line(line) if line.startswith(BEGINNING) else _of_any_schema(line)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"]) or "line"

@@ -13,7 +13,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
     "batches": {name: name for name in ("batch", "batched_ms", "synced_ms", "launches")},
     "memory": {"peak_memory_bytes": "process_bytes", "peak_gpu_memory_bytes": "gpu_bytes"},
 }
-"""By part: the fields that went there, and their names in it."""
+"""By part: the fields that went there, and their names in it. Those in `_ms` are lists."""
 WHOLE = ("witness", "top_one", "offload", "sustained")
 """Fields that are parts as they were."""
 
@@ -21,16 +21,12 @@ WHOLE = ("witness", "top_one", "offload", "sustained")
 def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a record of schema 1 as schema 2 has them."""
     fields = {RENAMED.get(name, name): value for name, value in record.items()}
-    parts = {name: _moved(fields, names) for name, names in MOVED.items()}
-    parts |= {name: fields.pop(name, None) for name in WHOLE}
+    parts = {name: fields.pop(name, None) for name in WHOLE}
+    for part, names in MOVED.items():
+        moved = {new: fields.pop(old, [] if old.endswith("_ms") else None) for old, new in names.items()}
+        parts[part] = moved if any(moved.values()) else None
     codes, identity = fields.pop("isa", None), fields.get("identity")
-    parts |= {"isa": {"codes": codes} if codes else None}
-    compiled_only = isinstance(identity, dict) and identity.get("kind") == "compiler"
-    standalone = parts["sustained"] is not None or compiled_only
-    return {**fields, "schema": 2, "standalone": standalone, "parts": {n: part for n, part in parts.items() if part}}
-
-
-def _moved(fields: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any] | None:
-    """Take these fields out; None if they say nothing."""
-    part = {new: fields.pop(old) for old, new in names.items() if old in fields}
-    return part if any(value not in (None, "", []) for value in part.values()) else None
+    parts["isa"] = {"codes": codes} if codes else None
+    of_no_run = isinstance(identity, dict) and identity.get("kind") == "compiler"
+    alone = parts["sustained"] is not None or of_no_run
+    return {**fields, "schema": 2, "standalone": alone, "parts": {n: part for n, part in parts.items() if part}}
