@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Device, Identity
 from device_runner.failures import Failure, RigFailure
@@ -109,29 +109,31 @@ module, or a partial of one."""
 Opener = Callable[[str, Access, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
 
 
-class WorkerHost(Protocol):
-    """Where workers live: each in a process of its own (`Processes`), or one in this process."""
+class WorkerHost:
+    """Where workers live: each in a process of its own (`Processes`), or one in this process, which nothing kills."""
 
     def start(self, name: str) -> bool:
         """Start the worker of a device. False as long as an earlier one is still at its end."""
+        return True
 
     def send(self, name: str, order: Any) -> None:
-        """Order something."""
+        """Order something. If the worker is dead, `receive` says so."""
 
     def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
-        """Yield messages of workers, after at most `timeout_s` without one."""
+        """Yield messages of workers, after at most `timeout_s` without one. The death of one is a `Loss`."""
+        yield from ()
 
     def kill(self, name: str) -> None:
         """End a worker that hangs."""
 
     def drop(self, name: str) -> None:
-        """Have nothing more to do with a worker."""
+        """Have nothing more to do with a worker. It ends by itself; what it is at, it is told to leave."""
 
     def end(self, *, at_once: bool) -> None:
-        """End all for certain; `at_once` also those that are at something."""
+        """End all for certain; `at_once` those too that are at something."""
 
 
-class Processes:
+class Processes(WorkerHost):
     """The processes of the workers, each at the other end of a pipe."""
 
     def __init__(self, access: Access, work: Work, opener: Opener | None = None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from device_runner.device import Device, Permission
 from device_runner.failures import Failure
-from device_runner.workers import Arrival, Channel, WorkerAnswer
+from device_runner.workers import Arrival, Channel, WorkerAnswer, WorkerHost
 from harness.base.plan import Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Built
@@ -92,11 +92,8 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
             channel.send(CaseResult(record, quarantine.why if quarantine else ""))
 
 
-class OwnWorker:
-    """Implements `device_runner.workers.WorkerHost` for one device that this process holds.
-
-    It runs a case when it is asked what it has to say, so a run on one device needs no other process.
-    """
+class OwnWorker(WorkerHost):
+    """The worker of a device that this process holds: it runs a case when it is asked what it has to say."""
 
     def __init__(self, run: Run, progress: Progress) -> None:
         self._run, self._progress = run, progress
@@ -120,16 +117,6 @@ class OwnWorker:
                 yield device.name, CaseResult(record)
             else:
                 yield device.name, Arrival(device.identity, device.name)
-
-    def kill(self, name: str) -> None:
-        """Do nothing: it cannot be silent while it is asked."""
-
-    def drop(self, name: str) -> None:
-        """Forget its orders."""
-        self._orders.clear()
-
-    def end(self, *, at_once: bool) -> None:
-        """Do nothing: who opened the device closes it."""
 
 
 def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -27,8 +27,8 @@ class RunStep(str, Enum):
         return self.value
 
 
-class Progress(Protocol):
-    """Told what happens, as it happens. Called from several threads while building."""
+class Progress:
+    """Hears what happens, as it happens, and ignores what it has no method for. Several threads call it."""
 
     def say(self, text: str) -> None:
         """Print a line for people."""
@@ -57,29 +57,11 @@ def on_device(case_id: str, device: str) -> str:
     return f"{case_id} on {device}"
 
 
-class SilentProgress:
+class SilentProgress(Progress):
     """Listens to nothing."""
 
-    def say(self, text: str) -> None:
-        """Ignore it."""
 
-    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
-        """Ignore it."""
-
-    def build(self, title: str, state: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def begin(self, cases: int) -> None:
-        """Ignore it."""
-
-    def step(self, case_id: str, step: str) -> None:
-        """Ignore it."""
-
-    def done(self, record: Record) -> None:
-        """Ignore it."""
-
-
-class ProgressTee:
+class ProgressTee(Progress):
     """Passes everything on, and tells somebody else the steps: whoever looks who uses a device, say."""
 
     def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.base.tables import folded, size
 from harness.base.terminal import plain, write
-from harness.measure.progress import BUILDING, STILL, RunStep, Silence, Tally, on_device
+from harness.measure.progress import BUILDING, STILL, Progress, RunStep, Silence, Tally, on_device
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ ADDED = {RunStep.FIRST_RUN: "the device compiles its kernels"}
 LOOK_S = 1.0
 
 
-class Screen:
+class Screen(Progress):
     """Draws progress on standard error: a live list on a terminal, else lines, and more of them only in a silence.
 
     Standard output belongs to the result.
