@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice
+from fake_device import FakeDevice, a_plan, things
 from waiting import LONG_S
 
 from device_runner import registry
@@ -19,10 +20,12 @@ from device_runner.failures import DeviceLost
 from device_runner.runtimes import host
 from harness.base.case import Case
 from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
 from harness.base.plan import Job
 from harness.base.suite import Suite
 from harness.measure.progress import SilentProgress
-from harness.measure.workbench import Request, open_to_build, open_workbench
+from harness.measure.records.record import RecordFile
+from harness.measure.workbench import Request, open_suite, open_to_build, open_workbench
 
 
 class FakeBuilder:
@@ -89,6 +92,26 @@ def test_otherwise_nothing_is_built_before_the_device_is_ours(
     opened_by(monkeypatch, None)
     with open_workbench(request_tiny, name, SilentProgress()):
         assert not builder.asked
+
+
+def test_a_suite_on_one_device_of_this_host_starts_no_process(
+    monkeypatch: pytest.MonkeyPatch, request_tiny: Request, tmp_path: Path
+) -> None:
+    built = things(tmp_path)
+
+    class Ready(FakeBuilder):
+        def build(self, jobs: Iterable[Job]) -> dict[str, Any]:
+            return {job.key: built[job.key] for job in jobs}
+
+    opened_by(monkeypatch, None)
+    monkeypatch.setattr(Request, "builder", lambda self, progress: Ready())
+    file = RecordFile(tmp_path / "records.jsonl")
+    with open_suite(request_tiny, ["a phone"], lambda *_: [a_plan()], file, SilentProgress()) as suite:
+        (record,) = suite.run()
+        assert multiprocessing.active_children() == []
+    assert record.outcome is Outcome.OK
+    assert file.load().records == [record]
+    assert suite.failures == {}
 
 
 def test_what_is_built_ends_with_a_device_that_cannot_be_had(
