@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ LABELS = ("name", "kind", "soc", "gpu", "driver", "clml", "rom", "abi", "model",
 SHOWN_LABELS = ("soc", "gpu", "abi")
 
 Say = Callable[[str], None]
-Ask = Callable[[DeviceEntry], Identity | None]
 
 
 class AmbiguousDevice(Failure):
@@ -52,7 +51,7 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
     for devices that cannot be used together.
     """
-    names = _resolve(wanted, cache, say)
+    names = _Resolver.of(wanted, cache, say).names(wanted)
     _require_own_cores(names)
     return names
 
@@ -79,7 +78,7 @@ def tracker_key(member: str) -> str:
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
     """Return the one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
-    names = _resolve([wanted], cache, say)
+    names = _Resolver.of([wanted], cache, say).names([wanted])
     if len(names) > 1:
         message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
@@ -126,12 +125,6 @@ def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
 
 
-def _resolve(wanted: Sequence[str], cache: Path, say: Say) -> list[str]:
-    entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
-    found = (name for text in wanted for name in _match(text, entries, _asker(cache, say), say))
-    return list(dict.fromkeys(found))
-
-
 def _require_own_cores(names: Sequence[str]) -> None:
     """Raise `AmbiguousDevice` for devices that would disturb each other's times, which no record would show."""
     here = [name for name in names if is_built_in(name)]
@@ -140,20 +133,65 @@ def _require_own_cores(names: Sequence[str]) -> None:
         raise AmbiguousDevice(message, hint=f"run one after the other, or try a fleet with {VIRTUAL}:{len(here)}")
 
 
-def _match(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> list[str]:
-    if text in {entry.name for entry in entries} or is_built_in(text):
-        return [text]
-    if text == ALL:
-        return _all(entries, say)
-    if several := re.fullmatch(rf"{VIRTUAL}:(\d{{1,3}})", text):
-        return _virtual(int(several[1]))
-    labels = parse_labels(text)
-    if labels is None:
-        raise unknown(text, [entry.name for entry in entries])
-    found = [entry.name for entry in entries if _fits(entry, labels, ask, say)]
-    if not found:
-        raise UnknownDevice(f"no device that is ready matches {text!r}", hint=_list(entries, ask))
-    return found
+@dataclass(frozen=True)
+class _Resolver:
+    """Finds the devices that a text means, among those that are attached."""
+
+    entries: Sequence[DeviceEntry]
+    cache: Path
+    say: Say
+
+    @classmethod
+    def of(cls, wanted: Sequence[str], cache: Path, say: Say) -> _Resolver:
+        """Look which devices are attached, unless built-in ones are all that is wanted."""
+        return cls([] if all(is_built_in(text) for text in wanted) else list_devices(cache), cache, say)
+
+    def names(self, wanted: Sequence[str]) -> list[str]:
+        """Return the names that are meant, each once. Raises `UnknownDevice`."""
+        return list(dict.fromkeys(name for text in wanted for name in self._match(text)))
+
+    def _match(self, text: str) -> list[str]:
+        names = [entry.name for entry in self.entries]
+        if text in names or is_built_in(text):
+            return [text]
+        if text == ALL:
+            return _all(self.entries, self.say)
+        if several := re.fullmatch(rf"{VIRTUAL}:(\d{{1,3}})", text):
+            return _virtual(int(several[1]))
+        labels = parse_labels(text)
+        if labels is None:
+            raise unknown(text, names)
+        fitting = [entry.name for entry in self.entries if self._fits(entry, labels)]
+        if not fitting:
+            hint = "there are: " + "; ".join(map(self._describe, self.entries))
+            raise UnknownDevice(f"no device that is ready matches {text!r}", hint=hint)
+        return fitting
+
+    def _fits(self, entry: DeviceEntry, wanted: Mapping[str, str]) -> bool:
+        labels = labels_of(entry, None)
+        if not matches(labels, {label: value for label, value in wanted.items() if label in labels}):
+            return False  # what is known without opening it suffices
+        return _ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), wanted)
+
+    def _identity(self, entry: DeviceEntry) -> Identity | None:
+        """Return who a device was when it was last opened; else open it."""
+        if identity := recall_identity(entry.name, self.cache):
+            return identity
+        self.say(f"asking {entry.name} who it is")
+        try:
+            with open_device(entry.name, self.cache, timeout_s=0) as device:
+                remember_identity(entry.name, device.identity, self.cache)
+                return device.identity
+        except Failure as failure:
+            self.say(f"{entry.name} is left out: {failure}")
+            return None
+
+    def _describe(self, entry: DeviceEntry) -> str:
+        if entry.state != "ready":
+            return f"{entry.name} ({entry.state})"
+        labels = labels_of(entry, self._identity(entry))
+        shown = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
+        return f"{entry.name} ({shown})" if shown else entry.name
 
 
 def _all(entries: Sequence[DeviceEntry], say: Say) -> list[str]:
@@ -173,48 +211,11 @@ def _virtual(count: int) -> list[str]:
     return [f"{VIRTUAL}-{number}" for number in range(1, count + 1)]
 
 
-def _fits(entry: DeviceEntry, wanted: Mapping[str, str], ask: Ask, say: Say) -> bool:
-    told = labels_of(entry, None)
-    if not matches(told, {label: value for label, value in wanted.items() if label in told}):
-        return False  # what is known without opening it suffices
-    return _ready(entry, say) and matches(labels_of(entry, ask(entry)), wanted)
-
-
 def _ready(entry: DeviceEntry, say: Say) -> bool:
     if entry.state != "ready":
         who = entry.owner or entry.detail.get("used by", "")
         say(f"{entry.name} is left out: it is {entry.state}{f', used by {who}' if who else ''}")
     return entry.state == "ready"
-
-
-def _asker(cache: Path, say: Say) -> Ask:
-    """Who a device is: as it was when it was last opened, else it is opened."""
-
-    def ask(entry: DeviceEntry) -> Identity | None:
-        if identity := recall_identity(entry.name, cache):
-            return identity
-        say(f"asking {entry.name} who it is")
-        try:
-            with open_device(entry.name, cache, timeout_s=0) as device:
-                remember_identity(entry.name, device.identity, cache)
-                return device.identity
-        except Failure as failure:
-            say(f"{entry.name} is left out: {failure}")
-            return None
-
-    return ask
-
-
-def _list(entries: Sequence[DeviceEntry], ask: Ask) -> str:
-    return "there are: " + "; ".join(_describe(entry, ask) for entry in entries)
-
-
-def _describe(entry: DeviceEntry, ask: Ask) -> str:
-    if entry.state != "ready":
-        return f"{entry.name} ({entry.state})"
-    labels = labels_of(entry, ask(entry))
-    shown = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
-    return f"{entry.name} ({shown})" if shown else entry.name
 
 
 def remember_identity(name: str, identity: Identity, cache: Path) -> None:
