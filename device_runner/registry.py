@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Device, DeviceEntry, Identity
 from device_runner.failures import Failure
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 VIRTUAL, LOCAL = "virtual", "local"
 
+_OPEN_VIRTUAL = "device_runner.stand_ins.virtual.device:open_virtual"
+_WHY_NO_SANDBOX = "device_runner.stand_ins.virtual.sandbox:why_not"
+_WHY_NO_USERLAND = "device_runner.stand_ins.virtual.userland:why_not"
+"""Places, `MODULE:NAME`: nothing that `run` imports leads to what stands in for a phone."""
+
 MOST_VIRTUAL = 64
 """`virtual-1` to `virtual-64` are further phones beside `virtual`, for trying a fleet."""
-
-SHARED = "own cores"
-"""Also emulated on a numbered virtual phone: other phones share its processor while it is timed."""
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
@@ -35,7 +37,6 @@ WAIT_FOR_DEVICE_S = 3600.0
 
 Step = Callable[[str], None]
 """Shows what is being done, until the next step; an empty one ends it."""
-COMPILING = "step 1 of 3: the runtimes that TVM's wheel lacks (compiled the first time)"
 
 
 class UnknownDevice(Failure):
@@ -93,7 +94,7 @@ def identify(device: Device, step: Step) -> Identity:
 
 def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None, Step], AbstractContextManager[Device]]:
     if is_built_in(name):
-        return _local if name == LOCAL else _virtual
+        return _local if name == LOCAL else _load(_OPEN_VIRTUAL)
     _require_known(name)
     return _phone if runtime else _bare_phone
 
@@ -133,55 +134,17 @@ def remove_files(name: str, cache: Path) -> None:
 
 def why_no_sandbox() -> str:
     """Return why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
-    from device_runner.stand_ins.virtual.sandbox import why_not
-
-    return why_not()
+    return str(_load(_WHY_NO_SANDBOX)())
 
 
 def why_no_userland() -> str:
     """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
-    from device_runner.stand_ins.virtual.userland import why_not
-
-    return why_not()
+    return str(_load(_WHY_NO_USERLAND)())
 
 
-@contextmanager
-def _virtual(name: str, cache: Path, progress: Progress | None, step: Step) -> Iterator[Device]:
-    from device_runner.adb_device import AdbDevice
-    from device_runner.runtimes import host, opencl, probe
-    from device_runner.runtimes.phone import RuntimeStore
-    from device_runner.stand_ins.virtual import faults, virtual_phone
-    from device_runner.stand_ins.virtual.opencl import layer
-    from device_runner.transport.adb_transport import AdbTransport
-
-    injected = faults.from_environment()
-    original = RuntimeStore(cache).find_for(platform.machine())
-    step(COMPILING)
-    opencl_runtime, clml_runtime = host.libraries(cache, without_opencl=original is not None)
-    step("step 2 of 3: starting the phone")
-    with virtual_phone(
-        cache / name,
-        opencl_runtime=opencl_runtime,
-        opencl_layer=layer(cache),
-        clml_runtime=clml_runtime,
-        original=original,
-        env=opencl.chosen(),
-        injected=injected,
-    ) as phone:
-        transport = AdbTransport(phone.serial, phone.adb_server, phone.root, progress)
-        emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
-        device = AdbDevice(
-            name,
-            transport,
-            ["tvm_rpc"],
-            partial(probe.library, cache),
-            kind="virtual",
-            emulated=emulated,
-            runtime=original.digest if original else "",
-            restart_adb=phone.restart_adb,
-        )
-        with closing(device):
-            yield device
+def _load(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 @contextmanager
@@ -190,7 +153,7 @@ def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> It
     from device_runner.runtimes import host, opencl, probe
     from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 
-    step(COMPILING)
+    step(host.COMPILING)
     libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
     transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
     yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from device_runner.runtimes import clml, opencl
 
+COMPILING = "step 1 of 3: the runtimes that TVM's wheel lacks (compiled the first time)"
+"""What is shown while `libraries` works."""
+
 
 def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None, Path | None]:
     """Both, compiled at the first call, at the same time; None for what TVM has itself and for what is not asked for.
