@@ -49,7 +49,7 @@ def build(
 
     The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
-    from harness.measure.target_limits import identity_like
+    from harness.cli.record_filter import identity_like
     from harness.measure.workbench import open_to_build
 
     if like:

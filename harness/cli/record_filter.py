@@ -16,6 +16,7 @@ from harness.cli.options import DEFAULT_DEVICE, matches_globs
 from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
+    from device_runner.device import Identity
     from harness.judge.sides import SeriesKey, Side
     from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
@@ -127,3 +128,21 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
 def _other_device(place: Path | str, there: Sequence[str], device: str) -> Exception:
     of = f"has records of {', '.join(there)}" if there else "has no records"
     return UsageError(f"{place} {of}, and --device names {device}", hint="leave one of the two out")
+
+
+def identity_like(like: str, cache: Path) -> Identity:
+    """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
+    from device_runner.fleet.select import recall_identity
+    from harness.measure.records.record import RecordFile
+
+    file = Path(like)
+    if not file.is_file():
+        found = recall_identity(like, cache)
+        if found is None:
+            hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
+            raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
+        return found
+    records = RecordFile(file).load().records
+    if not records:
+        raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
+    return records[-1].identity

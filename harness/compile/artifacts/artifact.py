@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Loadable
 from device_runner.failures import Failure
-from device_runner.files import write_whole
-from device_runner.store import Store
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -22,8 +20,6 @@ MANIFEST = "manifest.json"
 FAILURE = "failure.json"
 KERNELS = "kernels.cl"
 """All that the device compiles, kept beside the library for people, and for the difference between two builds."""
-KERNEL_FOLDER = "kernels"
-"""The same as a file for each kernel, beside the library, so that what is pruned takes them along."""
 RESULT = "result.json"
 """How it went, as the worker says it; no part of a finished entry."""
 STEP = "step"
@@ -117,24 +113,6 @@ def pieces(source: str) -> dict[str, str]:
     found = list(_BEGINNING.finditer(source))
     ends = [*(match.start() for match in found[1:]), len(source)]
     return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
-
-
-def kernel_files(root: Path, artifact: str) -> list[Path] | None:
-    """Return the kernels of an artifact below a cache root, one file each, written when first asked for.
-
-    None if the artifact is not in the store, or was never as far as to have kernels.
-    """
-    folder = Store(root, "artifacts").find(artifact)
-    if folder is None or not (folder / KERNELS).exists():
-        return None
-    texts = pieces((folder / KERNELS).read_text(encoding="utf-8"))
-    files = {folder / KERNEL_FOLDER / f"{name}.cl": text for name, text in texts.items()}
-    return [file if _says(file, text) else write_whole(file, text) for file, text in files.items()]
-
-
-def _says(file: Path, text: str) -> bool:
-    """Return whether the file is there as this version writes it."""
-    return file.exists() and file.read_text(encoding="utf-8") == text
 
 
 def load_arrays(file: Path) -> list[Array]:

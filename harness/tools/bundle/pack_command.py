@@ -58,9 +58,9 @@ def pack(
     Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
     `adreno-bench ingest RESULTS` reads the results here.
     """
-    from harness.measure.target_limits import with_limits_of
     from harness.measure.workbench import PREPARING, make_ready
     from harness.tools.bundle.pack import KINDS, pack
+    from harness.tools.bundle.target_limits import with_limits_of
 
     request = what.request()
     with Screen() as screen, request.builder(screen) as builder:

@@ -13,11 +13,11 @@ from typing import Any
 
 from harness.base.outcome import Outcome
 from harness.base.tables import table
-from harness.compile.artifacts.artifact import kernel_files
 from harness.compile.paths.kernels import Kernel, kernels
 from harness.judge.report.sections import BuildKey
 from harness.measure.records.record import Record
 from harness.tools.explain.first_wrong import FirstWrong
+from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.locate import Divergence
 from harness.tools.explain.pieces import Network, Operator
 from harness.tools.explain.trial import MODEL, VALUES

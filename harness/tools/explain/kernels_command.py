@@ -73,6 +73,6 @@ def _file_lines(record: Record) -> list[str]:
 def _files(record: Record) -> Sequence[Path] | None:
     """Return the kernels of the record's artifact; None if they are not in the cache."""
     from device_runner.store import cache_root
-    from harness.compile.artifacts.artifact import kernel_files
+    from harness.tools.explain.kernel_files import kernel_files
 
     return kernel_files(cache_root(), record.artifact)

@@ -16,11 +16,11 @@ from typing import Any
 
 from device_runner.files import write_whole
 from harness.base.outcome import Owner
-from harness.compile.artifacts.artifact import kernel_files
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
 from harness.compile.paths.opencl import OpenCLPath
 from harness.measure.records.record import Record
+from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.reduction import Reduction
 from harness.tools.explain.trial import npz
 

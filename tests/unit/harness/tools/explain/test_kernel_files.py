@@ -6,7 +6,8 @@ import pytest
 from fake_records import a_record
 
 from harness.base.outcome import Outcome
-from harness.compile.artifacts.artifact import kernel_files, pieces
+from harness.compile.artifacts.artifact import pieces
+from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.kernels_command import MOST_LINES, kernels_text
 
 ONE = "__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from device_runner.device import Identity
-from device_runner.fleet.select import recall_identity
-from harness.base.failures import UsageError
+from harness.cli.record_filter import identity_like
 from harness.compile.schedules.database import ScheduleOrigin, read
-from harness.measure.records.record import RecordFile
 
 LIMITS = (
     "image2d_max_width",
@@ -33,21 +31,6 @@ def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
         return _tuned(identity, read(file).origin)
     found = identity_like(like, cache)
     return replace(identity, **{name: getattr(found, name) for name in LIMITS})
-
-
-def identity_like(like: str, cache: Path) -> Identity:
-    """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
-    file = Path(like)
-    if not file.is_file():
-        found = recall_identity(like, cache)
-        if found is None:
-            hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
-            raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
-        return found
-    records = RecordFile(file).load().records
-    if not records:
-        raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
-    return records[-1].identity
 
 
 def _is_schedules(file: Path) -> bool:

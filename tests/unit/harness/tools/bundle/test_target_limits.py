@@ -13,8 +13,8 @@ from device_runner.fleet.select import remember_identity
 from harness.base.failures import UsageError
 from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits
 from harness.measure.records.record import RecordFile
-from harness.measure.target_limits import with_limits_of
 from harness.tools.bundle.pack import KINDS
+from harness.tools.bundle.target_limits import with_limits_of
 
 OTHER = Identity(
     "phone",
