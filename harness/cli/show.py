@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,18 +26,14 @@ from harness.cli.options import (
     output_option,
 )
 from harness.cli.record_filter import no_records, open_index
-from harness.compile.paths.clml.offload_report import OffloadReport
-from harness.compile.paths.clml.report import render
 from harness.judge.remarks import remarks
 from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import out, out_json, out_whole
-from harness.judge.report.table import json_array, milliseconds, results_table
-from harness.judge.stats.pair import Change, finite
+from harness.judge.report.table import json_array, results_table
 from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
 
 if TYPE_CHECKING:
-    from harness.judge.path_ranking import Standing
     from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
 
@@ -56,12 +51,6 @@ def show(
     records: RecordsPlace = str(DEFAULT_RECORDS),
     every: Annotated[
         bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
-    ] = False,
-    partitions: Annotated[
-        bool, typer.Option("--partitions", help="Show what went to CLML, what stayed on OpenCL, and why.")
-    ] = False,
-    crossover: Annotated[
-        bool, typer.Option("--crossover", help="Show which path is fastest for each model, and by how much.")
     ] = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
     sustained: Annotated[
@@ -82,27 +71,21 @@ def show(
     """
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
-    if sum((partitions, crossover, sustained)) > 1:
-        raise UsageError("--partitions, --crossover and --sustained exclude each other", hint="choose one")
 
     def asked_for(case: str) -> bool:
         return matches_globs(case, [glob] if glob else None)
 
-    plain = not (every or crossover or sustained or as_json or partitions or exports.given)
+    plain = not (every or sustained or as_json or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):
             out(overview)
             return
-        chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)
+        chosen = _choose_records(index, asked_for, every=every, sustained=sustained)
         if not chosen:
             raise no_records(glob, records, index, sustained=sustained)
     exports.write_records(chosen, exit_code(record.outcome for record in chosen))
     if sustained:
         _show_sustained(chosen, plot, as_json)
-    elif partitions:
-        _show_partitions(chosen, as_json)
-    elif crossover:
-        _show_path_ranking(chosen, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     else:
@@ -146,14 +129,9 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
 
 
 def _choose_records(
-    index: RecordSource, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
+    index: RecordSource, asked_for: Callable[[str], bool], *, every: bool, sustained: bool
 ) -> list[Record]:
-    """Return the latest record of each series.
-
-    Every session of its latest build with `builds`, or simply every record.
-    """
-    if builds:
-        return [record for build in index.newest_builds(asked_for) for record in build]
+    """Return the latest record of each series, or every record."""
     if every:
         return [
             record
@@ -162,53 +140,6 @@ def _choose_records(
         ]
     newest = index.newest(asked_for, sustained=sustained)
     return [record for record in newest if (SUSTAINED in record.parts) is sustained]
-
-
-def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
-    reports = {record.case: report for record in records if (report := record.part(OffloadReport))}
-    if not reports:
-        raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
-    if as_json:
-        out_json([{"case": case, **report.to_json()} for case, report in reports.items()])
-    else:
-        out("\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items()))
-
-
-def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
-    from harness.judge.path_ranking import rank_paths
-
-    ranked = rank_paths(records)
-    if as_json:
-        out_json([{**asdict(r), "lead": _plain_lead(r.lead), "conclusion": r.conclusion} for r in ranked])
-        return
-    rows = [
-        (
-            r.model,
-            r.precision,
-            r.tuning,
-            ", ".join([s.path, *s.remarks]),
-            *_latency(s),
-            "-" if s.mac_share is None else f"{s.mac_share:.0%}",
-        )
-        for r in ranked
-        for s in r.standings
-    ]
-    conclusions = [f"{r.model} {r.precision} {r.tuning} on {r.identity_key}: {r.conclusion}" for r in ranked]
-    headers = ("model", "precision", "tuning", "path", "wall ms", "sessions", "MACs offloaded")
-    drawn = table(rows, headers, right=headers[4:], alike=("precision", "tuning"), spare=("MACs offloaded",))
-    out("\n".join([drawn, "", *conclusions]))
-
-
-def _plain_lead(lead: Change | None) -> dict[str, float | None] | None:
-    if lead is None:
-        return None
-    return {name: finite(getattr(lead, name)) for name in ("relative", "low", "high", "sees")}
-
-
-def _latency(standing: Standing) -> tuple[str, str]:
-    if standing.wall_ms is None:
-        return ("emulated" if standing.emulated else standing.outcome), "-"
-    return milliseconds(standing.wall_ms), str(standing.sessions)
 
 
 def _whole(record: dict[str, object]) -> str:

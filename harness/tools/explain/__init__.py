@@ -20,6 +20,20 @@ TOOL = Tool(
             formerly="show --kernels",
         ),
         Command(
+            "crossover",
+            "Show which path is fastest for each model, and by how much.",
+            "Explain",
+            "harness.tools.explain.crossover_command:crossover",
+            formerly="show --crossover",
+        ),
+        Command(
+            "partitions",
+            "Show what went to CLML, what stayed on OpenCL, and why.",
+            "Explain",
+            "harness.tools.explain.partitions_command:partitions",
+            formerly="show --partitions",
+        ),
+        Command(
             "reduce",
             "Shrink a wrong or broken network to the smallest that fails alike.",
             "Explain",

@@ -31,7 +31,7 @@ HEAVY = (
 )
 COMMANDS = (
     *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "isa", "show", "ops", "profile", "reduce"),
-    *("pack", "ingest", "records", "report", "diverge", "kernels"),
+    *("pack", "ingest", "records", "report", "diverge", "kernels", "crossover", "partitions"),
     *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune"),
 )
 

@@ -75,6 +75,8 @@ QUICK = {
     "fleet": "waits for other hosts, and says what it does for them",
     "init": "looks for files, with a limit",
     "inspect": "reads one network",
+    "crossover": "reads records",
+    "partitions": "reads records",
     "kernels": "reads records and names files",
     "list": "reads the suite",
     "report": "reads files",

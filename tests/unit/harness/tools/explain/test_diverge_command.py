@@ -54,6 +54,7 @@ def test_a_network_of_the_command_line_is_named_again(records: str, monkeypatch:
     [
         (["show", "net-*", "--diverge", "--device", "virtual"], "diverge"),
         (["show", "--kernels", "net-*"], "kernels"),
+        (["show", "--json", "--crossover"], "crossover"),
     ],
 )
 def test_the_spelling_of_before_works_and_says_the_new_one(
