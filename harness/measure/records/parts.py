@@ -46,7 +46,7 @@ def part_name(kind: type) -> str | None:
 
 
 def parts_of(*values: object) -> dict[str, Any]:
-    """Return those values that are parts, by their names, as a record keeps them."""
+    """Choose the parts among these values, by their names and as a record keeps them."""
     names = [(part_name(type(value)), value) for value in values]
     return {name: value if type(value) in CORE else _plain(value) for name, value in names if name}
 
