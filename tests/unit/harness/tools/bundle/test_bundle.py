@@ -318,7 +318,7 @@ def of_python(rig: Rig, packed: PackedBundle, **fields: Any) -> tuple[Path, Path
     manifest = replace(packed.manifest, files={**packed.manifest.files, PYTHON_RUNNER: "0" * 64}).text()
     file = rig.root / "old.json"
     file.write_bytes(manifest)
-    turn = {"kind": "turn", "turn": list(packed.manifest.turns[0]), "record": record}
+    turn: dict[str, Any] = {"kind": "turn", "turn": list(packed.manifest.turns[0]), "record": record}
     lines = [turn, {"kind": "peaks", "peaks": {"copy_bytes_s": 1e9}}, {"kind": "end"}]
     return write_lines(rig.root / "old", manifest, lines), file
 
