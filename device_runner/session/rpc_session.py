@@ -7,6 +7,7 @@ gone. It still stands: TVM reports an error of the program.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import math
 import os
@@ -22,6 +23,7 @@ from device_runner.device import Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFailure,
+    DeviceFull,
     DeviceLost,
     Failure,
     Hang,
@@ -53,6 +55,9 @@ SESSION_LIMIT_S = 6 * 3600
 _WORKER_ENDED = r"Child pid=\d+ .*status = ?(\d+)"
 """What TVM's server says of a worker, with the status of `waitpid` (apps/cpp_rpc/rpc_server.cc: three wordings)."""
 
+RPC_MASK = 128
+"""What TVM's RPC adds to the type of a device of another process."""
+
 OUTPUT_LIMIT_BYTES = 256 << 20
 """Limit of a network's outputs together."""
 
@@ -60,6 +65,9 @@ PROBE_TIMEOUT_S = 0.9
 """A device that answers no shell for so long after a deadline is lost: the whole verdict falls within a second."""
 SLOW_PROBE_TIMEOUT_S = 5.0
 """What tells of a crash may arrive so late: Android's handler writes its tombstone first."""
+
+LINK_SCRIPT = 'mkdir -p "$0" && cd "$0" && while [ "$1" ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
+"""Arguments: the folder, then path and name of each file."""
 
 OTHER_SERVER = "is it of another release of TVM? `adreno-bench doctor --device NAME` shows that"
 
@@ -142,6 +150,24 @@ class RpcSession:
             self.probe.count(deadline)
         pushed = self.bring(loadable.library, loadable.sha256, deadline)
         return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
+
+    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> RpcMachine:
+        """Push (by hash), load and initialise a library with several functions and state."""
+        deadline = Deadline(timeout_s)
+        self.probe.count(deadline)
+        pushed = self.bring(loadable.library, loadable.sha256, deadline)
+        return RpcMachine(self, loadable, pushed, timeout_s=deadline.remaining_s)
+
+    def bring_folder(self, files: Mapping[Path, str], deadline: Deadline) -> str:
+        """Push files by hash; return a folder of the device in which they have their names."""
+        pushed = {file.name: self.bring(file, sha256, deadline).path for file, sha256 in files.items()}
+        digest = hashlib.sha256(" ".join(files.values()).encode()).hexdigest()
+        folder = f"{self._transport.root}/folders/{digest[:24]}"
+        links = [word for name, path in pushed.items() for word in (path, name)]
+        answer = self._transport.shell(["sh", "-c", LINK_SCRIPT, folder, *links], timeout_s=deadline.remaining_s)
+        if answer.code:
+            raise DeviceFull(f"{self._transport.name} refuses the folder {folder}: {answer.stderr.strip()}")
+        return folder
 
     def bring(self, file: Path, sha256: str, deadline: Deadline) -> PushResult:
         """Push a library, and make sure that it arrived."""
@@ -366,6 +392,55 @@ class RpcProgram:
             if len(samples) != repeat or not all(0 <= sample < math.inf for sample in samples):
                 raise ValueError(f"the device timed {repeat} runs with {len(samples)} times, not all of them finite")
             return samples
+
+
+class RpcMachine(RpcProgram):
+    """A library with several functions, and state that stays in the server's process. Implements `device.Machine`."""
+
+    def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
+        """Return the state that a function of the library makes; it takes each size as a shape of its own."""
+        with self._session.calling(f"making the state of {self._loadable.library.name}", timeout_s):
+            shape = self._session.remote.get_function("ffi.Shape")
+            return self._vm.module[function](*map(shape, sizes))
+
+    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+        """Call a global function of the runtime, such as one that changes a state."""
+        with self._session.calling(function, timeout_s):
+            return self._session.remote.get_function(function)(*arguments)
+
+    def parameters(self, files: Mapping[Path, str], prefix: str, count: int, *, timeout_s: float) -> Any:
+        """Push a folder of TVM's tensor cache by hash, and return its tensors `prefix_0`... on the device."""
+        deadline = Deadline(timeout_s)
+        folder = self._session.bring_folder(files, deadline)
+        with self._session.calling("loading weights", deadline.remaining_s):
+            function = self._session.remote.get_function
+            function("vm.builtin.tensor_cache.load")(folder, self._device.dlpack_device_type() % RPC_MASK, 0)
+            parameters = function("vm.builtin.param_array_from_cache")(prefix, count)
+            function("vm.builtin.tensor_cache.clear")()
+            return parameters
+
+    def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
+        """Call a function of the library with arrays, states and parameters, and return its tensors."""
+        import numpy as np
+        import tvm.runtime
+
+        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
+            given = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
+            self._vm.set_input(function, *given)
+            self._vm.invoke_stateful(function)
+            self._device.sync()
+            return _arrays(self._vm.get_outputs(function))
+
+    def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool = False) -> list[float]:
+        """Return samples on the last arguments, after one call that is not timed; of its `kernels`, or of all."""
+        return self._samples(self._device if kernels else self._host, function, repeat, timeout_s)
+
+    def function_launches(self, function: str, *, timeout_s: float) -> list[Launch]:
+        """Return the kernels of one call on the last arguments, which is called three times; see `launches`."""
+        deadline, probe = Deadline(timeout_s), self._session.probe
+        probe.watch_kernels(deadline)
+        self.function_ms(function, 2, timeout_s=deadline.remaining_s, kernels=True)
+        return probe.inferences(2, deadline)[-1]
 
 
 def _close_what_tvm_left(port: int) -> None:

@@ -22,6 +22,7 @@ VARIABLE = "ADRENO_BENCH_TOOLS"
 TOOLS = (
     "harness.tools.tune",
     "harness.tools.ops",
+    "harness.tools.llm",
     "harness.tools.bundle",
     "harness.tools.lake",
     "harness.tools.sustain",
@@ -103,6 +104,9 @@ class Tool:
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
+    runs: tuple[str, ...] = ()
+    """Places of functions that `run` calls with the models of its command line. One that runs these itself ends the
+    program; it leaves other models alone."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
     remote_builders: str = ""

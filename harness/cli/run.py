@@ -24,6 +24,7 @@ from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED, Plan
 from harness.base.tables import size
 from harness.base.terminal import tell as say
+from harness.base.tool import load, tools
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
@@ -97,6 +98,9 @@ def run(
     from harness.measure.runner import missing_plans, settled_by
     from harness.measure.workbench import open_suite
 
+    for place in (place for tool in tools() for place in tool.runs if what.model):
+        how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json}
+        load(place)(what.model, device, records, exports, **how)
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"
         raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")

@@ -63,9 +63,19 @@ class Recording:
     interrupted has no outcome; but a sustained run keeps what it measured (`Stopped`).
     """
 
-    def __init__(self, case: Case, origin: Origin, *, artifact: str = "", quirks: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        case: Case,
+        origin: Origin,
+        *,
+        artifact: str = "",
+        quirks: Sequence[str] = (),
+        advice: Mapping[Outcome, str] | None = None,
+    ) -> None:
+        """`advice` stands in place of what a person is told to do next, by outcome."""
         self.facts = Facts()
         self._identity, self._models = origin.identity, origin.models
+        self._advice = _EXPLAINED_BY if advice is None else advice
         self._fields: dict[str, Any] = {
             **vars(case),
             "case": case.id,
@@ -118,7 +128,7 @@ class Recording:
             "outcome": decision.outcome,
             "owner": decision.owner,
             "message": decision.message,
-            "hint": decision.hint or _EXPLAINED_BY.get(decision.outcome, "").format(self._fields["case"], self._models),
+            "hint": decision.hint or self._advice.get(decision.outcome, "").format(self._fields["case"], self._models),
             "evidence": evidence + decision.evidence,
         }
         parts = dict(self._fields.get("parts", {}))

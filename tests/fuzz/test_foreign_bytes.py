@@ -42,6 +42,7 @@ from harness.base.remote import BadObject
 from harness.cli import app
 from harness.compile.artifacts.shared_store import entry_text, read_entry
 from harness.compile.models.limited_fork import run_limited
+from harness.compile.models.safetensors import list_tensors
 from harness.compile.models.sources import model_source, read_and_prepare
 from harness.compile.models.torch_program import plain_archive
 from harness.compile.schedules import database
@@ -55,6 +56,7 @@ from harness.tools.bundle.results import BrokenLine, lines_of
 from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
+from harness.tools.llm.config import read_config
 
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0
@@ -167,6 +169,19 @@ class Entry:
 
 
 GET_FUNCTION = 9
+LLM_CONFIG = json.dumps(
+    {
+        "model_type": "llama",
+        "num_hidden_layers": 1,
+        "hidden_size": 64,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "vocab_size": 96,
+        "rope_scaling": {"rope_type": "llama3", "factor": 8.0},
+    }
+).encode()
+SAFETENSORS = b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
+SAFETENSORS = struct.pack("<Q", len(SAFETENSORS)) + SAFETENSORS + bytes(4)
 DEEP = b"[" * 100_000
 ADB = b"OKAYOKAY" + struct.pack("<BI", 1, 2) + b"hi" + struct.pack("<BI", 3, 1) + b"\0"
 HELLO = struct.pack("<ii", 0xFF271, 7) + b"client:"
@@ -201,6 +216,10 @@ ENTRIES = {
         lambda data, _: read_entry(data, "artifacts/key"),
         (BadObject,),
         lambda: [entry_text("artifacts/key", {"lib.so": "0" * 64}).encode(), DEEP],
+    ),
+    "configuration": Entry(in_file(read_config, "config.json"), (Failure,), lambda: [LLM_CONFIG, DEEP]),
+    "safetensors": Entry(
+        in_file(lambda file: list_tensors(file.parent), "a.safetensors"), (Failure,), lambda: [SAFETENSORS]
     ),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),

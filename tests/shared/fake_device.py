@@ -14,6 +14,7 @@ from device_runner.device import (
     Identity,
     Launch,
     Loadable,
+    Machine,
     PeakMemory,
     Pulse,
     PushResult,
@@ -91,6 +92,9 @@ class FakeSession:
     def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
         self.device.met("load")
         return FakeProgram(self.device)
+
+    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> Machine:
+        raise NotImplementedError
 
     def call(self, function: str, *, timeout_s: float) -> Any:
         return self.device.tells.get(function)

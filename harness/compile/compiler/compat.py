@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
 
@@ -146,11 +146,14 @@ def writes_texture(function: Any) -> bool:
 
 
 def tir_function(source: str) -> Any:
-    """Return the TIR function that a text in TVM's script defines, in which `T` is the dialect's name."""
+    """Return the TIR function that a text in TVM's script defines, in which `T` is the dialect's name.
+
+    `TypeVar` names its sizes before it where an offset depends on one, as 0.27 prints them.
+    """
     from tvm import script
     from tvm.script import tirx
 
-    return script.parser.parse(source, extra_vars={"T": tirx})
+    return script.parser.parse(source, extra_vars={"T": tirx, "TypeVar": TypeVar})
 
 
 def call_packed(name: str, *args: Any, result: Any) -> Any:

@@ -1,0 +1,22 @@
+"""Language models: whether prefill and decode are right, and how many tokens a second they make."""
+
+from harness.base.tool import CacheKind, Command, JobKind, Tool
+
+TOOL = Tool(
+    "llm",
+    commands=(
+        Command(
+            "llm",
+            "Run language models: is every logit right, and how many tokens a second?",
+            "Measure",
+            "harness.tools.llm.command:llm",
+        ),
+    ),
+    record_parts={"llm": "harness.tools.llm.part:LlmPart"},
+    cache_kinds=(CacheKind("llm_weights", "weights of a language model, as a library takes them"),),
+    jobs={
+        "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),
+        "llm-probe": JobKind("harness.tools.llm.build:probe_quirk"),
+    },
+    runs=("harness.tools.llm.command:run_instead",),
+)

@@ -1,0 +1,160 @@
+"""From a configuration to a library, in a worker; and the weights that it takes, as a folder of TVM's tensor cache."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.store import Store, key_of
+from harness.base.plan import Job
+from harness.compile.artifacts.artifact import KERNELS, LIBRARY, Answers, CompileResult
+from harness.compile.artifacts.compile import export, stepping
+from harness.compile.artifacts.keys import linker_version, module_version
+from harness.compile.compiler.compat import opencl_source
+from harness.compile.compiler.releases import versions
+from harness.compile.paths.effects import watch
+from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.tools.llm.cases import Variant
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import FORMATS, Format
+from harness.tools.llm.lowering import build_executable, target_of
+from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
+from harness.tools.llm.quirks import WORKED_AROUND, quirks_of
+from harness.tools.llm.weights import Weights, library_tensors
+
+PREFIX = "weight"
+"""Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
+MAKE_TIMEOUT_S = 3600.0
+ANSWER = "answer.json"
+
+
+@dataclass(frozen=True)
+class LlmBuild:
+    """All that decides a library."""
+
+    config: LlmConfig
+    form: Format
+    pipeline: str
+    quirks: tuple[str, ...]
+    """Ids of the defects that are worked around."""
+    host_triple: str | None
+
+    @classmethod
+    def of(cls, variant: Variant, quirks: tuple[str, ...] = WORKED_AROUND, host_triple: str | None = None) -> LlmBuild:
+        """Return the build of a variant for a processor."""
+        return cls(variant.model.config, variant.form, variant.pipeline, quirks, host_triple)
+
+    def job(self, title: str) -> Job:
+        """Return the job that makes the library."""
+        facts = {
+            "config": self.config.plain,
+            "format": self.form.name,
+            "pipeline_name": self.pipeline,
+            "quirks": list(self.quirks),
+            "host_triple": self.host_triple,
+            "linker": linker_version(self.host_triple),
+        }
+        return _job("llm-library", title, facts)
+
+
+def build_library(job: dict[str, Any], out: Path) -> CompileResult:
+    """Worker only: build a library into a folder. Raises `CompileFailure`, `RigFailure`."""
+    started = time.perf_counter()
+    config, form = LlmConfig.of_plain(job["config"]), FORMATS[job["format"]]
+    target, plans = target_of(job["host_triple"]), list[Any]()
+    quirks, effective = quirks_of(job["quirks"]), set[str]()
+    with stepping("import"):
+        mod, parameters = build_module(config, form, target)
+    with stepping("build"):
+        workarounds = watch(quirks, effective)
+        executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
+    source = opencl_source(executable)
+    kernels = dict.fromkeys(re.findall(r"^__kernel void (\w+)\(", source, re.MULTILINE))
+    (out / KERNELS).write_text(source, encoding="utf-8")
+    export(executable, out / LIBRARY, job["host_triple"])
+    return CompileResult(
+        library=LIBRARY,
+        vdevices=1,
+        inputs=parameters,
+        outputs=1,
+        quirks=[quirk.id for quirk in quirks],
+        effective_quirks=sorted(effective),
+        facts={"kernels": len(kernels), "source_bytes": len(source), **_memory(plans)},
+        compile_s=time.perf_counter() - started,
+    )
+
+
+def _memory(plans: Sequence[Any]) -> dict[str, int]:
+    """Return what steps plan for their intermediate tensors: any, and those of applications; nothing if not known."""
+    from tvm import relax
+
+    functions = {
+        name.name_hint: f for mod in plans for name, f in mod.functions_items() if isinstance(f, relax.Function)
+    }
+    if not functions:
+        return {}
+    planned = {step: _planned_bytes(functions[step.body]) for step in STEPS}
+    return {"storage_bytes": max(planned.values()), "application_bytes": max(planned[PREFILL], planned[DECODE])}
+
+
+def _planned_bytes(function: Any) -> int:
+    from tvm import relax
+
+    sizes: list[int] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, relax.Call) and getattr(expression.op, "name", "") == "relax.memory.alloc_storage":
+            sizes.extend(int(extent) for extent in expression.args[0] if hasattr(extent, "value"))
+
+    relax.analysis.post_order_visit(function, visit)
+    return sum(sizes)
+
+
+def probe_job(quirk: str) -> Job:
+    """Return the job that asks the installed TVM whether it has a defect."""
+    return _job("llm-probe", f"probe of {quirk}", {"quirk": quirk})
+
+
+def _job(kind: str, title: str, facts: dict[str, Any]) -> Job:
+    key = key_of({"job": kind, **facts, **versions(), "sources": module_version(__name__)})
+    return Job(kind, key, title, facts)
+
+
+def probe_quirk(job: dict[str, Any], out: Path) -> None:
+    """Worker only: ask the TVM of this process."""
+    answer: ProbeAnswer = quirks_of([job["quirk"]])[0].probe()
+    (out / ANSWER).write_text(json.dumps(asdict(answer)), encoding="utf-8")
+
+
+def read_probe(result: object) -> ProbeAnswer:
+    """Return the answer that a probe's job left."""
+    if not isinstance(result, Answers):
+        return ProbeAnswer(Presence.CANNOT_TELL, getattr(result, "message", ""))
+    said = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
+    return ProbeAnswer(Presence(said["state"]), said["seen"])
+
+
+def weights_folder(weights: Weights, config: LlmConfig, form: Format, cache: Path) -> Path:
+    """Return the folder of a library's weights, made once."""
+    key = key_of({"weights": weights.key, "format": form.name, "config": config.plain})
+    return Store(cache, "llm_weights").obtain(
+        key, lambda out: _write_weights(weights, config, form, out), MAKE_TIMEOUT_S
+    )
+
+
+def _write_weights(weights: Weights, config: LlmConfig, form: Format, out: Path) -> None:
+    """Write TVM's tensor cache: a list in JSON, and numbers in shards (tvm/contrib/tvmjs.py)."""
+    tensors = []
+    with (out / "weights.bin").open("wb") as stream:
+        for number, (_, array) in enumerate(library_tensors(weights, config, form)):
+            entry = {"name": f"{PREFIX}_{number}", "shape": list(array.shape), "dtype": str(array.dtype)}
+            tensors.append({**entry, "format": "raw", "nbytes": array.nbytes, "byteOffset": stream.tell()})
+            stream.write(array.tobytes())
+        size = stream.tell()
+    shard = {"dataPath": "weights.bin", "format": "raw-shard", "nbytes": size, "records": tensors}
+    (out / "tensor-cache.json").write_text(json.dumps({"metadata": {}, "records": [shard]}), encoding="utf-8")

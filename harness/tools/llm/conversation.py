@@ -1,0 +1,102 @@
+"""A text in the cache of a library on a device: steps forward, and steps taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.tools.llm.config import CONTEXT
+from harness.tools.llm.network import CHUNK, CREATE, PREFILL, Step
+
+if TYPE_CHECKING:
+    from device_runner.device import Array, Machine
+
+PAGE = 16
+"""Tokens of a page; TVM's kernels have it built in."""
+SEQUENCE = 0
+MOST_DECODES = 128
+"""Most decodes of a timed call, by which the depth grows."""
+
+
+@dataclass
+class Conversation:
+    """One sequence of tokens."""
+
+    machine: Machine
+    weights: Any
+    timeout_s: float
+    length: int = 0
+    """Tokens in the cache."""
+    _state: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._state = self.machine.state(CREATE, [1, CONTEXT, CHUNK, PAGE, 0], timeout_s=self.timeout_s)
+        self._change("add_sequence", SEQUENCE)
+
+    def step(self, step: Step, tokens: Array) -> list[Array]:
+        """Take tokens; return logits (positions, vocabulary), and what leaves each layer if the step tells it."""
+        arguments = (tokens.astype("int32"), self._state, self.weights)
+        outputs = self.machine.invoke(step.name, *arguments, timeout_s=self.timeout_s)
+        self.length += 0 if step.forgets else len(tokens)
+        return [output.reshape(-1, output.shape[-1]) for output in outputs]
+
+    def fill(self, tokens: Array) -> None:
+        """Take tokens in as few steps as there may be."""
+        for start in range(0, len(tokens), CHUNK):
+            self.step(PREFILL, tokens[start : start + CHUNK])
+
+    def forget(self, count: int) -> None:
+        """Take the last tokens out of the cache."""
+        if count:
+            self._change("popn", SEQUENCE, count)
+            self.length -= count
+
+    def restart(self) -> None:
+        """Begin with an empty cache."""
+        self._change("clear")
+        self._change("add_sequence", SEQUENCE)
+        self.length = 0
+
+    def _change(self, function: str, *arguments: int) -> None:
+        name = f"vm.builtin.kv_state_{function}"
+        self.machine.runtime(name, self._state, *arguments, timeout_s=self.timeout_s)
+
+
+@dataclass
+class TimedStep:
+    """A step as core's timing takes a program: each sample is one step, on a cache of the same depth.
+
+    A decode makes the cache longer by a token in each sample, as applications do; what a call added is taken out.
+    """
+
+    conversation: Conversation
+    step: Step
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return samples to the logits in host memory, by the device's own clock."""
+        return self._samples(repeat, timeout_s, kernels=False)
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return the sum of kernel times."""
+        return self._samples(repeat, timeout_s, kernels=True)
+
+    def launches(self) -> int:
+        """Return the number of kernels of a step."""
+        conversation = self.conversation
+        launches = conversation.machine.function_launches(self.step.name, timeout_s=conversation.timeout_s)
+        self._take_back(3)
+        return len(launches)
+
+    def _samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
+        samples: list[float] = []
+        time = self.conversation.machine.function_ms
+        while (left := repeat - len(samples)) > 0:
+            count = left if self.step.forgets else min(left, MOST_DECODES)
+            samples += time(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
+            self._take_back(count + 1)  # one call is not timed
+        return samples
+
+    def _take_back(self, calls: int) -> None:
+        if not self.step.forgets:
+            self.conversation.length += calls
+            self.conversation.forget(calls)

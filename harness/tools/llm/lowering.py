@@ -1,0 +1,129 @@
+"""The passes from the network to a library: with MLC's schedules, or as TVM's own default pipeline has them.
+
+MLC (mlc-llm, compiler_pass/pipeline.py) puts dlight's rules for products before those for reductions. TVM's default
+pipeline for Adreno (relax/backend/adreno/pipeline.py) has no rule for products: prefill's are reductions there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.compile.compiler.passes import Passes
+from harness.compile.paths.base import Workaround, edit_model, edit_relax
+from harness.tools.llm.network import CHUNK, LENGTH
+
+MLC, DEFAULT = "mlc", "default"
+PIPELINES = (MLC, DEFAULT)
+NO_CSE = "disable_cse_tir"
+"""End of the name of TVM's option against its elimination of common expressions."""
+
+
+def target_of(host_triple: str | None) -> Any:
+    """Return mlc-llm's target for Adreno, `android:adreno`."""
+    from tvm.target import Target
+
+    host = {"kind": "llvm", "mtriple": host_triple} if host_triple else "llvm"
+    return Target({"kind": "opencl", "device": "adreno", "max_threads_per_block": 512}, host=host)
+
+
+def build_executable(
+    mod: Any, target: Any, pipeline: str, workarounds: Sequence[Workaround], see: Callable[[Any], None]
+) -> Any:
+    """Compile a module with the workarounds. `see` is told it after its memory was planned, where the pipeline is ours.
+
+    TVM's default pipeline is taken as it is, but for edits of the module.
+    """
+    import tvm
+    from tvm import relax
+
+    mod = _with_limits(edit_model(mod, workarounds))
+    with target:
+        if pipeline == DEFAULT:
+            return relax.build(mod, target=target)
+        passes = edit_relax(_mlc_passes(target, see), workarounds)
+        # As mlc-llm does: in 0.27 the pass may use a variable before it defines it, and TVM refuses the kernel.
+        options = {name: True for name in tvm.transform.PassContext.list_configs() if name.endswith(NO_CSE)}
+        with tvm.transform.PassContext(config=options):
+            return relax.build(mod, target=target, relax_pipeline=tvm.transform.Sequential(passes))
+
+
+def _with_limits(mod: Any) -> Any:
+    """Return a module whose memory plan knows the longest step."""
+    from tvm import relax
+
+    limits = {"tir_var_upper_bound": {LENGTH: CHUNK}, "relax.memory_plan_dynamic_func_output": True}
+    for name, function in mod.functions_items():
+        if isinstance(function, relax.Function):
+            mod[name] = function.with_attrs(limits)
+    return mod
+
+
+def _mlc_passes(target: Any, see: Callable[[Any], None]) -> Passes:
+    import tvm
+    from tvm import relax, tirx
+    from tvm.s_tir import dlight
+
+    def look(mod: Any, _context: Any) -> Any:
+        see(mod)
+        return mod
+
+    steps, rules = relax.transform, dlight.gpu
+    return [
+        tirx.transform.BindTarget(target),
+        steps.FuseTransposeMatmul(),
+        steps.LegalizeOps(),
+        steps.AnnotateTIROpPattern(),
+        steps.FoldConstant(),
+        steps.FuseOps(),
+        steps.FuseTIR(),
+        *_fuse_dequantize(),
+        dlight.ApplyDefaultSchedule(
+            rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback()
+        ),
+        tirx.transform.ForceNarrowIndexToInt32(),
+        steps.RewriteDataflowReshape(),
+        steps.ToNonDataflow(),
+        steps.RemovePurityChecking(),
+        steps.CallTIRRewrite(),
+        steps.StaticPlanBlockMemory(),
+        tvm.transform.module_pass(look, opt_level=0, name="Look"),
+        steps.LowerAllocTensor(),
+        steps.KillAfterLastUse(),
+        steps.LowerRuntimeBuiltin(),
+        steps.VMShapeLower(),
+        steps.AttachGlobalSymbol(),
+    ]
+
+
+_MOST_OPERANDS = 4
+"""Operands of what is fused behind a product: a bias, a residual, a gate."""
+
+
+def _fuse_dequantize() -> list[Any]:
+    """Return passes that put the unpacking of 4-bit numbers into the product that reads them."""
+    from tvm import relax
+
+    fused = [relax.transform.FuseOpsByPattern([_pattern(more)]) for more in range(_MOST_OPERANDS)]
+    return [*fused, relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
+
+
+def _pattern(operands: int) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl.pattern import GlobalVarPattern, TuplePattern, is_op, wildcard
+
+    def call(*arguments: Any) -> Any:
+        return is_op("relax.call_tir")(GlobalVarPattern(), TuplePattern(list(arguments)), add_constraint=False)
+
+    weight = call(wildcard(), wildcard())
+    product = call(wildcard(), weight, *(wildcard() for _ in range(operands)))
+
+    def is_product_of_unpacked(context: Any) -> bool:
+        def name(key: str) -> str:
+            expression = context.annotated_expr[key]
+            called = expression.args[0] if isinstance(expression, relax.Call) else None
+            return str(called.name_hint) if isinstance(called, relax.GlobalVar) else ""
+
+        return name("weight").startswith("dequantize") and "matmul" in name("product")
+
+    return ("dequantize_matmul", product, {"weight": weight, "product": product}, is_product_of_unpacked)

@@ -1,0 +1,255 @@
+"""The decoder in TVM's `relax.frontend.nn`, over its paged cache of keys and values, and the functions of its library.
+
+Each function of the library is one step as an application takes it: begin_forward, the layers, the answer to the host,
+end_forward. So a step costs one call over RPC, and its time by the device's own clock holds nothing of RPC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import GROUP, PER_WORD, ZERO, Format
+from harness.tools.llm.weights import is_packed, is_transposed
+
+CREATE = "create_paged_kv_cache"
+LENGTH = "seq_len"
+"""Name of the number of tokens in a step, whose limit the memory plan needs."""
+CHUNK = 512
+"""Most tokens of a step."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function of the library: tokens, cache and weights to logits on the host."""
+
+    name: str
+    body: str
+    """The method of the network."""
+    tokens: int = 0
+    """How many it takes; 0 for any number."""
+    forgets: bool = False
+    """Whether it takes its tokens out of the cache again, so that it can be repeated."""
+
+
+SCORE = Step("score", "all_positions")
+"""Logits of every position, and what leaves each layer."""
+PREFILL = Step("prefill", "last_position")
+"""Logits of the last position, as applications take them."""
+PREFILL_AGAIN = Step("prefill_again", "last_position", forgets=True)
+DECODE = Step("decode", "next_token", tokens=1)
+DECODE_LAYERS = Step("decode_layers", "next_token_layers", tokens=1)
+"""The same, and what leaves each layer, to name the layer that is wrong."""
+STEPS = (SCORE, PREFILL, PREFILL_AGAIN, DECODE, DECODE_LAYERS)
+
+
+def build_module(config: LlmConfig, form: Format, target: Any) -> tuple[Any, list[tuple[str, list[int], str]]]:
+    """Return the module of all functions, and name, shape and number format of its parameters in their order.
+
+    The names are those of `library_tensors`.
+    """
+    with target:
+        network = _decoder()(config, form, target)
+        mod, parameters = network.export_tvm(spec=network.spec())[:2]
+        for step in STEPS:
+            mod = _add_step(mod, step)
+    named = ((name.replace(".matrix.", "."), value) for name, value in parameters)
+    return mod, [(name, [int(extent) for extent in value.shape], str(value.dtype)) for name, value in named]
+
+
+def _add_step(mod: Any, step: Step) -> Any:
+    """Return the module with a function that does a step."""
+    from tvm import relax, tirx
+
+    body = mod.get_global_var(step.body)
+    _, cache_type, weights_type = (parameter.ty for parameter in mod[body].params)
+    length = tirx.IntImm("int64", 1) if step.tokens else tirx.Var(LENGTH, "int64")
+    tokens = relax.Var("tokens", relax.TensorType([length], "int32"))
+    state, weights = relax.Var("cache", cache_type), relax.Var("weights", weights_type)
+    builder = relax.BlockBuilder(mod)
+    with builder.function(step.name, [tokens, state, weights], pure=False):
+        _effect(builder, "begin_forward", state, relax.ShapeExpr([0]), relax.ShapeExpr([length]))
+        made = builder.emit(relax.Call(body, [tokens, state, weights]))
+        _effect(builder, "end_forward", state)
+        if step.forgets:
+            _effect(builder, "popn", state, relax.prim_value(0), relax.prim_value(length))
+        builder.emit_func_output(_to_host(builder, made))
+    return builder.finalize()
+
+
+def _effect(builder: Any, name: str, *arguments: Any) -> None:
+    from tvm import relax
+
+    function = relax.ExternFunc(f"vm.builtin.kv_state_{name}")
+    builder.emit(relax.Call(function, list(arguments), ty_args=[relax.TupleType([])]))
+
+
+def _to_host(builder: Any, value: Any) -> Any:
+    """Copy a tensor, or each of a tuple, to host memory."""
+    from tvm import relax
+
+    if isinstance(value.ty, relax.TupleType):
+        fields = [builder.emit(relax.TupleGetItem(value, index)) for index in range(len(value.ty.fields))]
+        return relax.Tuple([_to_host(builder, field) for field in fields])
+    copy = relax.ExternFunc("vm.builtin.to_device")
+    cpu = [relax.prim_value(1), relax.prim_value(0)]
+    return builder.emit(relax.Call(copy, [value, *cpu], ty_args=[value.ty]))
+
+
+@cache
+def _decoder() -> Any:
+    """Return the class of the network. It derives from TVM's, which takes seconds to import."""
+    from tvm import relax, te, tirx
+    from tvm.relax.frontend import nn
+    from tvm.relax.frontend.nn import op
+    from tvm.relax.frontend.nn.llm.kv_cache import PagedKVCache, RopeMode, TIRPagedKVCache
+
+    class PackedMatrix(nn.Module):  # type: ignore[misc]
+        # 4-bit numbers, unpacked by an expression that the passes fuse into whatever reads it
+        def __init__(self, outputs: int, inputs: int, dtype: str, transposed: bool) -> None:
+            super().__init__()
+            self.outputs, self.inputs, self.dtype, self.transposed = outputs, inputs, dtype, transposed
+            words, scale = (outputs, inputs // PER_WORD), (outputs, inputs // GROUP)
+            self.words = nn.Parameter(words[::-1] if transposed else words, "uint32")
+            self.scale = nn.Parameter(scale[::-1] if transposed else scale, dtype)
+
+        def number(self, words: Any, scale: Any, row: Any, column: Any) -> Any:
+            def at(tensor: Any, place: Any) -> Any:
+                return tensor(place, row) if self.transposed else tensor(row, place)
+
+            shift = ((column % PER_WORD) * 4).astype("uint32")
+            nibble = tirx.bitwise_and(tirx.shift_right(at(words, column // PER_WORD), shift), tirx.const(15, "uint32"))
+            return (nibble.astype(self.dtype) - tirx.const(ZERO, self.dtype)) * at(scale, column // GROUP)
+
+        def as_operand(self) -> Any:
+            extents = [tirx.IntImm("int64", self.outputs), tirx.IntImm("int64", self.inputs)]
+
+            def unpack(words: Any, scale: Any) -> Any:
+                def number(i: Any, j: Any) -> Any:
+                    return self.number(words, scale, *((j, i) if self.transposed else (i, j)))
+
+                return te.compute(extents[::-1] if self.transposed else extents, number, name="dequantize")
+
+            matrix = op.tensor_expr_op(unpack, name_hint="dequantize", args=[self.words, self.scale])
+            return matrix if self.transposed else op.permute_dims(matrix)
+
+        def rows(self, tokens: Any) -> Any:
+            def take(words: Any, scale: Any, chosen: Any) -> Any:
+                shape = (chosen.shape[0], tirx.IntImm("int64", self.inputs))
+                return te.compute(shape, lambda i, j: self.number(words, scale, chosen(i), j), name="take")
+
+            return op.tensor_expr_op(take, name_hint="dequantize_take", args=[self.words, self.scale, tokens])
+
+    class PlainMatrix(nn.Module):  # type: ignore[misc]
+        def __init__(self, outputs: int, inputs: int, dtype: str) -> None:
+            super().__init__()
+            self.weight = nn.Parameter((outputs, inputs), dtype)
+
+        def as_operand(self) -> Any:
+            return op.permute_dims(self.weight)
+
+        def rows(self, tokens: Any) -> Any:
+            return op.take(self.weight, tokens, axis=0)
+
+    def matrix(form: Format, name: str, outputs: int, inputs: int) -> Any:
+        if is_packed(f"{name}.weight", form):
+            return PackedMatrix(outputs, inputs, form.dtype, is_transposed(f"{name}.weight", form))
+        return PlainMatrix(outputs, inputs, form.dtype)
+
+    class Linear(nn.Module):  # type: ignore[misc]
+        def __init__(self, form: Format, name: str, outputs: int, inputs: int, bias: bool = False) -> None:
+            super().__init__()
+            self.matrix = matrix(form, name, outputs, inputs)
+            self.bias = nn.Parameter((outputs,), form.dtype) if bias else None
+
+        def forward(self, x: Any) -> Any:
+            product = op.matmul(x, self.matrix.as_operand())
+            return product if self.bias is None else product + self.bias
+
+    class Layer(nn.Module):  # type: ignore[misc]
+        def __init__(self, c: LlmConfig, form: Format) -> None:
+            super().__init__()
+            self.c = c
+            self.norm1 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
+            self.qkv = Linear(form, "qkv", c.qkv_rows, c.hidden, c.qkv_bias)
+            self.o = Linear(form, "o", c.hidden, c.heads * c.head_dim, c.output_bias)
+            self.norm2 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
+            self.gate_up = Linear(form, "gate_up", 2 * c.intermediate, c.hidden)
+            self.down = Linear(form, "down", c.hidden, c.intermediate)
+
+        def forward(self, x: Any, state: Any, index: int) -> Any:
+            c = self.c
+            batch, count, _ = x.shape
+            qkv = op.reshape(self.qkv(self.norm1(x)), (batch, count, c.heads + 2 * c.kv_heads, c.head_dim))
+            mixed = state.attention_with_fused_qkv(index, qkv, c.heads, sm_scale=c.head_dim**-0.5)
+            x = x + self.o(op.reshape(mixed, (batch, count, c.heads * c.head_dim)))
+            gate, up = op.split(self.gate_up(self.norm2(x)), 2, axis=-1)
+            return x + self.down(op.silu(gate) * up)
+
+    class Decoder(nn.Module):  # type: ignore[misc]
+        # its methods are the bodies of steps
+        def __init__(self, c: LlmConfig, form: Format, target: Any) -> None:
+            super().__init__()
+            self.c, self.form, self.target = c, form, target
+            self.embed = matrix(form, "embed", c.vocabulary, c.hidden)
+            self.layers = nn.ModuleList([Layer(c, form) for _ in range(c.layers)])
+            self.norm = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
+            self.head = None if c.tied else Linear(form, "head", c.vocabulary, c.hidden)
+
+        def _states(self, tokens: Any, state: Any) -> list[Any]:
+            x = op.unsqueeze(self.embed.rows(tokens), 0)
+            states = []
+            for index, layer in enumerate(self.layers):
+                x = layer(x, state, index)
+                states.append(x)
+            return states
+
+        def _logits(self, x: Any) -> Any:
+            x = self.norm(x)
+            logits = op.matmul(x, self.embed.as_operand()) if self.head is None else self.head(x)
+            return logits if self.form.dtype == "float32" else logits.astype("float32")
+
+        def all_positions(self, tokens: Any, state: Any) -> Any:
+            states = self._states(tokens, state)
+            return (self._logits(states[-1]), *states)
+
+        def last_position(self, tokens: Any, state: Any) -> Any:
+            def last(x: Any) -> Any:
+                return te.compute((1, 1, x.shape[2]), lambda i, _, k: x[i, x.shape[1] - 1, k], name="last")
+
+            return self._logits(op.tensor_expr_op(last, name_hint="last", args=[self._states(tokens, state)[-1]]))
+
+        def next_token(self, tokens: Any, state: Any) -> Any:
+            return self._logits(self._states(tokens, state)[-1])
+
+        def next_token_layers(self, tokens: Any, state: Any) -> Any:
+            return self.all_positions(tokens, state)
+
+        def create_paged_kv_cache(self, batch: Any, total: Any, chunk: Any, page: Any, window: Any) -> Any:
+            c = self.c
+            return TIRPagedKVCache(
+                "mha", batch, total, chunk, page, window, relax.ShapeExpr([0, c.layers]), c.layers, c.heads, c.kv_heads,
+                **dict.fromkeys(("qk_head_dim", "v_head_dim", "rotary_dim"), c.head_dim),
+                **dict.fromkeys(("mla_original_qk_head_dim", "mla_original_v_head_dim"), 0),
+                rope_mode=RopeMode.NORMAL,
+                rope_scale=1,
+                rope_theta=c.rope_theta,
+                rope_scaling=c.scaling.fields if c.scaling else {},
+                rope_ext_factors=relax.prim_value(0),
+                enable_disaggregation=False,
+                dtype=self.form.dtype,
+                target=self.target,
+            )  # fmt: skip
+
+        def spec(self) -> dict[str, Any]:
+            def step(count: int | str) -> dict[str, Any]:
+                arguments = {"tokens": nn.spec.Tensor([count], "int32"), "state": nn.spec.Object(PagedKVCache)}
+                return {**arguments, "$": {"param_mode": "packed", "effect_mode": "none"}}
+
+            sizes = dict.fromkeys(("batch", "total", "chunk", "page", "window"), int)
+            create = {**sizes, "$": {"param_mode": "none", "effect_mode": "none"}}
+            return {**{body.body: step(body.tokens or LENGTH) for body in STEPS}, CREATE: create}
+
+    return Decoder

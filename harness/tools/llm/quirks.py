@@ -1,0 +1,136 @@
+"""Known defects of TVM in programs of language models: a row with probe and workaround for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from device_runner.failures import RigFailure
+from harness.compile.compiler.compat import tir_function
+from harness.compile.compiler.releases import tvm_version
+from harness.compile.paths.base import NO_EDITS, Edits, Workaround
+from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks.schedules import put_first
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.lowering import target_of
+from harness.tools.llm.network import build_module
+
+MERGE = "tir_attention_merge_state"
+BARRIER = "tvm_storage_sync"
+ODD_WIDTH = 1003
+"""A vocabulary whose 32nd part is odd."""
+
+
+def add_merge_barrier(mod: Any) -> Any:
+    """Put a barrier before the merge of two attention states overwrites what all threads of a head read."""
+    for name, function in mod.functions_items():
+        if str(name.name_hint).startswith(MERGE):
+            mod[name] = _with_barrier(function)
+    return mod
+
+
+def _with_barrier(function: Any) -> Any:
+    """Return the function with a barrier before its store to S, the sums of exponentials, if it has none."""
+    text = function.script()
+    if BARRIER in text:
+        return function
+    guarded, count = re.subn(r"^( +)(S\[.*\] = )", rf'\1T.{BARRIER}("shared")\n\1\2', text, flags=re.MULTILINE)
+    if count != 1:
+        raise RigFailure(f"TVM {tvm_version()} merges attention states in a way that is not known here")
+    symbol = function.attrs["global_symbol"]
+    return tir_function(guarded).with_attr("global_symbol", symbol)
+
+
+def reduction_if_matmul_raises(func: Any, target: Any) -> Any:
+    """Return a schedule for reductions for products at which dlight's rule raises; the others are left to TVM."""
+    from tvm.s_tir import dlight
+    from tvm.s_tir.schedule import ScheduleError
+
+    try:
+        dlight.gpu.Matmul().apply(func, target, False)
+    except ScheduleError:
+        rules = (dlight.gpu.GeneralReduction(), dlight.gpu.Fallback())
+        return next((made for rule in rules if (made := rule.apply(func, target, False)) is not None), None)
+    return None
+
+
+def _sample(vocabulary: int, form: str) -> tuple[Any, Any]:
+    """Return the module of a network of one layer, and the target."""
+    target = target_of(None)
+    mod, _ = build_module(LlmConfig(1, 64, 2, 1, 32, 64, vocabulary), FORMATS[form], target)
+    return mod, target
+
+
+def _merge(*applied: Workaround) -> ProbeAnswer:
+    """Look for a barrier in the merge of two attention states."""
+    mod, _ = _sample(64, "float32")
+    for workaround in applied:
+        mod = workaround.edits.model(mod) if workaround.edits.model else mod
+    merges = [function for name, function in mod.functions_items() if str(name.name_hint).startswith(MERGE)]
+    if not merges:
+        return ProbeAnswer(Presence.CANNOT_TELL, "the cache has no merge of attention states")
+    bare = any(BARRIER not in function.script() for function in merges)
+    return ProbeAnswer.of(bare, "all threads of a head read S[n, h], and one overwrites it, without a barrier")
+
+
+def _odd_width(*applied: Workaround) -> ProbeAnswer:
+    """Schedule a product whose transposed weights have an odd number of 32 columns."""
+    from harness.tools.llm.lowering import build_executable
+
+    mod, target = _sample(ODD_WIDTH, "q4f16_0")
+    try:
+        build_executable(mod, target, "mlc", applied, lambda _: None)
+    except Exception as error:  # TVM raises errors of every kind
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[0][:120])
+    return ProbeAnswer.of(False, f"a head of {ODD_WIDTH} outputs is scheduled")
+
+
+def _default_rules(*_applied: Workaround) -> ProbeAnswer:
+    """Look for rules for products in the default pipeline's source."""
+    import inspect
+
+    from tvm.relax.backend.adreno import pipeline
+
+    missing = [rule for rule in ("Matmul", "GEMV") if f"gpu.{rule}" not in inspect.getsource(pipeline)]
+    return ProbeAnswer.of(bool(missing), f"the pipeline has no {' and no '.join(missing)}", "it has both rules")
+
+
+QUIRKS = (
+    Quirk(
+        "merge-barrier",
+        "a prompt in chunks, or a second turn, gets wrong answers: threads overwrite what others still have to read",
+        upstream="python/tvm/relax/frontend/nn/llm/_decode_kernels.py: _merge_state_inplace",
+        workaround="a barrier before the sums of exponentials are overwritten",
+        paths=("opencl",),
+        probe=_merge,
+        edits=Edits(model=add_merge_barrier),
+    ),
+    Quirk(
+        "matmul-odd-width",
+        "dlight's rule for products raises for transposed weights with an odd number of 32 columns",
+        upstream="python/tvm/s_tir/dlight/gpu/matmul.py: Matmul.sch_outer_reduction",
+        workaround="such products get dlight's schedule for reductions",
+        paths=("opencl",),
+        probe=_odd_width,
+        edits=Edits(relax=put_first(reduction_if_matmul_raises)),
+    ),
+    Quirk(
+        "default-pipeline-products",
+        "TVM's default pipeline for Adreno has no schedules for products, so prefill is several times as slow",
+        upstream="python/tvm/relax/backend/adreno/pipeline.py",
+        workaround="pipeline `mlc`, which has them; the ratio of both is in the table",
+        paths=("opencl",),
+        probe=_default_rules,
+    ),
+)
+
+
+WORKED_AROUND = tuple(quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS)
+"""Ids of those that have a workaround in the build."""
+
+
+def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
+    """Return the quirks of these ids, in the order in which their workarounds are applied."""
+    return tuple(quirk for quirk in QUIRKS if quirk.id in ids)

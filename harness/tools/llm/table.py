@@ -1,0 +1,120 @@
+"""The table that llama-bench prints (llama.cpp, tools/llama-bench), with error and divergence beside the rate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.base.outcome import Outcome
+from harness.base.tables import markdown_table, size, table
+from harness.compile.artifacts.artifact import Artifact
+from harness.tools.llm.cases import Variant
+from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
+from harness.tools.llm.part import LlmPart
+
+if TYPE_CHECKING:
+    from harness.measure.records.record import Record
+
+COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "KL", "kernels", "outcome")
+NUMBERS = ("size", "params", "t/s", "error", "KL", "kernels")
+SPARE = ("params", "kernels", "size", "KL")
+GIB = 1 << 30
+_BYTES = {"float32": 4, "float16": 2, "uint32": 4}
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """Return a row for each record of a language model."""
+    return [_row(record) for record in records if record.part(LlmPart)]
+
+
+def as_text(records: Sequence[Record]) -> str:
+    """Return the table for a terminal, and a line for whatever is not right."""
+    drawn = table(rows(records), COLUMNS, right=NUMBERS, spare=SPARE)
+    return "\n".join([drawn, *_complaints(records), *_ratios(records)])
+
+
+def as_markdown(records: Sequence[Record]) -> str:
+    """Return the table for a pull request."""
+    return markdown_table(rows(records), COLUMNS)
+
+
+def as_csv(records: Sequence[Record]) -> str:
+    """Return a line for each record."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("case", *COLUMNS, "device", "gpu", "driver", "tvm"))
+    for record, row in zip([r for r in records if r.part(LlmPart)], rows(records), strict=True):
+        identity = record.identity
+        writer.writerow((record.case, *row, record.device, identity.gpu, identity.driver, record.tvm))
+    return text.getvalue()
+
+
+BUILD_COLUMNS = ("library", "size", "kernels", "weights", "cache", "planned", "together", "outcome")
+"""Of a build: what its memory on the device consists of."""
+
+
+def build_row(variant: Variant, result: object) -> tuple[str, ...]:
+    """Return a row for a build: its library, and the memory that it will take on a device."""
+    if not isinstance(result, Artifact):
+        return (variant.title, *["-"] * 6, getattr(result, "message", ""))
+    compiled, config = result.compiled, variant.model.config
+    weights = sum(math.prod(shape) * _BYTES[dtype] for _, shape, dtype in compiled.inputs)
+    cache = config.cache_bytes(_BYTES[variant.form.dtype])
+    planned = compiled.facts.get("application_bytes")
+    together = weights + cache + (planned or 0)
+    sizes = (weights, cache, planned, together)
+    return (variant.title, size(result.size_bytes), str(compiled.facts["kernels"]), *map(size, sizes), "built")
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    part = record.part(LlmPart)
+    assert part
+    pipeline = "" if part.pipeline == "mlc" else f" {part.pipeline}"
+    return (
+        f"{part.model} {part.format}",
+        f"{part.weights_bytes / GIB:.2f} GiB" if part.weights_bytes else "-",
+        f"{part.parameters / 1e6:.2f} M" if part.parameters < 1e9 else f"{part.parameters / 1e9:.2f} B",
+        f"TVM {record.tvm} {record.path}{pipeline}",
+        part.test,
+        _rate(record, part.tokens),
+        "-" if part.error is None else f"{part.error:.1e}",
+        "-" if part.divergence is None else f"{part.divergence:.1e}",
+        str(part.launches or "-"),
+        record.outcome.value,
+    )
+
+
+def _rate(record: Record, tokens: int) -> str:
+    """Return mean and standard deviation of tokens a second."""
+    rates = [1e3 * tokens / ms for ms in record.wall_ms if ms > 0]
+    if not rates:
+        return "-"
+    spread = statistics.stdev(rates) if len(rates) > 1 else 0.0
+    return f"{statistics.mean(rates):.2f} ± {spread:.2f}"
+
+
+def _complaints(records: Sequence[Record]) -> list[str]:
+    """Return a line for each reason for which tests are not right."""
+    alike: dict[str, list[str]] = {}
+    for record in records:
+        if record.part(LlmPart) and record.outcome is not Outcome.OK:
+            alike.setdefault(f"{record.outcome.value}: {record.message}", []).append(record.case)
+    return ["", *(f"  {', '.join(cases)}: {why}" for why, cases in alike.items())] if alike else []
+
+
+def _ratios(records: Sequence[Record]) -> list[str]:
+    """Say how many tokens MLC's pipeline makes for one of TVM's own, where both ran."""
+    rates: dict[tuple[str, ...], dict[str, float]] = {}
+    for record in records:
+        if (part := record.part(LlmPart)) and part.tokens_per_s:
+            rates.setdefault((part.model, part.format, part.test, record.tvm), {})[part.pipeline] = part.tokens_per_s
+    lines = [
+        f"  {' '.join(key[:3])}: pipeline {MLC} makes {of[MLC] / of[DEFAULT]:.1f} times the tokens of {DEFAULT}"
+        for key, of in rates.items()
+        if len(of) == len(PIPELINES)
+    ]
+    return ["", *lines] if lines else []

@@ -1,0 +1,186 @@
+"""Weights by our names: drawn from a seed, or read from a folder of safetensors; and as a library takes them."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from device_runner.store import key_of, sha256_of
+from harness.base.failures import ModelError
+from harness.compile.models.safetensors import StoredTensor, list_tensors, require_readable
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import GROUP, Format, pack, unpack
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
+"""Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
+Dettmers et al. 2022). Without them a seeded network hides overflow."""
+
+
+class Weights(Protocol):
+    """Weights of a network."""
+
+    @property
+    def key(self) -> str:
+        """Hash of what decides the numbers."""
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight by one of the names of `LlmConfig.shapes`, as float32."""
+
+
+@dataclass(frozen=True)
+class SeededWeights:
+    """Random weights that look trained: unit gain, and a few channels of outliers."""
+
+    config: LlmConfig
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        """Hash of the seed and the shape."""
+        return key_of({"seed": self.seed, "outliers": [OUTLIER_SHARE, OUTLIER_FACTOR], **self.config.plain})
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight; the same name has the same numbers in every run."""
+        import numpy as np
+
+        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+        numbers: Array = self._draw(name, self.config.shapes[name], rng).astype(np.float32)
+        return numbers
+
+    def _draw(self, name: str, shape: tuple[int, ...], rng: Any) -> Any:
+        import numpy as np
+
+        normal = rng.standard_normal(shape, dtype=np.float32)
+        if "norm" in name:
+            return (1 + 0.1 * normal) * np.where(rng.random(shape) < OUTLIER_SHARE, OUTLIER_FACTOR, 1.0)
+        if name.endswith("bias"):
+            return 0.5 * normal
+        if name == "embed.weight" and not self.config.tied:
+            return normal
+        rows = np.where(rng.random((shape[0], 1)) < OUTLIER_SHARE, OUTLIER_FACTOR / 2, 1.0)
+        return normal * rows / np.sqrt(shape[-1])
+
+
+@dataclass(frozen=True)
+class FolderWeights:
+    """Weights of a Hugging Face folder. Raises ModelError if one is missing or has another shape."""
+
+    config: LlmConfig
+    folder: Path
+
+    @functools.cached_property
+    def _stored(self) -> dict[str, StoredTensor]:
+        return list_tensors(self.folder)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Hash of the files."""
+        return key_of({"files": [sha256_of(file) for file in sorted({one.file for one in self._stored.values()})]})
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight; ours that stand for several of theirs are put together."""
+        import numpy as np
+
+        return np.concatenate([self._read(theirs, shape) for theirs, shape in self._parts(name)])
+
+    def require_complete(self) -> None:
+        """Raise ModelError unless every weight is there in the right shape."""
+        for name in self.config.shapes:
+            for theirs, shape in self._parts(name):
+                self._find(theirs, shape)
+
+    def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
+        stored = self._stored.get(name)
+        if stored is None:
+            raise ModelError(f"{self.folder} has no tensor {name}", hint="is config.json that of these weights?")
+        require_readable(name, stored, shape)
+        return stored
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self._find(name, shape).read()
+
+    def _parts(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
+        """Return Hugging Face's tensors that ours consists of, with their shapes."""
+        config, shape = self.config, self.config.shapes[name]
+        if name in _WHOLE:
+            return [(_WHOLE[name], shape)]
+        _, layer, part, kind = name.split(".")
+        rows = [config.heads * config.head_dim, *[config.kv_heads * config.head_dim] * 2]
+        split = {"qkv": rows, "gate_up": [config.intermediate] * 2}.get(part, [shape[0]])
+        names = (f"model.layers.{layer}.{theirs}.{kind}" for theirs in _PARTS[part])
+        return [(theirs, (count, *shape[1:])) for theirs, count in zip(names, split, strict=True)]
+
+
+_WHOLE = {
+    "embed.weight": "model.embed_tokens.weight",
+    "norm.weight": "model.norm.weight",
+    "head.weight": "lm_head.weight",
+}
+_PARTS = {
+    "norm1": ("input_layernorm",),
+    "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "o": ("self_attn.o_proj",),
+    "norm2": ("post_attention_layernorm",),
+    "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
+    "down": ("mlp.down_proj",),
+}
+
+
+def require_groups(config: LlmConfig, form: Format) -> None:
+    """Raise ModelError for a network whose rows cannot be cut into groups of 4-bit numbers."""
+    if form.layout and (odd := {shape[1] for shape in config.shapes.values() if len(shape) == 2 and shape[1] % GROUP}):
+        raise ModelError(f"{form.name} needs rows of a multiple of {GROUP}, and this network has rows of {min(odd)}")
+
+
+def is_packed(name: str, form: Format) -> bool:
+    """Return whether a weight is kept in 4 bits: every matrix is."""
+    return bool(form.layout) and name.endswith(".weight") and "norm" not in name
+
+
+def is_transposed(name: str, form: Format) -> bool:
+    """Return whether a packed matrix is kept as (inputs, outputs). The table of embeddings is read by rows."""
+    return form.layout == "KN" and name != "embed.weight"
+
+
+def library_tensors(weights: Weights, config: LlmConfig, form: Format) -> Iterator[tuple[str, Array]]:
+    """Yield what a library takes, by name, in the order of its parameters."""
+    import numpy as np
+
+    for name in config.shapes:
+        tensor = weights.tensor(name)
+        if is_packed(name, form):
+            words, scale = pack(tensor, form.dtype)
+            turn = np.transpose if is_transposed(name, form) else np.asarray
+            yield name.replace(".weight", ".words"), np.ascontiguousarray(turn(words))
+            yield name.replace(".weight", ".scale"), np.ascontiguousarray(turn(scale))
+        else:
+            yield name, tensor.astype(form.dtype)
+
+
+@dataclass(frozen=True)
+class EffectiveWeights:
+    """The numbers that a library computes with: those of the format, in which rounding is no error of the compiler."""
+
+    weights: Weights
+    form: Format
+
+    @property
+    def key(self) -> str:
+        """Hash of weights and format."""
+        return key_of({"weights": self.weights.key, "format": self.form.name})
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight as float32."""
+        import numpy as np
+
+        tensor = self.weights.tensor(name)
+        if is_packed(name, self.form):
+            return unpack(*pack(tensor, self.form.dtype))
+        return tensor.astype(self.form.dtype).astype(np.float32)

@@ -1,0 +1,155 @@
+"""A language model's library on the virtual phone: right ones are right, and each fault is caught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable
+from device_runner.store import sha256_of
+from harness.compile.artifacts.compile import export
+from harness.compile.compiler.compat import tir_function
+from harness.compile.paths.base import Edits
+from harness.tools.llm.build import PREFIX, weights_folder
+from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.config import LlmConfig, RopeScaling
+from harness.tools.llm.conversation import Conversation
+from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.lowering import MLC, build_executable, target_of
+from harness.tools.llm.network import build_module
+from harness.tools.llm.quirks import QUIRKS
+from harness.tools.llm.verify import LlmTruth, Verdict, invariants, text, verify
+from harness.tools.llm.weights import SeededWeights
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
+TIMEOUT_S = 300.0
+MERGE = QUIRKS[:1]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of the text of some kernels, as a workaround would make it."""
+
+    kernels: str
+    old: str
+    new: str
+    test: str
+    """The test that has to catch it."""
+    complaint: str
+    form: str = "float32"
+    id: str = "fault"
+
+    @property
+    def edits(self) -> Edits:
+        return Edits(model=self.applied)
+
+    def applied(self, mod: Any) -> Any:
+        changed = 0
+        for name, function in mod.functions_items():
+            if re.fullmatch(self.kernels, str(name.name_hint)):
+                source = function.script()
+                assert self.old in source
+                made = tir_function(source.replace(self.old, self.new))
+                mod[name] = made.with_attr(dict(function.attrs.items()))
+                changed += 1
+        assert changed
+        return mod
+
+
+FAULTS = {
+    "rope": Fault(
+        "fused_rope", "T.float32(-1.0)", "T.float32(1.0)", "pp32", "prefill of 32 tokens at 0, from layer 0 on"
+    ),
+    "GQA index": Fault(
+        "batch_decode_paged_kv", "pages[page_no, 0, by,", "pages[page_no, 0, 1 - by,", "tg@d32", "step 1 of decode"
+    ),
+    "dequantise": Fault("dequantize.*", "T.float32(7.0)", "T.float32(8.0)", "pp32", "from layer 0 on", form="q4f32_1"),
+    "page table": Fault(
+        "tir_kv_cache_transpose_append",
+        "pages[position // 16, 1,",
+        "pages[0, 1,",
+        "tg@d32",
+        "after 32 tokens, from layer",
+    ),
+}
+
+
+class Libraries:
+    """Builds libraries and opens conversations with them, in a single session."""
+
+    def __init__(self, device: AdbDevice, folder: Path) -> None:
+        self.folder, self.session_of = folder, device.session({}, timeout_s=TIMEOUT_S)
+        self.session: Any = None
+
+    def conversation(self, name: str, form: str, workarounds: Any, config: LlmConfig = CONFIG) -> Conversation:
+        target = target_of(None)
+        mod, parameters = build_module(config, FORMATS[form], target)
+        library = self.folder / name.replace(" ", "_") / "lib.so"
+        library.parent.mkdir()
+        export(build_executable(mod, target, MLC, workarounds, lambda _: None), library, None)
+        loadable = Loadable(library, sha256_of(library), 1)
+        folder = weights_folder(SeededWeights(config), config, FORMATS[form], self.folder)
+        files = {file: sha256_of(file) for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
+        machine = self.session.load_machine(loadable, timeout_s=TIMEOUT_S)
+        weights = machine.parameters(files, PREFIX, len(parameters), timeout_s=TIMEOUT_S)
+        return Conversation(machine, weights, TIMEOUT_S)
+
+
+@pytest.fixture
+def libraries(device: AdbDevice, tmp_path: Path) -> Iterator[Libraries]:
+    made = Libraries(device, tmp_path)
+    with made.session_of as made.session:
+        yield made
+
+
+def judged(conversation: Conversation, test: str, form: str = "float32", config: LlmConfig = CONFIG) -> Verdict:
+    return verify(llm_test(test), conversation, LlmTruth(config, SeededWeights(config), FORMATS[form], 128))
+
+
+def test_a_right_library_is_right_at_every_step(libraries: Libraries) -> None:
+    conversation = libraries.conversation("right", "float32", MERGE)
+    for test in ("pp32", "tg@d0", "tg@d32", "pp32@d32", "chunks"):
+        verdict = judged(conversation, test)
+        assert verdict.right, verdict
+        assert verdict.divergence < 1e-9
+    assert len(verdict.invariants) == 4
+
+
+OTHERS = {
+    "qwen": LlmConfig(2, 224, 7, 1, 32, 352, 1003, 1e6, 1e-6, qkv_bias=True, tied=True),
+    "llama 3": LlmConfig(1, 256, 4, 2, 128, 384, 1056, 5e5, scaling=RopeScaling(32.0, 1.0, 4.0, 64)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_networks_are_right_in_4_bits(name: str, libraries: Libraries) -> None:
+    conversation = libraries.conversation(name, "q4f32_1", QUIRKS, OTHERS[name])
+    for test in ("pp33", "tg@d32", "chunks"):
+        verdict = judged(conversation, test, "q4f32_1", OTHERS[name])
+        assert verdict.right, verdict
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_judge_catches_a_fault(name: str, libraries: Libraries) -> None:
+    fault = FAULTS[name]
+    verdict = judged(libraries.conversation(name, fault.form, [*MERGE, fault]), fault.test, fault.form)
+    assert not verdict.right
+    assert verdict.accuracy
+    assert fault.complaint in verdict.accuracy.complaint
+
+
+def test_judge_and_invariant_catch_the_merge_without_a_barrier(libraries: Libraries) -> None:
+    conversation = libraries.conversation("merge", "float32", [])
+    verdict = judged(conversation, "chunks")
+    assert verdict.accuracy
+    assert "prefill of 32 tokens at 32, from layer 0 on" in verdict.accuracy.complaint
+    name, chunked, whole = next(invariants(conversation, text(CONFIG, 128), 4))
+    assert name == "in chunks = at once"
+    assert abs(chunked - whole).max() > 0.01 * abs(whole).max()

@@ -1,0 +1,133 @@
+"""Weights are read from safetensors files as data, and hostile files are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.base.failures import ModelError
+from harness.compile.models.safetensors import list_tensors
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.weights import FolderWeights
+
+CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 96, qkv_bias=True)
+
+
+def write(file: Path, header: object, data: bytes = b"") -> None:
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def tensor(shape: list[int], begin: int = 0, kind: str = "F32", wide: int = 4) -> dict[str, Any]:
+    return {"dtype": kind, "shape": shape, "data_offsets": [begin, begin + wide * math.prod(shape)]}
+
+
+def hugging_face(config: LlmConfig, folder: Path, leave_out: str = "") -> dict[str, np.ndarray[Any, Any]]:
+    """Write weights as transformers does, in two files, and return them."""
+    heads = config.head_dim
+    shapes = {
+        "model.embed_tokens.weight": (config.vocabulary, config.hidden),
+        "model.norm.weight": (config.hidden,),
+        "lm_head.weight": (config.vocabulary, config.hidden),
+        "model.layers.0.input_layernorm.weight": (config.hidden,),
+        "model.layers.0.post_attention_layernorm.weight": (config.hidden,),
+        "model.layers.0.self_attn.q_proj.weight": (config.heads * heads, config.hidden),
+        "model.layers.0.self_attn.k_proj.weight": (config.kv_heads * heads, config.hidden),
+        "model.layers.0.self_attn.v_proj.weight": (config.kv_heads * heads, config.hidden),
+        "model.layers.0.self_attn.q_proj.bias": (config.heads * heads,),
+        "model.layers.0.self_attn.k_proj.bias": (config.kv_heads * heads,),
+        "model.layers.0.self_attn.v_proj.bias": (config.kv_heads * heads,),
+        "model.layers.0.self_attn.o_proj.weight": (config.hidden, config.heads * heads),
+        "model.layers.0.mlp.gate_proj.weight": (config.intermediate, config.hidden),
+        "model.layers.0.mlp.up_proj.weight": (config.intermediate, config.hidden),
+        "model.layers.0.mlp.down_proj.weight": (config.hidden, config.intermediate),
+    }
+    rng = np.random.default_rng(0)
+    arrays = {n: rng.standard_normal(s).astype("float32") for n, s in shapes.items() if n != leave_out}
+    names = list(arrays)
+    for number, part in enumerate((names[:7], names[7:])):
+        header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+        data = b""
+        for name in part:
+            header[name] = tensor(list(arrays[name].shape), len(data))
+            data += arrays[name].tobytes()
+        write(folder / f"model-{number}.safetensors", header, data)
+    return arrays
+
+
+def test_weights_of_a_hugging_face_folder_are_put_together(tmp_path: Path) -> None:
+    arrays = hugging_face(CONFIG, tmp_path)
+    weights = FolderWeights(CONFIG, tmp_path)
+    weights.require_complete()
+    parts = [arrays[f"model.layers.0.self_attn.{name}_proj.weight"] for name in "qkv"]
+    np.testing.assert_array_equal(weights.tensor("layers.0.qkv.weight"), np.concatenate(parts))
+    np.testing.assert_array_equal(weights.tensor("head.weight"), arrays["lm_head.weight"])
+    assert {name: weights.tensor(name).shape for name in CONFIG.shapes} == CONFIG.shapes
+
+
+def test_a_missing_weight_is_named(tmp_path: Path) -> None:
+    hugging_face(CONFIG, tmp_path, leave_out="lm_head.weight")
+    with pytest.raises(ModelError, match="lm_head"):
+        FolderWeights(CONFIG, tmp_path).require_complete()
+
+
+def test_bfloat16_is_the_upper_half_of_float32(tmp_path: Path) -> None:
+    numbers = np.array([1.0, -2.5, 3e38, 0.0], np.float32)
+    write(
+        tmp_path / "a.safetensors",
+        {"x": tensor([4], 0, "BF16", 2)},
+        (numbers.view(np.uint32) >> 16).astype("<u2").tobytes(),
+    )
+    read: Any = list_tensors(tmp_path)["x"].read()
+    assert (np.abs(read - numbers) <= 2**-7 * np.abs(numbers)).all()
+    assert read[1] == -2.5
+
+
+HOSTILE = [
+    {"x": tensor([1 << 40])},
+    {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
+    {"x": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}},
+    {"x": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}},
+    {"x": {"dtype": "F32", "shape": ["2"], "data_offsets": [0, 8]}},
+    {"x": {"dtype": "F32", "shape": [True, 2], "data_offsets": [0, 8]}},
+    {"x": {"dtype": "F32", "shape": [2.0], "data_offsets": [0, 8]}},
+    {"x": {"dtype": "F32", "shape": [2]}},
+    {"x": 3},
+    [1],
+]
+
+
+@pytest.mark.parametrize("header", HOSTILE)
+def test_a_header_that_lies_is_refused(header: object, tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors", header, bytes(8))
+    with pytest.raises(ModelError, match="not a safetensors file"):
+        list_tensors(tmp_path)
+
+
+def test_a_length_beyond_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", 2**63))
+    with pytest.raises(ModelError):
+        list_tensors(tmp_path)
+
+
+def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    with pytest.raises(ModelError, match="pickled"):
+        list_tensors(tmp_path)
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "a.safetensors").write_bytes(data)
+    with contextlib.suppress(ModelError):
+        list_tensors(folder)

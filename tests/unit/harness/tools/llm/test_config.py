@@ -1,0 +1,107 @@
+"""A network is read from Hugging Face's config.json, or refused by the name of what it has not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.failures import ModelError
+from harness.tools.llm.config import LLAMA_TINY, LlmConfig, read_config
+
+LLAMA = {
+    "model_type": "llama",
+    "num_hidden_layers": 16,
+    "hidden_size": 2048,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "intermediate_size": 8192,
+    "vocab_size": 128256,
+    "rope_theta": 500000.0,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": True,
+    "rope_scaling": {
+        "rope_type": "llama3",
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    },
+    "transformers_version": "4.45",
+}
+QWEN = {
+    "model_type": "qwen2",
+    "num_hidden_layers": 24,
+    "hidden_size": 896,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "intermediate_size": 4864,
+    "vocab_size": 151936,
+    "rope_theta": 1e6,
+    "tie_word_embeddings": True,
+    "sliding_window": 32768,
+    "use_sliding_window": False,
+}
+
+
+def read(folder: Path, fields: object) -> LlmConfig:
+    file = folder / "config.json"
+    file.write_text(json.dumps(fields))
+    return read_config(file)
+
+
+def test_a_llama_with_a_billion_weights(tmp_path: Path) -> None:
+    config = read(tmp_path, LLAMA)
+    assert config.parameters == 1_235_814_400
+    assert config.scaling
+    assert config.scaling.factor == 32
+    assert "head.weight" not in config.shapes
+    assert LlmConfig.of_plain(json.loads(json.dumps(config.plain))) == config
+
+
+def test_qwen_has_biases_that_its_configuration_does_not_name(tmp_path: Path) -> None:
+    config = read(tmp_path, QWEN)
+    assert config.parameters == 494_032_768
+    assert config.shapes["layers.0.qkv.bias"] == ((14 + 2 * 2) * 64,)
+    assert "layers.0.o.bias" not in config.shapes
+
+
+def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
+    parameters = {"rope_theta": 1e6, "rope_type": "default"}
+    assert read(tmp_path, {**QWEN, "rope_theta": 1e4, "rope_parameters": parameters}).rope_theta == 1e6
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"model_type": "qwen3"}, "qwen3"),
+        ({"model_type": "gemma2"}, "gemma2"),
+        ({"hidden_act": "gelu"}, "hidden_act"),
+        ({"mlp_bias": True}, "mlp_bias"),
+        ({"num_local_experts": 8}, "num_local_experts"),
+        ({"sliding_window": 512}, "sliding window"),
+        ({"num_key_value_heads": 5}, "share"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "yarn"),
+        ({"rope_scaling": {"type": "linear", "factor": 2}}, "linear"),
+        ({"hidden_size": -1}, "hidden_size"),
+        ({"head_dim": None, "hidden_size": 100}, "cut"),
+        ({"vocab_size": 10**12}, "vocab_size"),
+    ],
+)
+def test_another_network_is_refused_by_name(change: dict[str, Any], word: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=word):
+        read(tmp_path, {**LLAMA, **change})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "\xff", '{"model_type": "llama"}'])
+def test_what_is_no_configuration_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ModelError):
+        read_config(tmp_path / "config.json")
+
+
+def test_the_tiny_network_has_every_weight_once() -> None:
+    assert len(LLAMA_TINY.shapes) == 1 + 2 * 6 + 2

@@ -1,0 +1,87 @@
+"""The judge is right: onnxruntime computes the same of a network that was written another way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnxruntime
+import pytest
+from llama_onnx import LlamaGraph
+
+from harness.tools.llm.config import LLAMA_TINY, LlmConfig, RopeScaling
+from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.judge import compute, divergence, frequencies
+from harness.tools.llm.verify import LlmTruth, text
+from harness.tools.llm.weights import EffectiveWeights, SeededWeights
+
+SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
+
+
+@pytest.mark.parametrize("form", ["float32", "q4f32_1"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        LLAMA_TINY,
+        SMALL,
+        replace(SMALL, tied=True, qkv_bias=True, rope_theta=1e6),
+        replace(SMALL, kv_heads=6, head_dim=16, output_bias=True, qkv_bias=True),
+        replace(SMALL, kv_heads=1),
+    ],
+    ids=["tiny", "grouped", "qwen", "every head its own", "a single head"],
+)
+def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None:
+    weights = EffectiveWeights(SeededWeights(config), FORMATS[form])
+    tokens = text(config, 24)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = LlamaGraph(config, weights, len(tokens)).model()
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (other,) = session.run(["logits"], {"tokens": tokens.astype(np.int64)})
+    mine = compute(config, weights, tokens).logits
+    assert np.abs(mine - other).max() <= 2e-5 * np.abs(mine).max()
+    assert divergence(other, mine) < 1e-8
+
+
+def test_a_longer_text_changes_no_earlier_position() -> None:
+    weights = SeededWeights(SMALL)
+    long, short = (compute(SMALL, weights, text(SMALL, length)).logits for length in (20, 12))
+    np.testing.assert_allclose(long[:12], short, rtol=1e-9, atol=1e-9)
+
+
+def test_llama_3_slows_the_slow_rotations_alone() -> None:
+    scaling = RopeScaling(8.0, 1.0, 4.0, 8192)
+    config = replace(SMALL, head_dim=128, rope_theta=500_000.0)
+    plain, scaled = frequencies(config), frequencies(replace(config, scaling=scaling))
+    waves = 2 * math.pi / plain
+    fast, slow = waves < 8192 / 4, waves > 8192
+    np.testing.assert_allclose(scaled[fast], plain[fast])
+    np.testing.assert_allclose(scaled[slow], plain[slow] / 8)
+    between = ~fast & ~slow
+    assert between.any()
+    assert (scaled[between] < plain[between]).all()
+
+
+def test_the_divergence_of_the_same_is_nothing_and_grows() -> None:
+    logits = np.random.default_rng(0).standard_normal((4, 16)) * 3
+    assert divergence(logits, logits) == 0
+    assert divergence(logits + 0.1 * logits[::-1], logits) > divergence(logits + 0.01 * logits[::-1], logits) > 0
+
+
+@pytest.mark.parametrize("form", ["float32", "float16", "q4f16_0"])
+def test_rounding_is_allowed_and_no_more(form: str) -> None:
+    truth = LlmTruth(SMALL, SeededWeights(SMALL), FORMATS[form], 16)
+    logits = truth.reference.logits.astype(np.float32)
+    assert truth.judge(logits, 0).right
+    assert truth.judge(logits[8:], 8).right
+    assert not truth.judge(logits[8:], 7).right
+    assert truth.tolerance < (1e-3 if form == "float32" else 0.3)
+
+
+def test_the_first_wrong_layer_is_named() -> None:
+    truth = LlmTruth(SMALL, SeededWeights(SMALL), FORMATS["float32"], 16)
+    layers = [layer.astype(np.float32) for layer in truth.reference.hidden]
+    assert truth.first_wrong_layer(layers, 0) is None
+    layers[1] = layers[1] * 1.01
+    assert truth.first_wrong_layer(layers, 0) == 1
