@@ -85,7 +85,7 @@ class OnnxModel(BaseModel):
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
     clean: bool = True
-    """Whether what an exporter leaves and inference does not need is taken out (`harness.compile.models.cleanup`)."""
+    """Whether what an exporter leaves and inference does not need is taken out (`harness.compile.models.preparation`)."""
 
     @field_validator("inputs")
     @classmethod

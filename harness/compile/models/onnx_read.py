@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from device_runner.files import what_else
 from harness.base.failures import ModelError
 from harness.compile.models.outline import check, inner_graphs
+from harness.compile.models.preparation.order import sort_operators
 
 LARGEST_FILE_BYTES = (1 << 31) - 1
 """Largest protobuf message; a larger network keeps its weights in other files."""
@@ -32,6 +33,7 @@ def load(file: Path) -> Any:
     """Return the network, whole and checked, with its external data brought in. Raises `ModelError`."""
     model = parse(file)
     bring_in_external_data(model, file)
+    sort_operators(model)  # as onnxruntime does: some exporters leave them in disorder
     check(file, model)
     return model
 

@@ -18,7 +18,6 @@ from device_runner.names import suggestion
 from device_runner.store import cache_root
 from harness.base.failures import ModelError, UsageError
 from harness.base.model import PROGRAM_SUFFIX, SUFFIXES
-from harness.compile.models.cleanup import clean_up
 from harness.compile.models.index_ranges import (
     IndexRange,
     index_ranges,
@@ -31,6 +30,8 @@ from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check
+from harness.compile.models.preparation import prepare
+from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.spec import Inputs, InputSpec, Original, require_drawable
 from harness.compile.models.torch_program import as_onnx
 
@@ -171,13 +172,14 @@ def read_and_prepare(
     """
     model = parse(file)
     external = bring_in_external_data(model, file)
-    check(file, model)
     changes = [f"converted {given.name} from a torch.export program"] if given != file else []
     changes += [f"brought in {external} tensors from other files"] if external else []
+    changes += [order] if clean and (order := sort_operators(model)) else []
+    check(file, model)
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []
-    return model, changes + (clean_up(model) if clean else [])
+    return model, changes + (prepare(model) if clean else [])
 
 
 MODELS = "models"

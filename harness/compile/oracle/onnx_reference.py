@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.cleanup import opset_of
+from harness.compile.models.preparation.opset import opset_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ class Record(BaseModel):
     effective_quirks: tuple[str, ...] | None = None
     """Those of `quirks` whose workaround changed what was built; None if that is not known."""
     model_changes: tuple[str, ...] = ()
-    """What was changed in the model's own file before it was compiled (`harness.compile.models.cleanup`)."""
+    """What was changed in the model's own file before it was compiled (`harness.compile.models.preparation`)."""
     model_options: tuple[str, ...] = ()
     """Options of the command line that named the model, if it is none of the suite file."""
     as_shipped: bool = False

@@ -15,8 +15,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.failures import ModelError
-from harness.compile.models.cleanup import clean_up
 from harness.compile.models.limited_fork import run_limited
+from harness.compile.models.preparation import prepare
 from harness.compile.models.sources import OnnxFile
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
@@ -108,7 +108,7 @@ def test_what_takes_more_than_its_result_is_left_to_the_compiler(
     node, weights = make()
     rest = [helper.make_node("ReduceMax", ["q"], ["s"], keepdims=0), helper.make_node("Add", ["x", "s"], ["y"])]
     model = network([node, *rest], **weights)
-    assert clean_up(model) == []
+    assert prepare(model) == []
 
 
 class TestConfined:

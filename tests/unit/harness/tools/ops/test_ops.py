@@ -24,7 +24,7 @@ from harness.base.plan import Job
 from harness.cli import app
 from harness.compile.artifacts.artifact import JUDGE, ROUNDING, Answers, Artifact, save_arrays
 from harness.compile.artifacts.pool import Builder
-from harness.compile.models.cleanup import FOLDABLE
+from harness.compile.models.preparation.constants import FOLDABLE
 from harness.judge.revisions.sources import Revision
 from harness.tools.ops import cells, networks
 from harness.tools.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose

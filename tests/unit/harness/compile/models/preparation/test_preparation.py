@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from harness.base.failures import ModelError
-from harness.compile.models.cleanup import clean_up
+from harness.compile.models.preparation import prepare
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(1, 3, 4)
 
@@ -32,7 +32,7 @@ def cleaned(model: Any) -> tuple[Any, list[str]]:
     """A cleaned copy that gives the same answers, and what was said."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    said = clean_up(copy)
+    said = prepare(copy)
     onnx.checker.check_model(copy)
     before, after = (ReferenceEvaluator(one).run(None, {"x": X}) for one in (model, copy))
     for expected, got in zip(before, after, strict=True):
@@ -64,7 +64,7 @@ def test_an_identity_from_input_to_output_stays() -> None:
 def test_a_dropout_of_training_stays(training: bool) -> None:
     nodes = [helper.make_node("Dropout", ["x", "ratio", "flag"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
     model = network(nodes, ["y"], ratio=np.float32(0.0), flag=np.array(training))
-    clean_up(model)
+    prepare(model)
     assert kinds(model) == (["Dropout", "Relu"] if training else ["Relu"])
 
 
@@ -98,7 +98,7 @@ def test_what_would_be_large_is_computed_and_not_stored() -> None:
         helper.make_node("Add", ["x", "b"], ["y"]),
     ]
     model = network(nodes, ["y"], huge=np.array([1 << 20, 1 << 20]))
-    assert clean_up(model) == []
+    assert prepare(model) == []
     assert kinds(model) == ["ConstantOfShape", "ReduceSum", "Add"]
 
 
@@ -127,15 +127,17 @@ def test_names_that_an_inner_graph_reads_are_kept() -> None:
 
     nodes = [
         helper.make_node("Identity", ["x"], ["a"]),
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["flag"], to=TensorProto.BOOL),
         helper.make_node("If", ["flag"], ["y"], then_branch=branch("t"), else_branch=branch("e")),
     ]
-    assert kinds(cleaned(network(nodes, ["y"], flag=np.array(True)))[0]) == ["Identity", "If"]
+    assert kinds(cleaned(network(nodes, ["y"]))[0]) == ["Identity", "ReduceMax", "Cast", "If"]
 
 
 def test_an_old_operator_set_is_converted() -> None:
     nodes = [helper.make_node("Add", ["x", "w"], ["y"], broadcast=1)]
     model = network(nodes, ["y"], opset=6, w=np.arange(4, dtype=np.float32))
-    assert clean_up(model) == ["converted operator set 6 to 13"]
+    assert prepare(model) == ["converted operator set 6 to 13"]
     (got,) = ReferenceEvaluator(model).run(None, {"x": X})
     np.testing.assert_array_equal(got, X + np.arange(4, dtype=np.float32))
 
@@ -150,7 +152,7 @@ def test_an_old_operator_set_is_converted() -> None:
 def test_what_cannot_be_converted_says_what_to_do(node: Any, opset: int) -> None:
     model = network([node], ["y"], opset=opset, w=np.arange(3, dtype=np.float32))
     with pytest.raises(ModelError, match=rf"operator set {opset}, which ONNX cannot convert.*with operator set 13"):
-        clean_up(model)
+        prepare(model)
 
 
 def test_functions_of_the_model_are_inlined() -> None:
@@ -160,7 +162,7 @@ def test_functions_of_the_model_are_inlined() -> None:
     model = network([helper.make_node("Rectify", ["x"], ["y"], domain="mine")], ["y"], opset=17)
     model.functions.append(function)
     model.opset_import.append(helper.make_opsetid("mine", 1))
-    assert clean_up(model) == ["inlined 1 functions"]
+    assert prepare(model) == ["inlined 1 functions"]
     assert kinds(model) == ["Relu"]
 
 
@@ -182,4 +184,22 @@ def chains(draw: st.DrawFn) -> Any:
 def test_every_answer_stays_the_same_and_nothing_is_left_to_clean(model: Any) -> None:
     clean, _ = cleaned(model)
     assert [value.name for value in clean.graph.output] == [value.name for value in model.graph.output]
-    assert clean_up(clean) == []
+    assert prepare(clean) == []
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, None), (1, 3), (-2, None), (0, -1), (2, 1), (-9, 9)])
+def test_a_shape_from_start_to_end_is_folded(start: int, end: int | None) -> None:
+    ends = {"start": start} | ({} if end is None else {"end": end})
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], **ends),
+        helper.make_node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["f"], ["t"], keepdims=0),
+        helper.make_node("Add", ["x", "t"], ["y"]),
+    ]
+    assert kinds(cleaned(network(nodes, ["y"]))[0]) == ["Add"]
+
+
+def test_a_split_into_one_part_is_removed() -> None:
+    nodes = [helper.make_node("Split", ["x"], ["a"], axis=1), helper.make_node("Relu", ["a"], ["y"])]
+    model, said = cleaned(network(nodes, ["y"], opset=17))
+    assert (kinds(model), said) == (["Relu"], ["removed 1 Split"])

@@ -1,0 +1,42 @@
+"""A network as TVM can compile it: each step is a file with one function, and says what it changed.
+
+Exporters leave what inference does not need, and write what TVM's importer or one of the paths cannot read, where the
+same network can be written otherwise. The answers stay the same. A model with `clean = false` in the suite is left as
+it is, and the truth is always asked about the file as it was before (`harness.compile.oracle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.compile.models.preparation.axes import count_axes_from_zero
+from harness.compile.models.preparation.batch_norm import fold_batch_norms
+from harness.compile.models.preparation.branches import take_constant_branches
+from harness.compile.models.preparation.constants import fold_constants
+from harness.compile.models.preparation.identities import remove_identities
+from harness.compile.models.preparation.integers import write_integers_as_floats
+from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
+from harness.compile.models.preparation.padding import write_pads
+from harness.compile.models.preparation.recurrent import unroll
+from harness.compile.models.preparation.unread import remove_unread
+
+STEPS: tuple[Callable[[Any], str], ...] = (
+    inline_functions,
+    convert_opset,
+    unlist_weights,
+    remove_identities,
+    fold_constants,
+    take_constant_branches,
+    write_pads,
+    count_axes_from_zero,
+    write_integers_as_floats,
+    unroll,
+    fold_batch_norms,
+    remove_unread,
+)
+
+
+def prepare(model: Any) -> list[str]:
+    """Change the network in place; returns what was changed, a line for each kind of change. Raises `ModelError`."""
+    return [change for step in STEPS if (change := step(model))]

@@ -1,0 +1,50 @@
+"""Axes counted from the first: on the texture and CLML paths TVM dies of `Squeeze(axes=[-1])`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compile.models.outline import attribute_of, constants, tensor_types
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
+
+REDUCTIONS = tuple(
+    f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+SEVERAL = ("Squeeze", "Unsqueeze", *REDUCTIONS)
+"""Operators with a list of axes, which newer operator sets have as their second input."""
+SINGLE = ("ArgMax", "ArgMin", "Concat", "LogSoftmax", "Softmax", "Split")
+
+
+def count_axes_from_zero(model: Any) -> str:
+    """Write negative axes from 0, where the rank is known."""
+    types, values, writer = tensor_types(model), constants(model), NodeWriter(model, "axes")
+    count = 0
+    for node in model.graph.node:
+        if not is_onnx(node, *SEVERAL, *SINGLE):
+            continue
+        kind = types.get(node.output[0] if node.op_type == "Unsqueeze" else node.input[0])
+        if kind is not None and kind.HasField("shape"):
+            count += _count_from_zero(node, len(kind.shape.dim), values, writer)
+    return f"counted the axes of {count} operators from 0" if count else ""
+
+
+def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeWriter) -> bool:
+    """Return whether a node had a negative axis, which it has no longer."""
+    from onnx import numpy_helper
+
+    if node.op_type in SINGLE:
+        axis = attribute_of(node, "axis", 0)
+        if axis < 0:
+            set_attribute(node, "axis", axis + rank)
+        return bool(axis < 0)
+    axes = attribute_of(node, "axes", [])
+    name = node.input[1] if len(node.input) > 1 else ""
+    given = numpy_helper.to_array(values[name]).ravel().tolist() if name in values else axes
+    if all(axis >= 0 for axis in given):
+        return False
+    positive = [axis % rank for axis in given]
+    if name:
+        node.input[1] = writer.integers(*positive)
+    else:
+        set_attribute(node, "axes", positive)
+    return True

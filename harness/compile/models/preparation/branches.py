@@ -1,0 +1,70 @@
+"""The branch of an If that its condition always takes, where that is a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.compile.models.outline import MOST_NAMED, attribute_of, constants, inner_graphs, node_name
+from harness.compile.models.preparation.constants import fold
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.identities import remove_identities
+
+
+def take_constant_branches(model: Any) -> str:
+    """Put the branch that is taken in the place of each If whose condition is a constant."""
+    count, names = 0, list[str]()
+    while taken := _take_once(model):
+        names += taken
+        remove_identities(model)
+        count += fold(model)
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    text = f"kept one branch of {len(names)} If whose condition is constant: {', '.join(names[:MOST_NAMED])}{more}"
+    return f"{text}; folded {count} operators in them" if count else text
+
+
+def _take_once(model: Any) -> list[str]:
+    """Return the name of each If whose branch took its place, with the branch."""
+    from onnx import numpy_helper
+
+    values, writer, taken = constants(model), NodeWriter(model, "branch"), list[str]()
+
+    def branch_of(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "If") or node.input[0] not in values:
+            return None
+        word = "then" if numpy_helper.to_array(values[node.input[0]]).any() else "else"
+        taken.append(f"{word} of {node_name(node)}")
+        return _nodes_of(attribute_of(node, f"{word}_branch", None), list(node.output), writer)
+
+    replace_nodes(model.graph, branch_of)
+    return taken
+
+
+def _nodes_of(branch: Any, outputs: list[str], writer: NodeWriter) -> list[Any]:
+    """Return a branch's operators as those of the network around it, which gets its weights."""
+    own = [tensor.name for tensor in branch.initializer] + [name for node in branch.node for name in node.output]
+    new_name = {name: writer.name() for name in own if name}
+    for tensor in branch.initializer:
+        tensor.name = new_name[tensor.name]
+        writer.graph.initializer.append(tensor)
+    nodes = list(branch.node)
+    for node in nodes:
+        _rename(node, new_name)
+    for value, output in zip(branch.output, outputs, strict=True):
+        if output:
+            writer.add("Identity", new_name.get(value.name, value.name), output=output)
+    return nodes + writer.take()
+
+
+def _rename(node: Any, new_name: Mapping[str, str]) -> None:
+    """Give a node's inputs and outputs other names, and what the graphs inside it read."""
+    for names in (node.input, node.output):
+        for place, name in enumerate(names):
+            names[place] = new_name.get(name, name)
+    for graph in inner_graphs(node):
+        for value in graph.output:
+            value.name = new_name.get(value.name, value.name)
+        for inner in graph.node:
+            _rename(inner, new_name)

@@ -1,0 +1,112 @@
+"""What depends on no input, computed beforehand by ONNX's own definition of its operators."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from harness.compile.models.outline import attribute_of, constant_of, inner_graphs, static_shape, tensor_types
+from harness.compile.models.preparation.editing import drop, is_onnx
+
+LARGEST_GROWTH_BYTES = 1 << 20
+"""A result larger than this and than what it is made of is cheaper computed than stored."""
+FOLDABLE = frozenset(
+    (
+        "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
+        "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Compress",
+        "Concat", "ConstantOfShape", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Elu", "Equal", "Erf", "Exp",
+        "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater",
+        "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log",
+        "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or",
+        "PRelu", "Pow", "QuantizeLinear", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+        "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
+        "Tan", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+    )
+)  # fmt: skip
+"""Operators that take no more time and memory than their operands and results are large: a file of 200 bytes may ask
+for a window of 2000 by 2000, or a pad by 2^33 that another one takes back. A network with quantised weights is to stay
+one, so they stay. What `BatchNormalization` of operator sets before 14 computes in onnx 1.23 is for training."""
+
+
+def fold_constants(model: Any) -> str:
+    """Compute what depends on no input, by ONNX's own definition of its operators, and shapes that are known."""
+    count = fold(model)
+    return f"folded {count} operators on constants" if count else ""
+
+
+def fold(model: Any) -> int:
+    """Fold until nothing is left to fold, since a result may tell ONNX's inference more shapes; returns how many."""
+    count = 0
+    while folded := _fold_once(model):
+        count += folded
+    return count
+
+
+def _fold_once(model: Any) -> int:
+    from onnx import numpy_helper
+
+    types, graph = tensor_types(model), model.graph
+    values: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
+    outputs = {value.name for value in graph.output}
+    folded: list[Any] = []
+    for node in graph.node:
+        if (value := constant_of(node)) is not None:
+            values[node.output[0]] = value
+        elif not outputs & {*node.output} and (results := _fold(model, node, values, types)) is not None:
+            tensors = [numpy_helper.from_array(array, name) for name, array in results.items()]
+            values |= {tensor.name: tensor for tensor in tensors}
+            graph.initializer.extend(tensors)
+            folded.append(node)
+    count = len(folded)
+    drop(graph.node, folded)
+    return count
+
+
+def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:
+    """Results of a node that depends on no input, by name; None for any other, and for what is too large to keep."""
+    if not is_onnx(node, *FOLDABLE):
+        return None
+    if node.op_type in ("Shape", "Size"):
+        shape = static_shape(types.get(node.input[0]))
+        return None if shape is None else {node.output[0]: _of_shape(node, shape)}
+    names = [name for name in node.output if name]
+    if inner_graphs(node) or not all(name in values for name in node.input if name):
+        return None
+    lengths = [_byte_length(types.get(name)) for name in names]
+    most = max(LARGEST_GROWTH_BYTES, sum(values[name].ByteSize() for name in node.input if name))
+    return _compute(model, node, names, values) if sum(lengths) <= most else None
+
+
+def _of_shape(node: Any, shape: tuple[int, ...]) -> Any:
+    """Compute a Shape or a Size. Python clamps a slice's ends as ONNX does."""
+    import numpy as np
+
+    if node.op_type == "Size":
+        return np.array(math.prod(shape), np.int64)
+    return np.array(shape[attribute_of(node, "start", 0) : attribute_of(node, "end", None)], np.int64)
+
+
+def _byte_length(kind: Any) -> float:
+    """Size of a tensor of this type in bytes; infinite if unknown."""
+    shape = static_shape(kind)
+    return math.inf if shape is None else 8.0 * math.prod(shape)
+
+
+def _compute(model: Any, node: Any, names: list[str], values: dict[str, Any]) -> dict[str, Any] | None:
+    import numpy as np
+    from onnx import helper, numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    given = {name: numpy_helper.to_array(values[name]) for name in node.input if name}
+    inputs = [helper.make_tensor_value_info(name, values[name].data_type, values[name].dims) for name in given]
+    graph = helper.make_graph([node], "constant", inputs, [helper.make_empty_tensor_value_info(name) for name in names])
+    single = helper.make_model(graph, opset_imports=model.opset_import, ir_version=8)
+    try:
+        answers = ReferenceEvaluator(single).run(None, given)
+    except Exception:  # whatever cannot be computed here is left to the compiler
+        return None
+    if not all(isinstance(answer, (np.ndarray, np.generic)) for answer in answers):
+        return None
+    return {name: np.asarray(answer) for name, answer in zip(names, answers, strict=True)}

@@ -1,0 +1,114 @@
+"""Changes of an ONNX graph in place, for the steps of the preparation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.compile.models.outline import all_nodes, inner_graphs
+
+if TYPE_CHECKING:
+    from harness.compile.models.spec import Array
+
+
+class NodeWriter:
+    """Writes operators and constants under names that the network does not use yet."""
+
+    def __init__(self, model: Any, stem: str) -> None:
+        self.graph = model.graph
+        self.nodes: list[Any] = []
+        """What was written since `take` was called."""
+        self._stem, self._number = stem, 0
+        self._lists: dict[tuple[int, ...], str] = {}
+        self._names = {name for node in all_nodes(model.graph) for name in (*node.input, *node.output)}
+        self._names |= {value.name for value in (*model.graph.input, *model.graph.output, *model.graph.initializer)}
+
+    def name(self) -> str:
+        """Return a new name."""
+        while True:
+            self._number += 1
+            if (name := f"{self._stem}_{self._number}") not in self._names:
+                return name
+
+    def constant(self, array: Array) -> str:
+        """Write a constant; returns its name."""
+        import numpy as np
+        from onnx import numpy_helper
+
+        name = self.name()
+        self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+        return name
+
+    def integers(self, *numbers: int) -> str:
+        """Write a constant list of integers; returns its name."""
+        import numpy as np
+
+        if numbers not in self._lists:
+            self._lists[numbers] = self.constant(np.array(numbers, np.int64))
+        return self._lists[numbers]
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Write an operator with one result; returns the result's name."""
+        from onnx import helper
+
+        result = output or self.name()
+        self.nodes.append(helper.make_node(operator, list(inputs), [result], result, **attributes))
+        return result
+
+    def take(self) -> list[Any]:
+        """Return what was written, and begin anew."""
+        nodes, self.nodes = self.nodes, []
+        return nodes
+
+
+def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]) -> list[Any]:
+    """Put other nodes in the place of each for which there is a replacement; returns those that went."""
+    nodes: list[Any] = []
+    gone: list[Any] = []
+    for node in graph.node:
+        others = replacement(node)
+        nodes += [node] if others is None else others
+        gone += [] if others is None else [node]
+    if gone:
+        nodes, gone = [_copy(node) for node in nodes], [_copy(node) for node in gone]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return gone
+
+
+def _copy(node: Any) -> Any:
+    """Return a copy that lives longer than the list which the node is in."""
+    copy = type(node)()
+    copy.CopyFrom(node)
+    return copy
+
+
+def drop(sequence: Any, unwanted: Iterable[Any]) -> None:
+    """Take messages out of a repeated field in place: `remove` would compare each with all before it."""
+    gone = {id(message) for message in unwanted}
+    for place in reversed(range(len(sequence))):
+        if id(sequence[place]) in gone:
+            del sequence[place]
+
+
+def set_attribute(node: Any, name: str, value: Any) -> None:
+    """Give a node's attribute a value; None removes it."""
+    from onnx import helper
+
+    drop(node.attribute, [attribute for attribute in node.attribute if attribute.name == name])
+    if value is not None:
+        node.attribute.append(helper.make_attribute(name, value))
+
+
+def inner_reads(node: Any) -> Iterator[str]:
+    """Yield names that the graphs inside a node read, also from outside."""
+    for graph in inner_graphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from inner.input
+            yield from inner_reads(inner)
+
+
+def is_onnx(node: Any, *operators: str) -> bool:
+    """Return whether a node is one of these operators of ONNX's own."""
+    return node.domain in ("", "ai.onnx") and node.op_type in operators

@@ -1,0 +1,71 @@
+"""The network in ONNX's own operators, and in a set of them that TVM's importer reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base.failures import ModelError
+from harness.compile.models.outline import OLDEST_IR_VERSION, node_name
+from harness.compile.models.preparation.editing import set_attribute
+
+OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
+"""Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read. Before 10, `Slice` has
+attributes in place of inputs, and others differ as well; many networks need none of those."""
+
+
+def opset_of(model: Any) -> int:
+    """Version of ONNX's own operators that the network is written in."""
+    return max((int(own.version) for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
+
+
+def inline_functions(model: Any) -> str:
+    """Put the bodies of functions in the place of their calls."""
+    from onnx import inliner
+
+    count = len(model.functions)
+    if count:
+        model.CopyFrom(inliner.inline_local_functions(model))
+    return f"inlined {count} functions" if count else ""
+
+
+def convert_opset(model: Any) -> str:
+    """Convert an old operator set. Raises `ModelError` if it has to be converted and cannot."""
+    from onnx import version_converter
+
+    version = opset_of(model)
+    if version >= OLDEST_OPSET:
+        return ""
+    text = f"the network is in operator set {version}, which ONNX cannot convert"
+    hint = f"export it with operator set {CONVERTED_TO}"
+    for node in model.graph.node:
+        if version < OLDEST_READABLE and {"axis", "broadcast"} <= {attribute.name for attribute in node.attribute}:
+            # onnx 1.23 converts it into a network that computes something else.
+            raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
+    enlargements = {node.output[0] for node in model.graph.node if node.op_type == "Upsample"}
+    try:
+        model.CopyFrom(version_converter.convert_version(model, CONVERTED_TO))
+    except Exception as error:  # the converter raises errors of every kind
+        if version >= OLDEST_READABLE:
+            return ""
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(f"{text}: {said}", hint=hint) from error
+    for node in model.graph.node:
+        if node.op_type == "Resize" and node.output[0] in enlargements:
+            # onnx 1.23 leaves these to their defaults, by which other pixels are taken.
+            set_attribute(node, "coordinate_transformation_mode", "asymmetric")
+            set_attribute(node, "nearest_mode", "floor")
+    return f"converted operator set {version} to {CONVERTED_TO}"
+
+
+def unlist_weights(model: Any) -> str:
+    """Take weights off the list of inputs, where old files have them."""
+    graph = model.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in weights]
+    count = len(graph.input) - len(inputs)
+    if not count:
+        return ""
+    del graph.input[:]
+    graph.input.extend(inputs)
+    model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
+    return f"{count} weights are inputs no longer"

@@ -1,0 +1,70 @@
+"""Padding in numbers, where `auto_pad` and `output_shape` leave it to the importer.
+
+For `auto_pad` TVM's importer writes a separate operator, whose fused kernel may take more local memory than a device
+has. It leaves `output_shape` out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.editing import is_onnx, set_attribute
+
+WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
+
+
+def write_pads(model: Any) -> str:
+    """Write the padding of convolutions and pools in numbers, where their shapes are known."""
+    view = NetworkView(model)
+    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and _write_pads(node, view))
+    return "wrote the padding of " + _list(kinds) + " in numbers" if kinds else ""
+
+
+def _list(kinds: Counter[str]) -> str:
+    return " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def _write_pads(node: Any, view: NetworkView) -> bool:
+    """Return whether a node's padding was not in numbers, and is now."""
+    mode, wanted = attribute_of(node, "auto_pad", "NOTSET"), attribute_of(node, "output_shape", [])
+    if mode == "NOTSET" and not wanted:
+        return False
+    shape, weight = view.shape(node.input[0]), view.shape(node.input[1]) if len(node.input) > 1 else None
+    kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
+    if shape is None or len(kernel) != len(shape) - 2:
+        return False
+    if mode == "VALID":
+        pads = [0] * 2 * len(kernel)
+    elif (totals := _totals(node, shape[2:], kernel)) is None:
+        return False
+    else:
+        smaller, larger = [total // 2 for total in totals], [total - total // 2 for total in totals]
+        pads = smaller + larger if mode == "SAME_UPPER" else larger + smaller
+        if mode.startswith("SAME"):
+            set_attribute(node, "ceil_mode", None)  # it is about pixels that are left over, and none is
+    for name in ("auto_pad", "output_shape"):
+        set_attribute(node, name, None)
+    set_attribute(node, "pads", pads)
+    return True
+
+
+def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int] | None:
+    """Compute the padding of each axis, both ends together; None if it would be negative, which is no padding."""
+    unit = [1] * len(kernel)
+    strides, dilations = attribute_of(node, "strides", unit), attribute_of(node, "dilations", unit)
+    widths = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    if node.op_type == "ConvTranspose":
+        same = [extent * stride for extent, stride in zip(extents, strides, strict=True)]
+        wanted = list(attribute_of(node, "output_shape", same))[-len(kernel) :]
+        more = attribute_of(node, "output_padding", [0] * len(kernel))
+        totals = [
+            stride * (extent - 1) + extra + width - end
+            for extent, stride, extra, width, end in zip(extents, strides, more, widths, wanted, strict=True)
+        ]
+        return totals if min(totals) >= 0 else None
+    return [
+        max((-(-extent // stride) - 1) * stride + width - extent, 0)
+        for extent, stride, width in zip(extents, strides, widths, strict=True)
+    ]

@@ -1,0 +1,234 @@
+"""LSTM, GRU and RNN step by step, where the length of the sequence is known: TVM's importer has none of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from harness.base.failures import ModelError
+from harness.compile.models.outline import NetworkView, attribute_of, node_name
+from harness.compile.models.preparation.cells import (
+    PARAMETERS,
+    Activation,
+    Cell,
+    GruCell,
+    LstmCell,
+    Weights,
+    activation,
+)
+from harness.compile.models.preparation.constants import fold
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+
+KINDS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+"""Recurrent layers, with the activations of one direction."""
+MOST_OPERATORS = 20_000
+"""Operators that all layers of a network may become; TVM takes about 0.1 s for each step of an LSTM."""
+STEP_OPERATORS = {"LSTM": 17, "GRU": 15, "RNN": 5}
+"""About as many operators are written for one step."""
+
+
+def unroll(model: Any) -> str:
+    """Write recurrent layers step by step. Raises `ModelError` for one that would be too long."""
+    layers = [node for node in model.graph.node if is_onnx(node, *KINDS)]
+    if not layers:
+        return ""
+    view, writer = NetworkView(model), NodeWriter(model, "unrolled")
+    _require_few(layers, view)
+    steps: Counter[str] = Counter()
+
+    def steps_of(node: Any) -> list[Any] | None:
+        if not is_onnx(node, *KINDS) or not (layer := _Layer.of(node, view, writer)):
+            return None
+        layer.write()
+        steps[node.op_type] += layer.length
+        return writer.take()
+
+    count = Counter(node.op_type for node in replace_nodes(model.graph, steps_of))
+    fold(model)
+    return "; ".join(f"unrolled {count[kind]} {kind} into {steps[kind]} steps" for kind in sorted(count))
+
+
+def _require_few(layers: Sequence[Any], view: NetworkView) -> None:
+    total = 0
+    for node in layers:
+        shape = view.shape(node.input[0])
+        if shape is None or len(shape) != 3:
+            continue
+        length = shape[1 if attribute_of(node, "layout", 0) else 0]
+        both = 2 if attribute_of(node, "direction", "forward") == "bidirectional" else 1
+        total += length * both * STEP_OPERATORS[node.op_type]
+        if total > MOST_OPERATORS:
+            raise ModelError(
+                f"{node.op_type} {node_name(node)!r} over {length} steps would become too long: recurrent layers are "
+                f"unrolled into {MOST_OPERATORS} operators at most, and this network would take more",
+                hint="give a shorter sequence with --shape, or export the network for one step",
+            )
+
+
+class _Layer:
+    """One recurrent layer, which is written step by step."""
+
+    def __init__(self, node: Any, shape: tuple[int, ...], dtype: str, lengths: Any, writer: NodeWriter) -> None:
+        self.node, self.dtype, self.writer = node, dtype, writer
+        self.swapped = bool(attribute_of(node, "layout", 0))
+        self.length, self.batch = (shape[1], shape[0]) if self.swapped else shape[:2]
+        self.features, self.lengths = shape[2], lengths
+        self.hidden = attribute_of(node, "hidden_size", 0)
+        self.direction = attribute_of(node, "direction", "forward")
+
+    @classmethod
+    def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
+        """Return a layer; None if its length is not known, or it does what cannot be written."""
+        from onnx import helper
+
+        shape, recurrent, kind = view.shape(node.input[0]), view.shape(node.input[2]), view.kind(node.input[0])
+        lengths: Any = view.constant(node, 4)
+        names = attribute_of(node, "activations", [b"Tanh"])
+        known = all(name.decode() in PARAMETERS for name in names)
+        fixed = lengths is not None or len(node.input) < 5 or not node.input[4]
+        if shape is None or len(shape) != 3 or not shape[0] * shape[1] or recurrent is None or kind is None:
+            return None
+        if not known or not fixed:
+            return None
+        layer = cls(node, shape, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), lengths, writer)
+        layer.hidden = layer.hidden or recurrent[2]
+        return layer
+
+    def write(self) -> None:
+        """Write the whole layer, with the results of the node that it was."""
+        write, node = self.writer, self.node
+        data = write.add("Transpose", node.input[0], perm=[1, 0, 2]) if self.swapped else node.input[0]
+        rows = write.add("Reshape", data, write.integers(self.length * self.batch, self.features))
+        count = 2 if self.direction == "bidirectional" else 1
+        results = [self._direction(place, rows) for place in range(count)]
+        outputs = [*node.output, "", "", ""]
+        if outputs[0]:
+            every = [output for step in range(self.length) for output in (result[0][step] for result in results)]
+            self._join(every, (self.length, count, self.batch, self.hidden), (2, 0, 1, 3), outputs[0])
+        for place, output in enumerate(outputs[1:3]):
+            if output:
+                last = [result[1][place] for result in results]
+                self._join(last, (count, self.batch, self.hidden), (1, 0, 2), output)
+
+    def _join(self, parts: Sequence[str], shape: tuple[int, ...], swapped: tuple[int, ...], output: str) -> None:
+        write = self.writer
+        whole = write.add("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        if not self.swapped:
+            write.add("Reshape", whole, write.integers(*shape), output=output)
+            return
+        write.add("Transpose", write.add("Reshape", whole, write.integers(*shape)), perm=list(swapped), output=output)
+
+    def _direction(self, place: int, rows: str) -> tuple[list[str], tuple[str, ...]]:
+        """Return the output of every step, [batch, hidden], and the last states."""
+        write, cell = self.writer, self._cell(place)
+        width = cell.gates * self.hidden
+        weight, recurrent = (self._own(i, place, (width, -1)) for i in (1, 2))
+        input_bias, recurrent_bias = self._biases(place, width)
+        products = write.add("MatMul", rows, write.add("Transpose", weight, perm=[1, 0]))
+        products = write.add("Add", products, input_bias) if input_bias else products
+        recurrent = write.add("Transpose", recurrent, perm=[1, 0])
+        weights = self._weights(place, recurrent, recurrent_bias)
+        states = self._initial_states(place)
+        backwards = self.direction == "reverse" or place == 1
+        outputs = [""] * self.length
+        for step in sorted(range(self.length), reverse=backwards):
+            ends = (step * self.batch, (step + 1) * self.batch)
+            inputs = self._cut(products, *ends) if self.length > 1 else products
+            outputs[step], states = self._masked(step, states, cell.step(inputs, states, weights))
+        return outputs, states
+
+    def _weights(self, place: int, recurrent: str, bias: str) -> Weights:
+        if self.node.op_type != "GRU" or attribute_of(self.node, "linear_before_reset", 0):
+            return Weights(recurrent, bias, peepholes=self._peepholes(place))
+        middle, end = 2 * self.hidden, 3 * self.hidden
+        own, of_hidden = self._cut(recurrent, 0, middle, 1), self._cut(recurrent, middle, end, 1)
+        if not bias:
+            return Weights(own, "", (of_hidden, ""))
+        return Weights(own, self._cut(bias, 0, middle), (of_hidden, self._cut(bias, middle, end)))
+
+    def _masked(self, step: int, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """Return the step's output and states, where sequences that ended keep their state and give zeros."""
+        import numpy as np
+
+        if self.lengths is None or (alive := (step < self.lengths).reshape(-1, 1)).all():
+            return after[0], after
+        write = self.writer
+        flags = write.constant(alive)
+        zero = write.constant(np.zeros((1, 1), self.dtype))
+        states = tuple(write.add("Where", flags, new, old) for new, old in zip(after, before, strict=True))
+        return write.add("Where", flags, after[0], zero), states
+
+    def _input(self, place: int) -> str:
+        return self.node.input[place] if place < len(self.node.input) else ""
+
+    def _cut(self, tensor: str, start: int, end: int, axis: int = 0) -> str:
+        write = self.writer
+        return write.add("Slice", tensor, write.integers(start), write.integers(end), write.integers(axis))
+
+    def _own(self, place: int, direction: int, shape: tuple[int, ...]) -> str:
+        """One direction's part of a weight; empty if there is none."""
+        if not self._input(place):
+            return ""
+        part = self._cut(self._input(place), direction, direction + 1)
+        return self.writer.add("Reshape", part, self.writer.integers(*shape))
+
+    def _biases(self, place: int, width: int) -> tuple[str, str]:
+        """Return what is added to the products of the inputs, and to those of the state."""
+        whole = self._own(3, place, (-1,))
+        if not whole:
+            return "", ""
+        first, second = self._cut(whole, 0, width), self._cut(whole, width, 2 * width)
+        if self.node.op_type == "GRU":
+            return first, second
+        return self.writer.add("Add", first, second), ""
+
+    def _peepholes(self, place: int) -> tuple[str, ...]:
+        whole = self._own(7, place, (-1,)) if self.node.op_type == "LSTM" else ""
+        return tuple(self._cut(whole, i * self.hidden, (i + 1) * self.hidden) for i in range(3)) if whole else ()
+
+    def _initial_states(self, place: int) -> tuple[str, ...]:
+        """Hidden and, of an LSTM, cell state before the first step: [batch, hidden]."""
+        import numpy as np
+
+        names = [self._input(i) for i in ((5, 6) if self.node.op_type == "LSTM" else (5,))]
+        write, axis = self.writer, 1 if self.swapped else 0
+        return tuple(
+            write.add("Reshape", self._cut(name, place, place + 1, axis), write.integers(self.batch, self.hidden))
+            if name
+            else write.constant(np.zeros((self.batch, self.hidden), self.dtype))
+            for name in names
+        )
+
+    def _cell(self, place: int) -> Cell:
+        import numpy as np
+
+        activations, clip = self._activations(place), self._clip()
+        parts = (self.writer, self.hidden, activations, clip)
+        if self.node.op_type == "LSTM":
+            coupled = bool(attribute_of(self.node, "input_forget", 0))
+            one = self.writer.constant(np.ones((), self.dtype)) if coupled else ""
+            return LstmCell(*parts, coupled=coupled, one=one)
+        if self.node.op_type == "GRU":
+            return GruCell(*parts, reset_after=bool(attribute_of(self.node, "linear_before_reset", 0)))
+        return Cell(*parts)
+
+    def _activations(self, place: int) -> list[Activation]:
+        """Activations of one direction. Numbers are listed only for those that take some, in their order."""
+        usual = KINDS[self.node.op_type]
+        names = [name.decode() for name in attribute_of(self.node, "activations", [])] or [*usual, *usual]
+        numbers = {key: iter(attribute_of(self.node, f"activation_{key}", [])) for key in ("alpha", "beta")}
+        made = []
+        for name in names:
+            alpha, beta = (next(numbers[key], None) if key in PARAMETERS[name] else None for key in ("alpha", "beta"))
+            made.append(activation(self.writer, name, alpha, beta, self.dtype))
+        return made[place * len(usual) : (place + 1) * len(usual)]
+
+    def _clip(self) -> Activation:
+        import numpy as np
+
+        limit, write = attribute_of(self.node, "clip", 0.0), self.writer
+        if not limit:
+            return lambda value: value
+        low, high = (write.constant(np.array(end, self.dtype)) for end in (-limit, limit))
+        return lambda value: write.add("Clip", value, low, high)

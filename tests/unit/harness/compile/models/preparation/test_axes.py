@@ -1,0 +1,46 @@
+"""Axes are counted from the first, and mean the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from small_networks import answers, changed, network, values
+
+from harness.compile.models.outline import attribute_of
+from harness.compile.models.preparation.axes import REDUCTIONS, count_axes_from_zero
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "axes"),
+    [
+        (helper.make_node("Squeeze", ["x", "axes"], ["y"]), 17, [-1]),
+        (helper.make_node("Squeeze", ["x"], ["y"], axes=[-1]), 11, None),
+        (helper.make_node("Unsqueeze", ["x", "axes"], ["y"]), 17, [-1, 0]),
+        (helper.make_node("ReduceMean", ["x"], ["y"], axes=[-2, 2], keepdims=0), 17, None),
+        (helper.make_node("ReduceMean", ["x", "axes"], ["y"]), 18, [-2, 2]),
+        (helper.make_node("Concat", ["x", "x"], ["y"], axis=-3), 17, None),
+        (helper.make_node("Softmax", ["x"], ["y"], axis=-2), 17, None),
+        (helper.make_node("ArgMax", ["x"], ["y"], axis=-3), 17, None),
+        *((helper.make_node(kind, ["x"], ["y"], axes=[-2]), 11, None) for kind in REDUCTIONS),
+    ],
+)
+def test_negative_axes_are_written_from_zero(node: Any, opset: int, axes: list[int] | None) -> None:
+    weights: dict[str, Any] = {} if axes is None else {"axes": np.array(axes)}
+    model = network([node], {"x": [2, 3, 1]}, opset=opset, **weights)
+    plain, said = changed(model, count_axes_from_zero)
+    assert said == "counted the axes of 1 operators from 0"
+    assert min([attribute_of(plain.graph.node[0], "axis", 0), *attribute_of(plain.graph.node[0], "axes", [0])]) >= 0
+    x = values(2, 3, 1)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+    assert changed(plain, count_axes_from_zero)[1] == ""
+
+
+def test_axes_of_an_unknown_rank_or_that_are_computed_stay() -> None:
+    node = helper.make_node("Squeeze", ["r", "axes"], ["y"])
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), node]
+    model = network(nodes, {"x": [2, 3, 1]}, axes=np.array([-1]))
+    model.graph.input.append(helper.make_tensor_value_info("shape", 7, ["n"]))
+    assert changed(model, count_axes_from_zero)[1] == ""

@@ -1,0 +1,48 @@
+"""Operator sets before 10 are converted into networks that onnxruntime computes alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from small_networks import answers, changed, network, values
+
+from harness.compile.models.preparation.opset import CONVERTED_TO, convert_opset, opset_of
+
+SHAPE = (1, 4, 5, 7)
+SCALES = np.array([1, 1, 2.5, 1.4], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "weights"),
+    [
+        (helper.make_node("Slice", ["x"], ["y"], axes=[1, 2], starts=[1, 0], ends=[3, -1]), 9, {}),
+        (helper.make_node("Upsample", ["x", "s"], ["y"], mode="nearest"), 9, {"s": SCALES}),
+        (helper.make_node("Upsample", ["x", "s"], ["y"], mode="linear"), 9, {"s": SCALES}),
+        (helper.make_node("Clip", ["x"], ["y"], min=0.0, max=0.5), 7, {}),
+        (helper.make_node("Softmax", ["x"], ["y"], axis=1), 9, {}),
+        (helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 0, 1], value=0.5), 9, {}),
+        (helper.make_node("Dropout", ["x"], ["y"]), 7, {}),
+        (helper.make_node("ReduceSum", ["x"], ["y"], axes=[-1], keepdims=0), 9, {}),
+        (
+            helper.make_node("BatchNormalization", ["x", *"abcd"], ["y"]),
+            7,
+            {name: np.abs(values(4, seed=seed)) for seed, name in enumerate("abcd")},
+        ),
+    ],
+)
+def test_an_old_network_is_converted(node: Any, opset: int, weights: dict[str, Any]) -> None:
+    model = network([node], {"x": SHAPE}, opset=opset, **weights)
+    plain, said = changed(model, convert_opset)
+    assert said == f"converted operator set {opset} to {CONVERTED_TO}"
+    x = values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+@pytest.mark.parametrize("opset", [8, 10])
+def test_what_need_not_be_converted_may_stay(opset: int) -> None:
+    node = helper.make_node("Affine", ["x"], ["y"])  # which no operator set has any longer
+    plain, said = changed(network([node], {"x": SHAPE}, opset=opset), convert_opset)
+    assert (opset_of(plain), said) == (opset, "")

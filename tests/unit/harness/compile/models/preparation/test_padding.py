@@ -1,0 +1,64 @@
+"""Padding in numbers is that which onnxruntime makes of `auto_pad` and `output_shape`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+from small_networks import answers, changed, network, values
+
+from harness.compile.models.outline import attribute_of
+from harness.compile.models.preparation.padding import write_pads
+
+MODES = ("SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Any:
+    operator = draw(st.sampled_from(["Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"]))
+    kernel = draw(st.tuples(*[st.integers(1, 4)] * 2))
+    attributes: dict[str, Any] = {
+        "auto_pad": draw(st.sampled_from(MODES)),
+        "strides": draw(st.tuples(*[st.integers(1, 3)] * 2)),
+        "kernel_shape": kernel,
+    }
+    if operator in ("MaxPool", "AveragePool"):
+        attributes["ceil_mode"] = draw(st.integers(0, 1))
+    if operator == "AveragePool":
+        attributes["count_include_pad"] = draw(st.integers(0, 1))
+    shape = (1, 2, draw(st.integers(4, 9)), draw(st.integers(4, 9)))
+    weights = {"w": values(2, 2, *kernel)} if "Conv" in operator else {}
+    return network(
+        [helper.make_node(operator, ["x", *weights], ["y"], **attributes)], {"x": shape}, opset=11, **weights
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows())
+def test_every_window_is_padded_as_onnxruntime_does(model: Any) -> None:
+    x = values(*(dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim))
+    plain, said = changed(model, write_pads)
+    if not said:
+        return  # a transposed convolution that would be cut
+    assert attribute_of(plain.graph.node[0], "auto_pad", "") == ""
+    (wanted,), (got,) = answers(model, {"x": x}), answers(plain, {"x": x})
+    np.testing.assert_allclose(got, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", [{}, {"auto_pad": "SAME_UPPER"}, {"auto_pad": "SAME_LOWER"}])
+def test_an_output_shape_becomes_padding(mode: dict[str, str]) -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 2], output_shape=[10, 8], **mode)
+    model = network([node], {"x": [1, 1, 4, 4]}, w=values(1, 2, 4, 4))
+    plain, said = changed(model, write_pads)
+    assert said == "wrote the padding of 1 ConvTranspose in numbers"
+    x = values(1, 1, 4, 4)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+def test_a_window_over_a_shape_that_is_open_stays() -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")
+    assert changed(network([node], {"x": [1, 1, "h", 4]}), write_pads)[1] == ""

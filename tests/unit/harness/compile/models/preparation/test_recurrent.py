@@ -1,0 +1,134 @@
+"""Recurrent layers are unrolled into what onnxruntime computes of the layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+from small_networks import answers, changed, kinds, network, values
+
+from harness.base.failures import ModelError
+from harness.compile.models.preparation.cells import PARAMETERS
+from harness.compile.models.preparation.recurrent import KINDS, unroll
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+FEATURES, HIDDEN = 5, 4
+DIRECTIONS = ("forward", "reverse", "bidirectional")
+
+
+def layer(kind: str, length: int = 3, batch: int = 2, direction: str = "forward", **more: Any) -> Any:
+    """One layer with all of its results; `more` are its other inputs by name, and its attributes."""
+    both, width = (2 if direction == "bidirectional" else 1), GATES[kind] * HIDDEN
+    weights = {"w": values(both, width, FEATURES), "r": values(both, width, HIDDEN)}
+    shapes = {
+        "b": (both, 2 * width),
+        "h0": (both, batch, HIDDEN),
+        "c0": (both, batch, HIDDEN),
+        "p": (both, 3 * HIDDEN),
+    }
+    names = ["x", "w", "r"]
+    for name in ("b", "lengths", "h0", "c0", "p"):
+        given = more.pop(name, None)
+        names.append("" if given is None else name)
+        if given is not None:
+            weights[name] = given if name == "lengths" else values(*shapes[name])
+    while not names[-1]:
+        names.pop()
+    outputs = ["y", "last", "cell"][: 3 if kind == "LSTM" else 2]
+    node = helper.make_node(kind, names, outputs, hidden_size=HIDDEN, direction=direction, **more)
+    return network([node], {"x": [length, batch, FEATURES]}, outputs, **weights)
+
+
+def require_same(model: Any, x: Any) -> None:
+    plain, _ = changed(model, unroll)
+    assert not {*kinds(plain)} & {*KINDS}
+    for wanted, got in zip(answers(model, {"x": x}), answers(plain, {"x": x}), strict=True):
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> tuple[Any, Any]:
+    kind, direction = draw(st.sampled_from(sorted(GATES))), draw(st.sampled_from(DIRECTIONS))
+    length, batch = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    inputs = {name: True for name in ("b", "h0") if draw(st.booleans())}
+    more: dict[str, Any] = {}
+    if draw(st.booleans()):
+        more["lengths"] = np.array(draw(st.lists(st.integers(1, length), min_size=batch, max_size=batch)), np.int32)
+    if draw(st.booleans()):
+        more["clip"] = 0.4
+    if kind == "LSTM":
+        inputs |= {name: True for name in ("c0", "p") if draw(st.booleans())}
+        more |= {"input_forget": 1} if draw(st.booleans()) else {}
+    if kind == "GRU":
+        more["linear_before_reset"] = draw(st.integers(0, 1))
+    if draw(st.booleans()):
+        names = draw(st.tuples(*[st.sampled_from(sorted(PARAMETERS))] * len(KINDS[kind])))
+        more["activations"] = list(names) * (2 if direction == "bidirectional" else 1)
+        for key, number in (("alpha", 0.3), ("beta", 0.4)):  # without them, onnxruntime takes 0 for some
+            count = sum(key in PARAMETERS[name] for name in more["activations"])
+            more |= {f"activation_{key}": [number] * count} if count else {}
+    return layer(kind, length, batch, direction, **inputs, **more), values(length, batch, FEATURES)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layers())
+def test_every_layer_is_computed_as_onnxruntime_does(drawn: tuple[Any, Any]) -> None:
+    require_same(*drawn)
+
+
+def test_numbers_of_activations_are_read_in_order() -> None:
+    numbers: dict[str, Any] = {"activation_alpha": [0.3, 0.7], "activation_beta": [0.4, 0.1]}
+    require_same(layer("LSTM", activations=["HardSigmoid", "Tanh", "Affine"], **numbers), values(3, 2, FEATURES))
+
+
+@pytest.mark.parametrize("kind", sorted(GATES))
+def test_the_other_layout_has_the_batch_first(kind: str) -> None:
+    usual, x = layer(kind, b=True), values(3, 2, FEATURES)
+    other = layer(kind, 2, 3, b=True, layout=1)  # which onnxruntime does not compute
+    plain, _ = changed(other, unroll)
+    wanted = answers(usual, {"x": x})
+    got = answers(plain, {"x": x.transpose(1, 0, 2)})
+    np.testing.assert_allclose(got[0], wanted[0].transpose(2, 0, 1, 3), rtol=1e-5, atol=1e-5)
+    for last, right in zip(got[1:], wanted[1:], strict=True):
+        np.testing.assert_allclose(last, right.transpose(1, 0, 2), rtol=1e-5, atol=1e-5)
+
+
+def test_one_after_another_and_what_is_said() -> None:
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["a"], hidden_size=HIDDEN),
+        helper.make_node("Squeeze", ["a", "axis"], ["b"]),
+        helper.make_node("GRU", ["b", "v", "q"], ["", "y"], hidden_size=HIDDEN),
+    ]
+    weights = {
+        "w": values(1, 4 * HIDDEN, FEATURES),
+        "r": values(1, 4 * HIDDEN, HIDDEN),
+        "v": values(1, 3 * HIDDEN, HIDDEN),
+        "q": values(1, 3 * HIDDEN, HIDDEN),
+    }
+    model = network(nodes, {"x": [3, 2, FEATURES]}, axis=np.array([1]), **weights)
+    require_same(model, values(3, 2, FEATURES))
+    assert changed(model, unroll)[1] == "unrolled 1 GRU into 3 steps; unrolled 1 LSTM into 3 steps"
+
+
+def test_a_layer_whose_length_is_open_stays() -> None:
+    model = layer("RNN")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "length"
+    plain, said = changed(model, unroll)
+    assert (kinds(plain), said) == (["RNN"], "")
+
+
+def test_a_layer_whose_lengths_are_computed_stays() -> None:
+    model = layer("RNN", lengths=np.array([3, 2], np.int32))
+    tensor = model.graph.initializer.pop()
+    model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    assert kinds(changed(model, unroll)[0]) == ["RNN"]
+
+
+def test_a_sequence_that_is_too_long_is_refused_in_one_line() -> None:
+    with pytest.raises(ModelError, match=r"LSTM 'y' over 100000 steps would become too long.*with --shape"):
+        unroll(layer("LSTM", length=100_000))
