@@ -80,6 +80,8 @@ class OnnxModel(BaseModel):
     """What the file leaves open: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
     inputs: Path | dict[str, str] = {}
     """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
+    fix: dict[str, float] = {}
+    """Inputs that are one number for good, `{ sr = 16000 }`: what depends on them alone is computed beforehand."""
     labelled: Path | None = None
     """An `.npz` file of labelled inputs: how many of them it gets right is kept, and judged."""
     trust: bool = False
@@ -122,19 +124,25 @@ def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
 
 
 def models_given(
-    models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str], *, trust: bool = False
+    models: Sequence[str],
+    shapes: Sequence[str],
+    inputs: Sequence[str],
+    fixes: Sequence[str] = (),
+    *,
+    trust: bool = False,
 ) -> list[str | OnnxModel]:
-    """Return the models of a command line: `--model`, with `--shape`, `--input` and `--trust` for each that is a file.
+    """Return the models of a command line: `--model`, with what else is said of each that is a file.
 
     Raises UsageError for what cannot be read.
     """
     files = [model for model in models if model.endswith(SUFFIXES)]
-    if (shapes or inputs) and not files:
-        wrong = "--shape" if shapes else "--input"
+    if (shapes or inputs or fixes) and not files:
+        wrong = "--shape" if shapes else "--input" if inputs else "--fix"
         raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
     if trust and not any(model.endswith(PROGRAM_SUFFIX) for model in files):
         raise UsageError("--trust has no effect: it is for a .pt2 file", hint="leave --trust out")
-    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "trust": trust}
+    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "fix": fixes_given(fixes)}
+    keys["trust"] = trust
     return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
 
 
@@ -149,6 +157,7 @@ def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
         words += [word for n, shape in sizes.items() for word in ("--shape", f"{n}=" + "x".join(map(str, shape)))]
         drawn = model.inputs.items() if isinstance(model.inputs, dict) else [("", str(model.inputs))]
         words += [word for name, text in drawn for word in ("--input", f"{name}={text}" if name else text)]
+        words += [word for name, number in model.fix.items() for word in ("--fix", f"{name}={number:.17g}")]
         words += ["--trust"] if model.trust else []
     return words
 
@@ -163,6 +172,20 @@ def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
         extents = [int(size) for size in sizes.split("x")]
         made[name] = extents if len(extents) > 1 else extents[0]
     return made
+
+
+def fixes_given(texts: Sequence[str]) -> dict[str, float]:
+    """Parse `--fix`: `sr=16000`. Raises UsageError."""
+    numbers: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            numbers[name] = float({"true": "1", "false": "0"}.get(number.lower(), number))
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(f"--fix {text!r} gives no input a number", hint="it reads sr=16000, or flag=true")
+    return numbers
 
 
 def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:

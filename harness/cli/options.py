@@ -102,6 +102,13 @@ Inputs = Annotated[
         metavar="INPUT", help="Inputs: an .npz file, or how to draw one, such as 'tokens=integers(0, 9)'. Repeatable."
     ),
 ]
+Fixes = Annotated[
+    list[str] | None,
+    model_option(
+        metavar="NAME=NUMBER",
+        help="Fix an input for good, such as sr=16000; what depends on it alone is computed beforehand. Repeatable.",
+    ),
+]
 Trust = Annotated[
     bool, model_option("--trust", help="Load a .pt2 file that contains code. Use only with files you trust.")
 ]
@@ -111,7 +118,7 @@ Builders = Annotated[
     seldom_option(metavar="ADDRESS", help="Build on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786."),
 ]
 
-MODEL_OPTIONS = ("model", "shape", "input", "trust")
+MODEL_OPTIONS = ("model", "shape", "input", "fix", "trust")
 """The parameters of `SuiteOptions` that say which models stand in place of the suite's."""
 
 
@@ -124,6 +131,7 @@ class SuiteOptions:
     model: Models = None
     shape: Shapes = None
     input: Inputs = None
+    fix: Fixes = None
     trust: Trust = False
 
     @property
@@ -136,12 +144,12 @@ class SuiteOptions:
         """What stands in place of the suite's models; empty for its own. Raises UsageError."""
         from harness.base.model import models_given
 
-        return models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
+        return models_given(self.model or (), self.shape or (), self.input or (), self.fix or (), trust=self.trust)
 
     @property
     def words(self) -> list[str]:
         """Suite and models as they are typed, without defaults: what a next command on the same cases repeats."""
-        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input))
+        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input), ("--fix", self.fix))
         return [
             *(["--suite", str(self.suite)] if self.suite != DEFAULT_SUITE else []),
             *(word for option, values in given for value in values or () for word in (option, value)),

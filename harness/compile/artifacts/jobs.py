@@ -11,7 +11,7 @@ from typing import Any
 from harness.base.request import CompileRequest
 from harness.compile.artifacts import oracle
 from harness.compile.artifacts.artifact import CompileResult
-from harness.compile.models.spec import Original
+from harness.compile.models.spec import FixedInput, InputSpec, Original
 
 
 def compile_case(job: dict[str, Any], out: Path) -> CompileResult:
@@ -31,7 +31,10 @@ def compile_reference_kernel(job: dict[str, Any], out: Path) -> CompileResult:
 def find_truth(job: dict[str, Any], out: Path) -> dict[str, Any]:
     """Ask a judge outside TVM for the answers of a model."""
     files = job["original"]
-    original = Original(Path(files["onnx"]), Path(files["program"]) if files["program"] else None, files["trust"])
+    specs = ((each["spec"], each["number"]) for each in files["fixed"])
+    fixed = [FixedInput(InputSpec(s["name"], tuple(s["shape"]), s["dtype"]), number) for s, number in specs]
+    program = Path(files["program"]) if files["program"] else None
+    original = Original(Path(files["onnx"]), program, files["trust"], tuple(fixed))
     return oracle.find_truth(original, _question(job), out)
 
 

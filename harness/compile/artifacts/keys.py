@@ -52,7 +52,8 @@ def oracle_job(
     The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
     the content of its `inputs` or how some are drawn, and the content of `labelled`.
     """
-    told = {name: str(value) if isinstance(value, Path) else value for name, value in vars(original).items()}
+    asked = dataclasses.asdict(original)
+    told = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
     payload = {
         "original": told,
         "request": dataclasses.asdict(request),
@@ -62,6 +63,7 @@ def oracle_job(
     }
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed}
+    facts |= {"fixed": told["fixed"]} if original.fixed else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
     witness = Job("witness", key_of({"witness": compiled, "seed": seed}), f"LLVM's answer of {model}", payload)

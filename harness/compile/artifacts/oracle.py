@@ -81,11 +81,15 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
     specs = list(input_specs(parse(question.model)))
     inputs = question.inputs(specs)
     began = time.monotonic()
-    model = load(original.onnx)
-    ruling = judge_original(original, model, inputs)
+    model, whole = load(original.onnx), original.with_fixed(inputs)
+    ruling = judge_original(original, model, whole)
     run_s = time.monotonic() - began
-    _write(out, question, specs, inputs, ruling.outputs, ruling.judge.ask, ruling.judge.name)
-    save_arrays(out / ROUNDING, [np.array(measure_rounding(model, inputs, ruling.outputs))])
+
+    def ask(arrays: Mapping[str, Array]) -> list[Array]:
+        return ruling.judge.ask(original.with_fixed(arrays))
+
+    _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
+    save_arrays(out / ROUNDING, [np.array(measure_rounding(model, whole, ruling.outputs))])
     return {"run_s": run_s}
 
 

@@ -204,7 +204,8 @@ class _Model:
         if not isinstance(model, OnnxModel):
             return cls(model_source(name), cache / MODELS)
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
-        file = OnnxFile(name, model.onnx, model.shapes, inputs, model.clean, model.labelled, model.trust)
+        own = (model.clean, model.labelled, model.trust, model.fix)
+        file = OnnxFile(name, model.onnx, model.shapes, inputs, *own)
         return cls(file, cache / MODELS)
 
     @cached_property

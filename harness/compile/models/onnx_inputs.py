@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
-from harness.compile.models.spec import InputSpec
+from harness.compile.models.outline import OLDEST_IR_VERSION
+from harness.compile.models.spec import FixedInput, InputSpec
 
 if TYPE_CHECKING:
     import numpy as np
 
 Shapes = Mapping[str, Sequence[int] | int]
 """Whole shapes by the name of the input, or extents by the name that the file gives them."""
+
+Fixes = Mapping[str, float]
+"""A number for every element of an input, by the input's name."""
 
 LARGEST_INPUT_BYTES = 4 << 30
 
@@ -65,6 +69,29 @@ def fix_shapes(model: Any, specs: Sequence[InputSpec]) -> list[str]:
     return fixed
 
 
+def fix_inputs(model: Any, fixes: Fixes, shapes: Shapes) -> tuple[FixedInput, ...]:
+    """Make inputs part of the network, with one number for all of their elements. Raises `ModelError`."""
+    from onnx import numpy_helper
+
+    graph, inputs = model.graph, {value.name: value for value in inputs_of(model)}
+    fixed = []
+    for name, number in fixes.items():
+        if name not in inputs:
+            hint = suggestion(name, inputs, otherwise="its inputs:")
+            raise ModelError(f"the model has no input {name!r} to fix", hint=hint)
+        fixed.append(FixedInput(_spec(inputs[name], shapes), number))
+        array = fixed[-1].array()
+        if not (array == number).all():
+            raise ModelError(f"the input {name!r} holds {array.dtype}, which cannot be {number:.17g}")
+        graph.initializer.append(numpy_helper.from_array(array, name))
+    rest = [value for value in graph.input if value.name not in fixes]
+    if fixed:
+        del graph.input[:]
+        graph.input.extend(rest)
+        model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
+    return tuple(fixed)
+
+
 def _spec(value: Any, shapes: Shapes) -> InputSpec:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f"input {value.name!r} is not a tensor", hint="export the network with tensors as inputs")
@@ -100,7 +127,8 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
             raise ModelError(f"the extent {dim.dim_param!r} is given as {found}", hint="it is a whole number above 0")
         filled.append(found if isinstance(found, int) and found > 0 else 0)
     if 0 in filled or not tensor.HasField("shape"):
-        text = ", ".join(str(d or dim.dim_param or "?") for d, dim in zip(declared, tensor.shape.dim, strict=True))
+        names = (dim.dim_param or "?" for dim in tensor.shape.dim)
+        text = ", ".join(name if extent is None else str(extent) for extent, name in zip(declared, names, strict=True))
         raise ModelError(f"input {value.name!r} has the dynamic shape [{text}]", hint=_example(value, declared))
     return filled
 

@@ -59,7 +59,17 @@ def parse(file: Path) -> Any:
     for tensor in tensors(model):
         if not is_external(tensor):
             _require_its_bytes(file, tensor)
+    _open_negative_extents(model)
     return model
+
+
+def _open_negative_extents(model: Any) -> None:
+    """Leave open what a file gives the extent -1, as onnxruntime does: Paddle2ONNX writes that of a dynamic one."""
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:
+                dim.Clear()
 
 
 class _Size(NamedTuple):

@@ -80,7 +80,7 @@ def _guess_shapes(file: Path) -> dict[str, list[int] | int]:
 def _open_shapes(model: Any) -> Iterator[tuple[str, list[int]]]:
     for value in inputs_of(model):
         tensor = value.type.tensor_type
-        declared = [dim.dim_value or None for dim in tensor.shape.dim]
+        declared = [dim.dim_value if dim.dim_value > 0 else None for dim in tensor.shape.dim]
         if all(declared) and tensor.HasField("shape"):
             continue
         shape = [extent or _extent(declared, at) for at, extent in enumerate(declared)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from device_runner.files import write_whole
 from device_runner.names import suggestion
@@ -27,12 +27,12 @@ from harness.compile.models.index_ranges import (
 )
 from harness.compile.models.input_files import load_inputs, load_labelled
 from harness.compile.models.limited_fork import run_limited
-from harness.compile.models.onnx_inputs import Shapes, fix_shapes, input_specs
+from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
-from harness.compile.models.spec import Inputs, InputSpec, Original, require_drawable
+from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
 from harness.compile.models.torch_program import as_onnx
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class _Options:
     shapes: tuple[tuple[str, Sequence[int] | int], ...]
     clean: bool
     trust: bool
+    fixes: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class PreparedModel:
     """What integer inputs may hold."""
     changes: tuple[str, ...] = ()
     """What was changed, for a person."""
+    fixed: tuple[FixedInput, ...] = ()
+    """Inputs that are part of it."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class OnnxFile:
     """File of labelled data that it is asked about."""
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds."""
+    fixes: Fixes = field(default_factory=dict)
+    """Numbers of inputs that are fixed for good."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
@@ -84,7 +89,8 @@ class OnnxFile:
     def original(self, cache_dir: Path) -> Original:
         """Return the file itself, and what torch made of it if it is a program. Raises `ModelError`."""
         onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
-        return Original(onnx, self.file if onnx != self.file else None, self.trust)
+        fixed = self._prepared(cache_dir).fixed if self.fixes else ()
+        return Original(onnx, self.file if onnx != self.file else None, self.trust, fixed)
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Return what is changed in it before it is compiled. Raises `ModelError`."""
@@ -118,7 +124,7 @@ class OnnxFile:
 
     def _prepared(self, cache_dir: Path) -> PreparedModel:
         given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
-        options = _Options(given, self.clean, self.trust)
+        options = _Options(given, self.clean, self.trust, tuple(sorted(self.fixes.items())))
         return _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
 
 
@@ -150,7 +156,8 @@ def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
 
 def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:
     """Prepare the network in `onnx`, which is `file` or was made of it."""
-    model, changes = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean)
+    network = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean, fixes=dict(options.fixes))
+    model, changes, fixed = network.model, network.changes, network.fixed
     specs, ranges = input_specs(model), index_ranges(model)
     require_numbers(model, file)
     if not changes:
@@ -160,41 +167,59 @@ def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: P
     except Exception as error:  # protobuf has an exception of its own for each of its implementations
         raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
     copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
-    return PreparedModel(copy, specs, ranges, tuple(changes))
+    return PreparedModel(copy, specs, ranges, tuple(changes), fixed)
+
+
+class PreparedNetwork(NamedTuple):
+    """A network as it is compiled."""
+
+    model: Any
+    changes: list[str]
+    """What was changed in it, for a person."""
+    fixed: tuple[FixedInput, ...] = ()
+    """Inputs that it has no longer."""
 
 
 def read_and_prepare(
-    given: Path, file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
-) -> tuple[Any, list[str]]:
-    """Return the network in `file` as it is compiled, and what was changed in it.
+    given: Path,
+    file: Path,
+    shapes: Shapes,
+    *,
+    clean: bool = True,
+    may_stay_open: bool = False,
+    fixes: Fixes | None = None,
+) -> PreparedNetwork:
+    """Return the network in `file` as it is compiled.
 
     Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
     """
+    if fixes and given != file:
+        raise ModelError(f"inputs of {given} cannot be fixed", hint="--fix is for .onnx files: export it as ONNX")
     model = parse(file)
     external = bring_in_external_data(model, file)
     changes = [f"converted {given.name} from a torch.export program"] if given != file else []
     changes += [f"brought in {external} tensors from other files"] if external else []
     changes += [order] if clean and (order := sort_operators(model)) else []
     check(file, model)
+    fixed_inputs = fix_inputs(model, fixes or {}, shapes)
+    changes += [f"fixed {each.spec.name} = {each.number:.17g}" for each in fixed_inputs]
+    shapes = {name: shape for name, shape in shapes.items() if name not in (fixes or {})}
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []
-    return model, changes + (prepare(model) if clean else [])
+    return PreparedNetwork(model, changes + (prepare(model) if clean else []), fixed_inputs)
 
 
 MODELS = "models"
 """Folder of the cache in which models are made."""
 
 
-def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
-    """Open a user's file or a network of the zoo as it is compiled; also return what was changed in it.
-
-    Raises UsageError.
-    """
+def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes | None = None) -> PreparedNetwork:
+    """Open a user's file or a network of the zoo as it is compiled. Raises UsageError."""
     if name.endswith(SUFFIXES):
         file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
-        return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
-    return model_source(name).outline(), []
+        return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
+    return PreparedNetwork(model_source(name).outline(), [])
 
 
 def model_source(name: str) -> ZooModel:

@@ -29,6 +29,20 @@ class InputSpec:
 
 
 @dataclass(frozen=True)
+class FixedInput:
+    """An input that every element of which is one number for good: it is part of what is compiled."""
+
+    spec: InputSpec
+    number: float
+
+    def array(self) -> Array:
+        """Return its elements."""
+        import numpy as np
+
+        return np.full(self.spec.shape, self.number, self.spec.dtype)
+
+
+@dataclass(frozen=True)
 class Original:
     """A model as a person has it, before it is prepared for the compiler: what the truth is asked about."""
 
@@ -38,6 +52,12 @@ class Original:
     """The torch program, where it is one."""
     trust: bool = False
     """Whether torch may execute what the program holds."""
+    fixed: tuple[FixedInput, ...] = ()
+    """Inputs that what is compiled has no longer."""
+
+    def with_fixed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return inputs of what is compiled, with those that were fixed."""
+        return {**inputs, **{fixed.spec.name: fixed.array() for fixed in self.fixed}}
 
 
 Inputs = Mapping[str, Distribution]

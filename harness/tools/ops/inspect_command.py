@@ -12,7 +12,7 @@ import typer
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
 from harness.cli import completion
-from harness.cli.options import AsJson, Shapes, Trust
+from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
 from harness.compile.models.outline import nodes_by_kind, unknown_operators
 from harness.judge.report.screen import out, out_json
@@ -38,6 +38,7 @@ def inspect(
         ),
     ],
     shape: Shapes = None,
+    fix: Fixes = None,
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
@@ -47,11 +48,11 @@ def inspect(
     installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it or computes it in
     Python.
     """
-    from harness.base.model import shapes_given
+    from harness.base.model import fixes_given, shapes_given
     from harness.compile.models.sources import open_model
     from harness.tools.ops.summary import summarize
 
-    seen, changes = open_model(model, shapes_given(shape or ()), trust=trust)
+    seen, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
     summary = summarize(seen)
     lacking = unknown_operators(seen, onnx_operators())
     host = nodes_by_kind(seen, lambda kind: kind in host_operators())

@@ -285,3 +285,67 @@ def test_external_data_that_is_missing_or_short(tmp_path: Path, content: bytes |
         (tmp_path / "w.bin").write_bytes(content)
     with pytest.raises(ModelError, match=r"w\.bin"):
         OnnxFile("mine", saved(tmp_path, with_external_weight("w.bin"))).onnx_file(tmp_path / "cache")
+
+
+class TestFix:
+    """An input that is one number for good becomes part of what is compiled."""
+
+    def model(self) -> Any:
+        nodes = [
+            helper.make_node("Cast", ["rate"], ["r"], to=TensorProto.FLOAT),
+            helper.make_node("Add", ["x", "r"], ["y"]),
+        ]
+        inputs = [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
+            helper.make_tensor_value_info("rate", TensorProto.INT64, ["n"]),
+        ]
+        graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=3)
+
+    def test_it_is_no_input_any_longer_and_the_truth_is_asked_with_it(self, tmp_path: Path) -> None:
+        file = saved(tmp_path, self.model())
+        source = OnnxFile("mine", file, {"rate": [1]}, fixes={"rate": 16000})
+        prepared = source.prepare(tmp_path / "cache")
+        assert [spec.name for spec in prepared.inputs] == ["x"]
+        assert prepared.changes == ("fixed rate = 16000", "folded 1 operators on constants")
+        original = source.original(tmp_path / "cache")
+        assert original.onnx == file
+        whole = original.with_fixed({"x": np.zeros((1, 4), np.float32)})
+        assert {name: (array.tolist(), str(array.dtype)) for name, array in whole.items()} == {
+            "x": ([[0.0] * 4], "float32"),
+            "rate": ([16000], "int64"),
+        }
+
+    @pytest.mark.parametrize(
+        ("fixes", "problem"),
+        [
+            ({"rat": 1.0}, "no input 'rat' to fix.*rate"),
+            ({"rate": 0.5}, "'rate' holds int64, which cannot be 0.5"),
+        ],
+    )
+    def test_what_cannot_be_fixed_is_named(self, tmp_path: Path, fixes: dict[str, float], problem: str) -> None:
+        file = saved(tmp_path, self.model())
+        with pytest.raises(ModelError, match=problem):
+            OnnxFile("mine", file, {"rate": [1]}, fixes=fixes).prepare(tmp_path / "cache")
+
+
+def test_an_extent_of_minus_1_is_open(tmp_path: Path) -> None:
+    file = saved(tmp_path, relu_model([-1, 4]))
+    with pytest.raises(ModelError, match=r"dynamic shape \[\?, 4\]: fix it with --shape x=1x4"):
+        OnnxFile("mine", file).prepare(tmp_path / "cache")
+    assert OnnxFile("mine", file, {"x": [2, 4]}).prepare(tmp_path / "cache").inputs[0].shape == (2, 4)
+
+
+def test_an_extent_of_0_is_shown_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"dynamic shape \[0, 4\]: fix it"):
+        OnnxFile("mine", saved(tmp_path, relu_model([0, 4]))).prepare(tmp_path / "cache")
+
+
+def test_operators_in_disorder_are_sorted_unless_the_network_stays_as_it_is(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node.insert(0, model.graph.node.pop())
+    file = saved(tmp_path, model)
+    assert OnnxFile("mine", file).prepare(tmp_path / "cache").changes == ("sorted the operators",)
+    with pytest.raises(ModelError, match="topologically sorted"):
+        OnnxFile("mine", file, clean=False).prepare(tmp_path / "cache")
+    assert [node.op_type for node in load(file).graph.node] == ["Add", "Relu"]
