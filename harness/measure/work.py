@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import Failure, Unsupported
+from harness.base.failures import InputRefused
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import (
     INPUTS,
@@ -98,8 +99,11 @@ def open_work(plan: Plan, built: Built) -> Work:
     """Take what was built for a case. Raises Unsupported of one that was not built, and what building it raised."""
     if plan.unsupported:
         raise Unsupported(plan.unsupported)
+    answers = built[plan.oracle.key]
+    if isinstance(answers, InputRefused):
+        raise answers  # inputs that nobody can compute are the first thing to correct, whatever a compiler says
     artifact = _expect(built[plan.compile.key], Artifact)
-    return Work(plan, built, artifact, _expect(built[plan.oracle.key], Answers))
+    return Work(plan, built, artifact, _expect(answers, Answers))
 
 
 def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float) -> Truth:

@@ -48,6 +48,13 @@ def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ..
     return tuple(_spec(value, shapes) for value in inputs)
 
 
+def require_tensors(model: Any) -> None:
+    """Raise `ModelError` for an input that is no tensor of numbers, whatever its shape."""
+    for value in inputs_of(model):
+        _require_tensor(value)
+        _dtype(value)
+
+
 def open_extents(inputs: Sequence[Any]) -> list[str]:
     """Return the names of the dynamic dimensions of the inputs, each once."""
     dims = (dim for value in inputs for dim in value.type.tensor_type.shape.dim)
@@ -93,9 +100,13 @@ def fix_inputs(model: Any, fixes: Fixes, shapes: Shapes) -> tuple[FixedInput, ..
 
 
 def _spec(value: Any, shapes: Shapes) -> InputSpec:
+    _require_tensor(value)
+    return InputSpec(value.name, _shape(value, shapes), _dtype(value).name)
+
+
+def _require_tensor(value: Any) -> None:
     if not value.type.HasField("tensor_type"):
         raise ModelError(f"input {value.name!r} is not a tensor", hint="export the network with tensors as inputs")
-    return InputSpec(value.name, _shape(value, shapes), _dtype(value).name)
 
 
 def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:

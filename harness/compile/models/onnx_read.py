@@ -8,6 +8,7 @@ sees the network without its weights (`harness.compile.models.outline`).
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,12 +170,19 @@ def _external_bytes(file: Path, tensor: Any) -> bytes:
     """Return the bytes of a tensor in another file, which are as many as its shape says."""
     told = {entry.key: entry.value for entry in tensor.external_data}
     location, folder = told.get("location", ""), file.parent.resolve()
+    named = Path(os.path.normpath(folder / location))
     try:
-        data_file = (folder / location).resolve()
-        inside, there = data_file.is_relative_to(folder), data_file.is_file()
+        data_file = named.resolve()
+        inside = any(data_file.is_relative_to(allowed) for allowed in (folder, *_cache_folder(folder)))
+        there = data_file.is_file()
     except (ValueError, OSError, RuntimeError):  # a null character, a name too long, links in a circle
         data_file, inside, there = folder, True, False
-    if not inside:
+    if not inside and named.is_relative_to(folder):
+        raise ModelError(
+            f"{file} keeps the data of {tensor.name!r} outside its own folder: {location!r:.200} is a link to {data_file}",
+            hint=f"links are followed within the model's folder only: `cp -rL {folder} COPY` makes files of them",
+        )
+    if not inside or not named.is_relative_to(folder):
         raise ModelError(
             f"{file} keeps the data of {tensor.name!r} outside its own folder, in {location!r:.200}",
             hint="put the data next to the model and save it again; other folders are never read",
@@ -198,6 +206,13 @@ def _external_bytes(file: Path, tensor: Any) -> bytes:
             f"{data_file} does not hold the data of {tensor.name!r}: it has {has} bytes of {length}", hint=_GET_AGAIN
         )
     return data
+
+
+def _cache_folder(folder: Path) -> list[Path]:
+    """Return where the cache of huggingface_hub keeps the files of a model, whose folder holds links to them."""
+    snapshots = next((parent for parent in folder.parents if parent.name == "snapshots"), None)
+    blobs = snapshots.parent / "blobs" if snapshots else folder
+    return [blobs] if snapshots and blobs.is_dir() and not blobs.is_symlink() else []
 
 
 def _require_its_bytes(file: Path, tensor: Any) -> None:

@@ -108,12 +108,19 @@ def tensor_types(model: Any) -> dict[str, Any]:
         graph = onnx.shape_inference.infer_shapes(given, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         graph = given.graph
-    kinds = {value.name: value.type.tensor_type for value in (*graph.value_info, *graph.output, *graph.input)}
+    kinds = {value.name: value.type.tensor_type for value in _values(graph)}
     small = {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
         for tensor in graph.initializer
     }
     return {**kinds, **small}
+
+
+def _values(graph: Any) -> Iterator[Any]:
+    """Yield what is said of the tensors of a graph; what the graphs inside its nodes say comes before."""
+    for inner in (inner for node in graph.node for inner in inner_graphs(node)):
+        yield from _values(inner)
+    yield from (*graph.value_info, *graph.output, *graph.input)
 
 
 def static_shape(kind: Any | None) -> tuple[int, ...] | None:
@@ -167,8 +174,33 @@ def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]
 
 def require_known(model: Any, known: Collection[str]) -> None:
     """Raise `UnsupportedOperator`, which names all of them and where they stand, unless every operator is `known`."""
-    hint = "export the model without it, or with an operator set that TVM knows"
-    _require_none(unknown_operators(model, known), "TVM's ONNX importer does not know", hint)
+    unknown = unknown_operators(model, known)
+    _require_none(unknown, "TVM's ONNX importer does not know", "; ".join(remedies(unknown)))
+
+
+RECURRENT = ("LSTM", "GRU", "RNN")
+"""Layers of steps, which are unrolled before TVM sees them (`harness.compile.models.preparation.recurrent`)."""
+INTEGER_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
+"""Products of integers, which are written in float32 before TVM sees them (`harness.compile.models.preparation.integers`)."""
+
+
+def remedies(unknown: Collection[str]) -> list[str]:
+    """Return what to do about operators that TVM's importer does not know, each thing once."""
+    return list(dict.fromkeys(map(_remedy, unknown)))
+
+
+def _remedy(kind: str) -> str:
+    if kind in RECURRENT:
+        return (
+            f"{kind} is unrolled where its length is known: fix the length with --shape, and the condition of an If "
+            "around it with --fix"
+        )
+    if kind in INTEGER_PRODUCTS:
+        return f"{kind} is computed in float32 where its weight is a constant and its sums are below 2^24"
+    domain, _, name = kind.rpartition(".")
+    if domain.startswith("com.microsoft"):
+        return f"onnxruntime's optimiser made {name}: take the model from before that"
+    return f"export the model without {kind}"
 
 
 def require_on_device(model: Any, host: Collection[str]) -> None:

@@ -27,7 +27,7 @@ from harness.compile.models.index_ranges import (
 )
 from harness.compile.models.input_files import load_inputs, load_labelled
 from harness.compile.models.limited_fork import run_limited
-from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs
+from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check
 from harness.compile.models.preparation import prepare
@@ -159,7 +159,6 @@ def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: P
     network = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean, fixes=dict(options.fixes))
     model, changes, fixed = network.model, network.changes, network.fixed
     specs, ranges = input_specs(model), index_ranges(model)
-    require_numbers(model, file)
     if not changes:
         return PreparedModel(file, specs, ranges)
     try:
@@ -207,7 +206,10 @@ def read_and_prepare(
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []
-    return PreparedNetwork(model, changes + (prepare(model) if clean else []), fixed_inputs)
+    changes += prepare(model) if clean else []
+    require_tensors(model)
+    require_numbers(model, given)
+    return PreparedNetwork(model, changes, fixed_inputs)
 
 
 MODELS = "models"

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.base.failures import CompileFailure
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
 from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
-from harness.compile.models.outline import nodes_by_kind, unknown_operators
+from harness.compile.models.outline import nodes_by_kind, remedies, unknown_operators
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def inspect(
     """Count the operators of a network, and show which path can take which.
 
     Builds nothing. Dynamic dimensions may stay open. Names the operators that fail in ONNX's node tests with the
-    installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it or computes it in
-    Python.
+    installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it, misreads it or
+    computes it in Python.
     """
     from harness.base.model import fixes_given, shapes_given
     from harness.compile.models.sources import open_model
@@ -56,11 +57,29 @@ def inspect(
     summary = summarize(seen)
     lacking = unknown_operators(seen, onnx_operators())
     host = nodes_by_kind(seen, lambda kind: kind in host_operators())
+    refusals = _refusals(seen)
     if as_json:
-        out_json(_plain(model, summary, changes, {**lacking, **host}))
+        out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
     else:
-        out(_text(summary, changes, lacking, host))
-    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if lacking or host else ExitCode.GOOD)
+        out(_text(summary, changes, lacking, host, refusals))
+    none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
+
+
+def _refusals(model: Any) -> dict[str, list[str]]:
+    """Return why a build would refuse the network before it is compiled, with the paths on which it would."""
+    from harness.base.case import Precision
+    from harness.compile.quirks import quirks_for
+
+    refusals: dict[str, list[str]] = {}
+    for path in PATHS:
+        quirks = quirks_for(path, Precision.FLOAT32, as_shipped=False)
+        for look in (quirk.edits.network for quirk in quirks if quirk.edits.network):
+            try:
+                look(model)
+            except CompileFailure as refusal:
+                refusals.setdefault(str(refusal), []).append(path)
+    return refusals
 
 
 def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
@@ -96,7 +115,9 @@ Nodes = Mapping[str, Sequence[str]]
 """Names of nodes by operator."""
 
 
-def _text(summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host: Nodes) -> str:
+def _text(
+    summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host: Nodes, refusals: Mapping[str, Sequence[str]]
+) -> str:
     rows = _rows(summary)
     lines = [
         *(f"input {_end(end)}" for end in summary.inputs),
@@ -108,6 +129,8 @@ def _text(summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host:
         table([_line(row) for row in rows], HEADERS, right=HEADERS[1:4]),
         "",
         *(f"TVM's ONNX importer does not know {kind}: {', '.join(names)}" for kind, names in lacking.items()),
+        *remedies(lacking),
+        *(f"refused on {', '.join(paths)}: {refusal}" for refusal, paths in refusals.items()),
         *_double(summary),
         *(f"TVM computes {kind} in Python, which no device has: {', '.join(names)}" for kind, names in host.items()),
         *(line for row in rows for line in _failed_cases(row)),

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.compile.models.onnx_inputs import inputs_of
-from harness.compile.models.outline import attribute_of, constant_of, kind_of, static_shape, tensor_types
+from harness.compile.models.outline import (
+    INTEGER_PRODUCTS,
+    all_nodes,
+    attribute_of,
+    constant_of,
+    inner_graphs,
+    kind_of,
+    static_shape,
+    tensor_types,
+)
 
 Shape = tuple[int, ...]
 
@@ -79,19 +88,20 @@ def total_macs(nodes: Iterable[Node]) -> int | None:
 
 
 def summarize(model: Any) -> NetworkSummary:
-    """Count a network."""
+    """Count a network, with both branches of an If."""
     import onnx
 
     types = tensor_types(model)
-    weights = dict(_weights(model))
+    weights = dict(_weights(model.graph))
     nodes, counted = [], set[str]()
-    for proto in model.graph.node:
+    for proto in all_nodes(model.graph):
         if proto.op_type == "Constant":
             continue
         inputs = tuple(static_shape(types.get(name)) for name in proto.input)
         outputs = tuple(static_shape(types.get(name)) for name in proto.output)
         own = [name for name in _trained(proto) if name in weights and name not in counted]
         counted |= {*own}
+        quantised = proto.op_type in QUANTISED
         found = types.get(proto.input[0]) if proto.input else None
         nodes.append(
             Node(
@@ -102,7 +112,7 @@ def summarize(model: Any) -> NetworkSummary:
                 _dtype(found),
                 any(_dtype(types.get(name)) == "float64" for name in (*proto.input, *proto.output)),
                 _macs(proto, inputs, outputs),
-                sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name])),
+                sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name], quantised)),
             )
         )
     return NetworkSummary(
@@ -117,33 +127,48 @@ def summarize(model: Any) -> NetworkSummary:
     )
 
 
-def _weights(model: Any) -> Iterator[tuple[str, Any]]:
-    for tensor in model.graph.initializer:
+def _weights(graph: Any) -> Iterator[tuple[str, Any]]:
+    for tensor in graph.initializer:
         yield tensor.name, tensor
-    for node in model.graph.node:
+    for node in graph.node:
         if (tensor := constant_of(node)) is not None:
             yield node.output[0], tensor
+        for inner in inner_graphs(node):
+            yield from _weights(inner)
 
 
 def _trained(node: Any) -> list[str]:
-    """Return inputs of a node that may be trained weights."""
-    return list(node.input[:3] if node.op_type == "BatchNormalization" else node.input)
+    """Return inputs of a node that may be trained weights: no statistics, scales and zero points."""
+    if node.op_type == "BatchNormalization":
+        return list(node.input[:3])
+    if node.op_type == "DequantizeLinear":
+        return list(node.input[:1])
+    if node.op_type in INTEGER_PRODUCTS:
+        place = WEIGHT_PLACES.get(node.op_type, 1)
+        return [*node.input[place : place + 1], *node.input[8:9]]
+    return list(node.input)
 
 
-def _is_trained(tensor: Any) -> bool:
-    return tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE, tensor.BFLOAT16) and bool(tensor.dims)
+def _is_trained(tensor: Any, quantised: bool) -> bool:
+    real = (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE, tensor.BFLOAT16)
+    return tensor.data_type in ((tensor.INT8, tensor.UINT8, tensor.INT32) if quantised else real) and bool(tensor.dims)
 
 
-PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger")
+QUANTISED = ("DequantizeLinear", *INTEGER_PRODUCTS)
+"""Operators whose trained weights are integers."""
+WEIGHT_PLACES = {"QLinearConv": 3, "QLinearMatMul": 3}
+"""Which input is the weight, where it is not the second."""
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *INTEGER_PRODUCTS)
 
 
 def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | None, ...]) -> int | None:
     if node.op_type not in PRODUCTS:
         return 0
-    if len(inputs) < 2 or not outputs or inputs[0] is None or inputs[1] is None or outputs[0] is None:
+    place = WEIGHT_PLACES.get(node.op_type, 1)
+    data, weight, made = (next(iter(shapes), None) for shapes in (inputs, inputs[place:], outputs))
+    if data is None or weight is None or made is None:
         return None
-    data, weight, made = inputs[0], inputs[1], outputs[0]
-    if node.op_type == "Conv":
+    if node.op_type in ("Conv", "ConvInteger", "QLinearConv"):
         return math.prod(made) * math.prod(weight[1:])
     if node.op_type == "ConvTranspose":
         return math.prod(data) * math.prod(weight[1:])

@@ -12,8 +12,9 @@ from typing import Any
 
 from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.batch_norm import fold_batch_norms
-from harness.compile.models.preparation.branches import take_constant_branches
+from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.constants import fold_constants
+from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
@@ -30,10 +31,12 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     take_constant_branches,
     write_pads,
     count_axes_from_zero,
+    write_exponents_as_floats,
     write_integers_as_floats,
     unroll,
     fold_batch_norms,
     remove_unread,
+    name_choices,
 )
 
 

@@ -25,6 +25,18 @@ def take_constant_branches(model: Any) -> str:
     return f"{text}; folded {count} operators in them" if count else text
 
 
+def name_choices(model: Any) -> str:
+    """Name each If that an input decides, since nothing proves the branch that the inputs of a case do not take."""
+    names = [node_name(node) for node in model.graph.node if is_onnx(node, "If")]
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (
+        f"left {len(names)} If to its inputs, of which one branch is judged: {', '.join(names[:MOST_NAMED])}{more} "
+        "(--fix INPUT=NUMBER chooses for good)"
+    )
+
+
 def _take_once(model: Any) -> list[str]:
     """Return the name of each If whose branch took its place, with the branch."""
     from onnx import numpy_helper

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import NetworkView, attribute_of, node_name
+from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, node_name
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
@@ -20,7 +20,7 @@ from harness.compile.models.preparation.cells import (
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
-KINDS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+KINDS = dict(zip(RECURRENT, (("Sigmoid", "Tanh", "Tanh"), ("Sigmoid", "Tanh"), ("Tanh",)), strict=True))
 """Recurrent layers, with the activations of one direction."""
 MOST_OPERATORS = 20_000
 """Operators that all layers of a network may become; TVM takes about 0.1 s for each step of an LSTM."""

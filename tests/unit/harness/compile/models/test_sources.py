@@ -349,3 +349,42 @@ def test_operators_in_disorder_are_sorted_unless_the_network_stays_as_it_is(tmp_
     with pytest.raises(ModelError, match="topologically sorted"):
         OnnxFile("mine", file, clean=False).prepare(tmp_path / "cache")
     assert [node.op_type for node in load(file).graph.node] == ["Add", "Relu"]
+
+
+class TestLinks:
+    """The cache of huggingface_hub holds links to files that lie elsewhere in its folder of the model."""
+
+    def snapshot(self, folder: Path) -> Path:
+        """A model and its data as that cache has them; returns the link to the model."""
+        blobs, snapshot = (
+            folder / "models--me--net" / "blobs",
+            folder / "models--me--net" / "snapshots" / "abc" / "onnx",
+        )
+        blobs.mkdir(parents=True)
+        snapshot.mkdir(parents=True)
+        (blobs / "aaaa").write_bytes(with_external_weight("model.onnx_data").SerializeToString())
+        (blobs / "bbbb").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+        for name, blob in (("model.onnx", "aaaa"), ("model.onnx_data", "bbbb")):
+            (snapshot / name).symlink_to(Path("../../../blobs", blob))
+        return snapshot / "model.onnx"
+
+    def test_they_are_followed_within_the_folder_of_the_model(self, tmp_path: Path) -> None:
+        (weight,) = load(self.snapshot(tmp_path)).graph.initializer
+        np.testing.assert_array_equal(numpy_helper.to_array(weight), np.arange(4, dtype=np.float32))
+
+    def test_a_link_to_anywhere_else_is_named_as_one(self, tmp_path: Path) -> None:
+        model = self.snapshot(tmp_path)
+        (tmp_path / "secret").write_bytes(bytes(16))
+        data = model.parent / "model.onnx_data"
+        data.unlink()
+        data.symlink_to(tmp_path / "secret")
+        with pytest.raises(ModelError, match=r"'model.onnx_data' is a link to .*secret.*`cp -rL .*/onnx COPY`"):
+            load(model)
+
+    @pytest.mark.parametrize("location", ["../../../blobs/bbbb", "../other/model.onnx_data"])
+    def test_a_way_out_of_the_folder_is_no_link(self, tmp_path: Path, location: str) -> None:
+        model = self.snapshot(tmp_path)
+        model.unlink()
+        model.write_bytes(with_external_weight(location).SerializeToString())
+        with pytest.raises(ModelError, match="outside its own folder"):
+            load(model)

@@ -96,4 +96,6 @@ def test_an_if_that_an_input_decides_stays() -> None:
             "y",
         ),
     ]
-    assert "If" in kinds(changed(network(nodes, {"x": [3]}), prepare)[0])
+    plain, said = changed(network(nodes, {"x": [3]}), prepare)
+    assert "If" in kinds(plain)
+    assert said == ["left 1 If to its inputs, of which one branch is judged: y (--fix INPUT=NUMBER chooses for good)"]
