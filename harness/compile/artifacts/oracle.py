@@ -34,6 +34,7 @@ from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import InputSpec, Original
+from harness.compile.oracle.branches import take_decided_branches
 from harness.compile.oracle.rounding import measure_rounding
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
 
@@ -89,7 +90,9 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
         return ruling.judge.ask(original.with_fixed(arrays))
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
-    save_arrays(out / ROUNDING, [np.array(measure_rounding(model, whole, ruling.outputs))])
+    plain = take_decided_branches(model, original.fixed, whole, ruling.outputs)
+    rounding = measure_rounding(plain.model, plain.inputs, ruling.outputs)
+    save_arrays(out / ROUNDING, [np.array(rounding)])
     return {"run_s": run_s}
 
 

@@ -179,7 +179,7 @@ def _external_bytes(file: Path, tensor: Any) -> bytes:
         data_file, inside, there = folder, True, False
     if not inside and named.is_relative_to(folder):
         raise ModelError(
-            f"{file} keeps the data of {tensor.name!r} outside its own folder: {location!r:.200} is a link to {data_file}",
+            f"{file} keeps the data of {tensor.name!r} outside its own folder: {location!r} is a link to {data_file}",
             hint=f"links are followed within the model's folder only: `cp -rL {folder} COPY` makes files of them",
         )
     if not inside or not named.is_relative_to(folder):
