@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 import traceback
@@ -196,7 +197,7 @@ def stepping(name: str) -> Iterator[None]:
         if disk_full(error):
             raise  # no fault of TVM's: the worker says which disk
         raised, place = (error.error, f", in {error.place}") if isinstance(error, StepFailed) else (error, "")
-        said = next((line.strip() for line in str(raised).splitlines() if line.strip()), "")
+        said = telling_line(str(raised))
         if ours := asked_by_us(raised):
             raise RigFailure(
                 f"TVM {tvm_version()} lacks what {ours} asks of it: {said}",
@@ -206,6 +207,19 @@ def stepping(name: str) -> Iterator[None]:
         raise CompileFailure(
             f"TVM failed to {name} the model{place}: {type(raised).__name__}: {said}", evidence=traceback.format_exc()
         ) from error
+
+
+_VERDICT = "Error message:"
+"""What TVM's schedule primitives put before their reason, below a listing of the whole kernel."""
+_OPERATOR = re.compile(r'ir\.Op\(.*?name="([^"]+)".*\)')
+"""How TVM prints an operator, of which only the name says anything."""
+
+
+def telling_line(error: str) -> str:
+    """Return the line of an error of TVM's that says what is wrong: the first, or the reason of a schedule."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    reasons = (line.removeprefix(_VERDICT).strip() for line in lines if line.startswith(_VERDICT))
+    return _OPERATOR.sub(r"\1", next(reasons, lines[0] if lines else ""))
 
 
 def asked_by_us(error: Exception) -> str:

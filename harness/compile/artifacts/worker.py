@@ -81,13 +81,26 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
 
 
 def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
+    author, limit_bytes, peak_bytes = job["author"], job["memory_bytes"], _peak_bytes()
+    message = f"{author} needs more than {limit_bytes / 1e9:.3g} GB of memory"
+    hint = "raise limits.build_memory_gb in the suite file"
+    if peak_bytes < limit_bytes / 2:  # one request for more than all before it is a size computed wrongly
+        message = f"{author} asked at once for more than the rest of {limit_bytes / 1e9:.3g} GB of memory"
+        message += f", with {peak_bytes / 1e9:.2g} GB in use"
+        hint = "it computed a wrong size; a network that needs so much takes a higher limits.build_memory_gb"
     return {
         "outcome": CompileOutOfMemory.outcome,
         "kind": CompileOutOfMemory.__name__,
-        "message": f"{job['author']} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
-        "hint": "raise limits.build_memory_gb in the suite file",
+        "message": message,
+        "hint": hint,
         "evidence": f"{type(error).__name__}: {error}",
     }
+
+
+def _peak_bytes() -> int:
+    """Largest address space of this process so far, which is what the limit is about (proc(5): VmPeak)."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmPeak:")), 0)
 
 
 def _tell_steps(file: Path) -> None:

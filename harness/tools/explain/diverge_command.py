@@ -18,6 +18,7 @@ from harness.cli.options import (
     Inputs,
     Models,
     RecordsPlace,
+    Fixes,
     Shapes,
     SuiteFile,
     Trust,
@@ -36,6 +37,7 @@ def diverge(
     model: Models = None,
     shape: Shapes = None,
     input: Inputs = None,
+    fix: Fixes = None,
     trust: Trust = False,
     device: DeviceOfRecords = None,
     as_json: AsJson = False,
@@ -49,7 +51,7 @@ def diverge(
     from harness.tools.explain.divergence import find_divergence, newest_finding
     from harness.tools.explain.first_wrong import append_first_wrong
 
-    models = models_given(model or (), shape or (), input or (), trust=trust)
+    models = models_given(model or (), shape or (), input or (), fix or (), trust=trust)
     report = find_divergence(newest_finding(newest_records(records, case)), suite, models, device)
     try:
         if (file := Path(records)).exists():

@@ -6,7 +6,7 @@ import pytest
 
 from device_runner.failures import RigFailure
 from harness.base.failures import CompileFailure
-from harness.compile.artifacts.compile import stepping
+from harness.compile.artifacts.compile import stepping, telling_line
 from harness.compile.compiler.passes import replace_last
 
 
@@ -26,3 +26,23 @@ def test_a_name_that_tvm_itself_misses_is_the_compilers_fault() -> None:
 def test_an_error_of_another_kind_is_the_compilers_fault_wherever_it_comes_from() -> None:
     with pytest.raises(CompileFailure, match="TVM failed to lower the model: TypeError: "), stepping("lower"):
         replace_last(None, "LowerTIRx", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("\n  one\ntwo", "one"),
+        ("", ""),
+        (
+            "ScheduleError: in 'compute-inline'.\nThe IR is:\nfor i in range(4):\n"
+            "Error message: It requires all the consumer(s) of block 'c' to be seen",
+            "It requires all the consumer(s) of block 'c' to be seen",
+        ),
+        (
+            'unknown intrinsic ir.Op(span=None, ty=ir.Type(span=None), name="tirx.texture2d_store", arguments=())',
+            "unknown intrinsic tirx.texture2d_store",
+        ),
+    ],
+)
+def test_the_line_that_says_what_is_wrong_is_quoted(error: str, line: str) -> None:
+    assert telling_line(error) == line
