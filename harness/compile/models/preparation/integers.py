@@ -145,10 +145,10 @@ class _Product:
         return self.view.constant(self.node, place)
 
     def _constant(self, array: Array, kind: Any) -> str:
-        return self.writer.constant(self._beside(array).astype(kind))
+        return self.writer.constant(self._broadcast(array).astype(kind))
 
-    def _beside(self, array: Array) -> Array:
-        """Return numbers of outputs so that they stand beside the result."""
+    def _broadcast(self, array: Array) -> Array:
+        """Return numbers of outputs so that they broadcast over the result."""
         if not self.is_conv or array.size == 1:
             return array.reshape(-1) if array.ndim <= 1 and array.size > 1 else array.reshape(())
         return array.reshape(1, -1, *[1] * (self.rank - 2))
@@ -202,7 +202,7 @@ def _is_computed(node: Any, place: int, view: NetworkView) -> bool:
 
 
 def _over_outputs(zero: Any, rank: int, *, conv: bool) -> Any:
-    """Return zero points, one or one for each output, so that they stand beside a weight."""
+    """Return zero points, one or one for each output, so that they broadcast over a weight."""
     if zero.ndim > 1 or zero.size == 1:
         return zero if zero.ndim > 1 else zero.reshape(())
     return zero.reshape(-1, *[1] * (rank - 1)) if conv else zero
