@@ -15,7 +15,8 @@ _TEXT = """\
 # `adreno-bench list` shows the cases. A key that is commented out shows its default.
 
 # A model is a network of the zoo: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
-# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, digits, tiny;
+# resnet18, resnet50, bottlenecks, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, masked_encoder,
+# lstm, gru, digits, tiny;
 # or a file of yours, relative to this folder: "models/mine.onnx", or "models/mine.pt2" of torch.export.
 # Write a table to say more:
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
@@ -23,6 +24,7 @@ _TEXT = """\
 #   inputs   = "models/mine.npz"                     runs the model on your inputs
 #   inputs   = { tokens = "integers(0, 9)" }         draws inputs
 #   labelled = "models/held-out.npz"                 counts how many labelled inputs the model gets right
+#   fix      = { sr = 16000 }                        makes an input part of the network
 #   clean    = false                                 leaves in what an exporter left in the file
 #   trust    = true                                  loads a .pt2 file that contains code
 models = [MODELS]
@@ -79,7 +81,7 @@ class Preset:
 
 _PHONE = (
     "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_lite0", "squeezenet1_1", "resnet18",
-    "deeplab_v3", "encoder_block", "decoder_layer", "digits",
+    "bottlenecks", "deeplab_v3", "encoder_block", "decoder_layer", "masked_encoder", "lstm", "gru", "digits",
 )  # fmt: skip
 PRESETS = {
     "quick": Preset(("tiny", "squeezenet1_1", "mobilenet_v2")),

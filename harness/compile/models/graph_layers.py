@@ -176,11 +176,15 @@ class SequenceGraph(GraphBuilder):
         """Reshape `x`; the last extent of `shape` is the features."""
         return self._add("Reshape", [x.name, self._constant(np.array(shape))], shape[-1])
 
-    def attention(self, query: Value, key: Value, value: Value) -> Value:
-        """Scaled dot products, all with heads (Vaswani et al., 2017, arXiv:1706.03762, section 3.2.1)."""
+    def attention(self, query: Value, key: Value, value: Value, bias: Value | None = None) -> Value:
+        """Scaled dot products, all with heads (Vaswani et al., 2017, arXiv:1706.03762, section 3.2.1).
+
+        `bias` is added to the scores: a large negative number hides a position.
+        """
         turned = self._add("Transpose", [key.name], key.channels, perm=[0, 1, 3, 2])
-        scores = self._add("MatMul", [query.name, turned.name], 1)
-        weights = self._add("Softmax", [self.scale(scores, float(query.channels) ** -0.5).name], 1, axis=-1)
+        scores = self.scale(self._add("MatMul", [query.name, turned.name], 1), float(query.channels) ** -0.5)
+        scores = self.add(scores, bias) if bias else scores
+        weights = self._add("Softmax", [scores.name], 1, axis=-1)
         return self._add("MatMul", [weights.name, value.name], value.channels)
 
     def repeat_heads(self, x: Value, heads: int, times: int, length: int) -> Value:
@@ -202,6 +206,34 @@ class SequenceGraph(GraphBuilder):
     def lookup(self, table: np.ndarray, position: Value) -> Value:
         """Return rows of a table of the network's structure."""
         return self._add("Gather", [self._constant(table.astype(np.float32)), position.name], table.shape[1], axis=0)
+
+    def embed(self, tokens: Value, words: int, features: int) -> Value:
+        """Return the row of a table of weights for each token."""
+        table = self._normal("table", (words, features), 0.0, 1.0)
+        return self._add("Gather", [table, tokens.name], features, axis=0)
+
+    def hide(self, mask: Value) -> Value:
+        """`(1, length)` of 1 and 0 to what is added to scores: 0, and -10000 at positions that are hidden."""
+        from onnx import TensorProto
+
+        shown = self.reshape(self._add("Cast", [mask.name], 1, to=TensorProto.FLOAT), (1, 1, 1, -1))
+        return self.scale(self._add("Sub", [self._constant(np.float32(1)), shown.name], 1), -10_000)
+
+    def recurrent(
+        self, kind: str, x: Value, hidden: int, gates: int, *, both: bool = False, **attributes: int
+    ) -> Value:
+        """`(length, 1, features)` through a layer of LSTM or GRU, or `both` ways, as torch exports it."""
+        count = 2 if both else 1
+        deviation = float(hidden) ** -0.5
+        weights = [
+            self._normal("weight", (count, gates * hidden, x.channels), 0.0, float(x.channels) ** -0.5),
+            self._normal("recurrent", (count, gates * hidden, hidden), 0.0, deviation),
+            self._normal("bias", (count, 2 * gates * hidden), 0.0, 0.1),
+        ]
+        direction = "bidirectional" if both else "forward"
+        made = self._add(kind, [x.name, *weights], hidden, hidden_size=hidden, direction=direction, **attributes)
+        turned = self._add("Transpose", [made.name], hidden, perm=[0, 2, 1, 3])
+        return self.reshape(turned, (-1, 1, count * hidden))
 
     def _slice(self, x: Value, start: int, end: int) -> Value:
         bounds = [self._constant(np.array([number])) for number in (start, end, -1)]

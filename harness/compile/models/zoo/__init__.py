@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from device_runner.store import keep_file
 from harness.compile.models.graph import Network
+from harness.compile.models.preparation import prepare
 from harness.compile.models.spec import Inputs, Original
 from harness.compile.models.zoo import (
     deeplab_v3,
@@ -23,6 +24,7 @@ from harness.compile.models.zoo import (
     inception_v3,
     mobilenet,
     mobilenet_v3_small,
+    recurrent,
     resnet,
     squeezenet1_1,
     tiny,
@@ -65,12 +67,46 @@ class ZooModel:
         """Nothing: it is built as it is to be compiled."""
         return ()
 
+    _sources: ClassVar[tuple[str, ...]] = ("graph*.py", "zoo/*.py")
+    """Our sources that decide the bytes."""
+
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
         models = Path(__file__).parents[1]
-        sources = [*sorted(models.glob("graph*.py")), *sorted(models.glob("zoo/*.py")), digits.NETWORK]
+        sources = [*(file for pattern in self._sources for file in sorted(models.glob(pattern))), digits.NETWORK]
         libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
         return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class PreparedZooModel(ZooModel):
+    """A network of the zoo as exporters write it, which is prepared before TVM sees it."""
+
+    _sources: ClassVar[tuple[str, ...]] = (*ZooModel._sources, "preparation/*.py")
+
+    def onnx_file(self, cache_dir: Path) -> Path:
+        """Return the prepared network's file in `cache_dir`."""
+        file = cache_dir / f"{self.name}-{self._recipe()}-prepared.onnx"
+        return keep_file(file, lambda: bytes(self._prepared()[0].SerializeToString(deterministic=True)))
+
+    def original(self, cache_dir: Path) -> Original:
+        """Return the network as it is built."""
+        return Original(super().onnx_file(cache_dir))
+
+    def outline(self) -> Any:
+        """Return the prepared network, to be looked at."""
+        return self._prepared()[0]
+
+    def changes(self, cache_dir: Path) -> tuple[str, ...]:
+        """Return what is changed in it before it is compiled."""
+        return tuple(self._prepared()[1])
+
+    def _prepared(self) -> tuple[Any, list[str]]:
+        import onnx
+
+        model = onnx.load_model_from_string(self.build().to_bytes())
+        changes = prepare(model)
+        return model, changes
 
 
 ZOO: tuple[ZooModel, ...] = (
@@ -81,11 +117,15 @@ ZOO: tuple[ZooModel, ...] = (
     ZooModel("squeezenet1_1", squeezenet1_1.build),
     ZooModel("resnet18", resnet.resnet18),
     ZooModel("resnet50", resnet.resnet50),
+    ZooModel("bottlenecks", resnet.bottlenecks),
     ZooModel("densenet121", densenet121.build),
     ZooModel("inception_v3", inception_v3.build),
     ZooModel("deeplab_v3", deeplab_v3.build),
     ZooModel("encoder_block", transformer.encoder_block),
     ZooModel("decoder_layer", transformer.decoder_layer, transformer.DECODER_INPUTS),
+    ZooModel("masked_encoder", transformer.masked_encoder, transformer.MASKED_INPUTS),
+    PreparedZooModel("lstm", recurrent.lstm),
+    PreparedZooModel("gru", recurrent.gru),
     ZooModel("digits", digits.build, labelled=digits.HELD_OUT),
     ZooModel("tiny", tiny.build),
 )

@@ -46,6 +46,21 @@ def bottleneck(net: ImageGraph, x: Value, channels: int, stride: int) -> Value:
     return net.relu(net.add(branch, x))
 
 
+def bottlenecks() -> Network:
+    """Return the first stage of ResNet-50 without batch norms: input 1x64x56x56, output 1x256x56x56.
+
+    Exporters fold them into the convolutions, so nothing stands between the last one of a block and the sum.
+    """
+    net = ImageGraph("bottlenecks", (1, 64, 56, 56))
+    x = net.input
+    for _block in range(3):
+        branch = net.relu(net.conv(x, 64, 1))
+        branch = net.relu(net.conv(branch, 64, 3, pad=1))
+        branch = net.conv(branch, 256, 1)
+        x = net.relu(net.add(branch, x if x.channels == branch.channels else net.conv(x, 256, 1)))
+    return net.finish((x, (1, 256, 56, 56)))
+
+
 def resnet50() -> Network:
     """Return the network: input 1x3x224x224, output 1x1000."""
     net = ImageGraph("resnet50", (1, 3, 224, 224))

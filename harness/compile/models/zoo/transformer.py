@@ -1,6 +1,8 @@
-"""One layer of two transformers: an encoder's and a decoder's.
+"""One layer of three transformers: of two encoders and a decoder.
 
 encoder_block: one of BERT base on 128 tokens (Devlin et al., 2018, arXiv:1810.04805), 768 features, 12 heads.
+
+masked_encoder: a small one of the same kind with its table of words, whose mask hides the padding of a short text.
 
 decoder_layer: one of Qwen2.5-0.5B, as it makes one token after 127 others (Yang et al., 2024, arXiv:2412.15115). 896
 features, 14 heads of queries that share 2 of keys and values, 4864 inner features. It reads the token's features, its
@@ -31,6 +33,25 @@ def encoder_block() -> Network:
     inner = net.gelu(net.linear(x, inner_width))
     return net.finish((net.layer_norm(net.add(x, net.linear(inner, WIDTH))), (1, LENGTH, WIDTH)))
 
+
+WORDS, TOKENS, SMALL_WIDTH = 1000, 32, 128
+
+
+def masked_encoder() -> Network:
+    """Return the network: 32 tokens and a mask of those that count; output 1x32x128."""
+    heads = 4
+    net = SequenceGraph("masked_encoder")
+    tokens, mask = (net.add_input(name, (1, TOKENS), channels=1, integers=True) for name in ("tokens", "mask"))
+    x = net.layer_norm(net.embed(tokens, WORDS, SMALL_WIDTH))
+    query, key, value = (net.heads(net.linear(x, SMALL_WIDTH), heads) for _ in range(3))
+    attended = net.join_heads(net.attention(query, key, value, net.hide(mask)), heads)
+    x = net.layer_norm(net.add(x, net.linear(attended, SMALL_WIDTH)))
+    inner = net.gelu(net.linear(x, 4 * SMALL_WIDTH))
+    return net.finish((net.layer_norm(net.add(x, net.linear(inner, SMALL_WIDTH))), (1, TOKENS, SMALL_WIDTH)))
+
+
+MASKED_INPUTS = {"tokens": Distribution.parse(f"integers(0, {WORDS - 1})")}
+"""What of the masked encoder is drawn in its own way."""
 
 FEATURES, HEADS, SHARED, INNER = 896, 14, 2, 4864
 HEAD = FEATURES // HEADS
