@@ -47,12 +47,14 @@ class Cell:
     activations: Sequence[Activation]
     clip: Activation
     """What is applied to the input of an activation."""
+    multiply: Callable[[str, str], str]
+    """Writes the product of a state with a weight."""
 
     gates: int = 1
 
     def step(self, inputs: str, states: tuple[str, ...], weights: Weights) -> tuple[str, ...]:
         """Return the next states, the first of which is the output; `inputs` are [batch, gates * hidden]."""
-        total = self._sum(inputs, self._times(states[0], weights.recurrent), weights.recurrent_bias)
+        total = self._sum(inputs, self.multiply(states[0], weights.recurrent), weights.recurrent_bias)
         return (self._activate(0, total),)
 
     def _gate(self, total: str, place: int, count: int = 1) -> str:
@@ -68,9 +70,6 @@ class Cell:
         for term in rest:
             first = self.writer.add("Add", first, term)
         return first
-
-    def _times(self, state: str, weight: str) -> str:
-        return self.writer.add("MatMul", state, weight)
 
     def _product(self, left: str, right: str) -> str:
         return self.writer.add("Mul", left, right)
@@ -88,7 +87,7 @@ class LstmCell(Cell):
     def step(self, inputs: str, states: tuple[str, ...], weights: Weights) -> tuple[str, ...]:
         """Return the next hidden and cell state."""
         hidden, cell = states
-        total = self._sum(inputs, self._times(hidden, weights.recurrent), weights.recurrent_bias)
+        total = self._sum(inputs, self.multiply(hidden, weights.recurrent), weights.recurrent_bias)
         input_hole, output_hole, forget_hole = weights.peepholes or ("", "", "")
         input_gate = self._activate(0, self._peep(self._gate(total, 0), cell, input_hole))
         if self.coupled:
@@ -130,7 +129,7 @@ class GruCell(Cell):
         return self._gate(gates, 0), self._gate(gates, 1)
 
     def _product_with(self, state: str, weight: str, bias: str) -> str:
-        return self._sum(self._times(state, weight), bias)
+        return self._sum(self.multiply(state, weight), bias)
 
 
 def activation(writer: NodeWriter, name: str, alpha: float | None, beta: float | None, dtype: str) -> Activation:

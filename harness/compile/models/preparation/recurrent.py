@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, node_name
+from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, kind_of, node_name
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
@@ -20,38 +21,52 @@ from harness.compile.models.preparation.cells import (
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
+QUANTISED = "com.microsoft.DynamicQuantizeLSTM"
+"""An LSTM that onnxruntime quantises: its products are of 8 bits, those of its states anew in every step."""
 KINDS = dict(zip(RECURRENT, (("Sigmoid", "Tanh", "Tanh"), ("Sigmoid", "Tanh"), ("Tanh",)), strict=True))
 """Recurrent layers, with the activations of one direction."""
 MOST_OPERATORS = 20_000
 """Operators that all layers of a network may become; TVM takes about 0.1 s for each step of an LSTM."""
-STEP_OPERATORS = {"LSTM": 17, "GRU": 15, "RNN": 5}
+STEP_OPERATORS = {"LSTM": 17, "GRU": 15, "RNN": 5, "DynamicQuantizeLSTM": 20}
 """About as many operators are written for one step."""
 
 
 def unroll(model: Any) -> str:
     """Write recurrent layers step by step. Raises `ModelError` for one that would be too long."""
-    layers = [node for node in model.graph.node if is_onnx(node, *KINDS)]
-    if not layers:
-        return ""
+    layers, steps = Counter[str](), Counter[str]()
+    while replaced := _unroll_once(model, steps):  # what comes of one may tell the length of the next
+        layers += replaced
+        fold(model)
+    return "; ".join(f"unrolled {layers[kind]} {kind} into {steps[kind]} steps" for kind in sorted(layers))
+
+
+def _unroll_once(model: Any, steps: Counter[str]) -> Counter[str]:
+    """Return how many layers of each kind were unrolled, and count their steps."""
+    if not any(map(_layer_type, model.graph.node)):
+        return Counter()
     view, writer = NetworkView(model), NodeWriter(model, "unrolled")
-    _require_few(layers, view)
-    steps: Counter[str] = Counter()
+    _require_few(model, view, steps)
 
     def steps_of(node: Any) -> list[Any] | None:
-        if not is_onnx(node, *KINDS) or not (layer := _Layer.of(node, view, writer)):
+        kind = _layer_type(node)
+        if not kind or not (layer := kind.of(node, view, writer)):
             return None
         layer.write()
-        steps[node.op_type] += layer.length
+        steps[node.op_type] += layer.length * layer.directions
         return writer.take()
 
-    count = Counter(node.op_type for node in replace_nodes(model.graph, steps_of))
-    fold(model)
-    return "; ".join(f"unrolled {count[kind]} {kind} into {steps[kind]} steps" for kind in sorted(count))
+    return Counter(node.op_type for node in replace_nodes(model.graph, steps_of))
 
 
-def _require_few(layers: Sequence[Any], view: NetworkView) -> None:
-    total = 0
-    for node in layers:
+def _layer_type(node: Any) -> type[_Layer] | None:
+    if is_onnx(node, *KINDS):
+        return _Layer
+    return _QuantisedLayer if kind_of(node) == QUANTISED else None
+
+
+def _require_few(model: Any, view: NetworkView, steps: Counter[str]) -> None:
+    total = sum(count * STEP_OPERATORS[kind] for kind, count in steps.items())
+    for node in filter(_layer_type, model.graph.node):
         shape = view.shape(node.input[0])
         if shape is None or len(shape) != 3:
             continue
@@ -76,6 +91,12 @@ class _Layer:
         self.features, self.lengths = shape[2], lengths
         self.hidden = attribute_of(node, "hidden_size", 0)
         self.direction = attribute_of(node, "direction", "forward")
+        self.kind = node.op_type.removeprefix("DynamicQuantize")
+
+    @property
+    def directions(self) -> int:
+        """How many it has."""
+        return 2 if self.direction == "bidirectional" else 1
 
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
@@ -100,7 +121,7 @@ class _Layer:
         write, node = self.writer, self.node
         data = write.add("Transpose", node.input[0], perm=[1, 0, 2]) if self.swapped else node.input[0]
         rows = write.add("Reshape", data, write.integers(self.length * self.batch, self.features))
-        count = 2 if self.direction == "bidirectional" else 1
+        count = self.directions
         results = [self._direction(place, rows) for place in range(count)]
         outputs = [*node.output, "", "", ""]
         if outputs[0]:
@@ -123,12 +144,10 @@ class _Layer:
         """Return the output of every step, [batch, hidden], and the last states."""
         write, cell = self.writer, self._cell(place)
         width = cell.gates * self.hidden
-        weight, recurrent = (self._own(i, place, (width, -1)) for i in (1, 2))
         input_bias, recurrent_bias = self._biases(place, width)
-        products = write.add("MatMul", rows, write.add("Transpose", weight, perm=[1, 0]))
+        products = self._multiply(rows, self._weight(1, place, width), 1, place)
         products = write.add("Add", products, input_bias) if input_bias else products
-        recurrent = write.add("Transpose", recurrent, perm=[1, 0])
-        weights = self._weights(place, recurrent, recurrent_bias)
+        weights = self._weights(place, self._weight(2, place, width), recurrent_bias)
         states = self._initial_states(place)
         backwards = self.direction == "reverse" or place == 1
         outputs = [""] * self.length
@@ -138,8 +157,16 @@ class _Layer:
             outputs[step], states = self._masked(step, states, cell.step(inputs, states, weights))
         return outputs, states
 
+    def _weight(self, place: int, direction: int, width: int) -> str:
+        """One direction's weight, as what a product takes: [features, gates * hidden]."""
+        return self.writer.add("Transpose", self._own(place, direction, (width, -1)), perm=[1, 0])
+
+    def _multiply(self, rows: str, weight: str, place: int, direction: int) -> str:
+        """Write a product with the weight of an input's place."""
+        return self.writer.add("MatMul", rows, weight)
+
     def _weights(self, place: int, recurrent: str, bias: str) -> Weights:
-        if self.node.op_type != "GRU" or attribute_of(self.node, "linear_before_reset", 0):
+        if self.kind != "GRU" or attribute_of(self.node, "linear_before_reset", 0):
             return Weights(recurrent, bias, peepholes=self._peepholes(place))
         middle, end = 2 * self.hidden, 3 * self.hidden
         own, of_hidden = self._cut(recurrent, 0, middle, 1), self._cut(recurrent, middle, end, 1)
@@ -179,19 +206,19 @@ class _Layer:
         if not whole:
             return "", ""
         first, second = self._cut(whole, 0, width), self._cut(whole, width, 2 * width)
-        if self.node.op_type == "GRU":
+        if self.kind == "GRU":
             return first, second
         return self.writer.add("Add", first, second), ""
 
     def _peepholes(self, place: int) -> tuple[str, ...]:
-        whole = self._own(7, place, (-1,)) if self.node.op_type == "LSTM" else ""
+        whole = self._own(7, place, (-1,)) if self.kind == "LSTM" else ""
         return tuple(self._cut(whole, i * self.hidden, (i + 1) * self.hidden) for i in range(3)) if whole else ()
 
     def _initial_states(self, place: int) -> tuple[str, ...]:
         """Hidden and, of an LSTM, cell state before the first step: [batch, hidden]."""
         import numpy as np
 
-        names = [self._input(i) for i in ((5, 6) if self.node.op_type == "LSTM" else (5,))]
+        names = [self._input(i) for i in ((5, 6) if self.kind == "LSTM" else (5,))]
         write, axis = self.writer, 1 if self.swapped else 0
         return tuple(
             write.add("Reshape", self._cut(name, place, place + 1, axis), write.integers(self.batch, self.hidden))
@@ -204,18 +231,18 @@ class _Layer:
         import numpy as np
 
         activations, clip = self._activations(place), self._clip()
-        parts = (self.writer, self.hidden, activations, clip)
-        if self.node.op_type == "LSTM":
+        parts = (self.writer, self.hidden, activations, clip, partial(self._multiply, place=2, direction=place))
+        if self.kind == "LSTM":
             coupled = bool(attribute_of(self.node, "input_forget", 0))
             one = self.writer.constant(np.ones((), self.dtype)) if coupled else ""
             return LstmCell(*parts, coupled=coupled, one=one)
-        if self.node.op_type == "GRU":
+        if self.kind == "GRU":
             return GruCell(*parts, reset_after=bool(attribute_of(self.node, "linear_before_reset", 0)))
         return Cell(*parts)
 
     def _activations(self, place: int) -> list[Activation]:
         """Activations of one direction. Numbers are listed only for those that take some, in their order."""
-        usual = KINDS[self.node.op_type]
+        usual = KINDS[self.kind]
         names = [name.decode() for name in attribute_of(self.node, "activations", [])] or [*usual, *usual]
         numbers = {key: iter(attribute_of(self.node, f"activation_{key}", [])) for key in ("alpha", "beta")}
         made = []
@@ -232,3 +259,46 @@ class _Layer:
             return lambda value: value
         low, high = (write.constant(np.array(end, self.dtype)) for end in (-limit, limit))
         return lambda value: write.add("Clip", value, low, high)
+
+
+class _QuantisedLayer(_Layer):
+    """An LSTM of onnxruntime's optimiser, which multiplies integers of 8 bits: here in float32.
+
+    Sums beyond 2^24 are rounded, as they are in onnxruntime when it makes floats of them. Source:
+    onnxruntime/contrib_ops/cpu/quantization/dynamic_quantize_lstm.cc. The weights are transposed.
+    """
+
+    view: NetworkView
+
+    @classmethod
+    def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
+        """Return a layer; None if its length or a weight is not known, or if onnxruntime may quantise by rows."""
+        layer = super().of(node, view, writer)
+        if not isinstance(layer, _QuantisedLayer) or layer.batch != 1:
+            return None
+        if any(view.constant(node, place) is None for place in (1, 2, 8, 9, 10, 11)):
+            return None
+        layer.view = view
+        return layer
+
+    def _weight(self, place: int, direction: int, width: int) -> str:
+        import numpy as np
+
+        weight, zero = self._numbers(place, direction), self._numbers(7 + 2 * place, direction)
+        return self.writer.constant((weight.astype(np.int32) - zero.astype(np.int32)).astype(np.float32))
+
+    def _multiply(self, rows: str, weight: str, place: int, direction: int) -> str:
+        import numpy as np
+        from onnx import helper
+
+        write, names = self.writer, [self.writer.name() for _ in range(3)]
+        write.nodes.append(helper.make_node("DynamicQuantizeLinear", [rows], names, names[0]))
+        integers, scale, zero = names
+        values = write.add("DequantizeLinear", integers, write.constant(np.ones((), np.float32)), zero)
+        scales = write.add("Mul", scale, write.constant(self._numbers(6 + 2 * place, direction)))
+        return write.add("Mul", write.add("MatMul", values, weight), scales)
+
+    def _numbers(self, place: int, direction: int) -> Any:
+        """One direction's part of a constant input."""
+        whole: Any = self.view.constant(self.node, place)
+        return whole[direction]

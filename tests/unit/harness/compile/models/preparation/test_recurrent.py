@@ -132,3 +132,32 @@ def test_a_layer_whose_lengths_are_computed_stays() -> None:
 def test_a_sequence_that_is_too_long_is_refused_in_one_line() -> None:
     with pytest.raises(ModelError, match=r"LSTM 'y' over 100000 steps would become too long.*with --shape"):
         unroll(layer("LSTM", length=100_000))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("each", [False, True])
+def test_a_quantised_lstm_is_computed_as_onnxruntime_does(direction: str, each: bool) -> None:
+    both, width, rng = (2 if direction == "bidirectional" else 1), 4 * HIDDEN, np.random.default_rng(0)
+    scale = np.full((both, width) if each else (both,), 0.01, np.float32)
+    zero = np.zeros(scale.shape, np.int8)
+    weights = {
+        "w": rng.integers(-127, 127, (both, FEATURES, width)).astype(np.int8),
+        "r": rng.integers(-127, 127, (both, HIDDEN, width)).astype(np.int8),
+        "b": values(both, 2 * width),
+        "ws": scale,
+        "wz": zero,
+        "rs": scale,
+        "rz": zero,
+    }
+    names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
+    attributes = {"hidden_size": HIDDEN, "direction": direction}
+    outputs = ["y", "last", "cell"]
+    node = helper.make_node("DynamicQuantizeLSTM", names, outputs, domain="com.microsoft", **attributes)
+    model = network([node], {"x": [3, 1, FEATURES]}, outputs, **weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    x = values(3, 1, FEATURES)
+    plain, said = changed(model, unroll)
+    assert said == f"unrolled 1 DynamicQuantizeLSTM into {3 * both} steps"
+    assert "DynamicQuantizeLSTM" not in kinds(plain)
+    for wanted, got in zip(answers(model, {"x": x}), answers(plain, {"x": x}), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
