@@ -32,7 +32,7 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
 from harness.base.tool import load, tools
 from harness.compile.artifacts.artifact import Artifact
-from harness.compile.artifacts.planner import check, plan_case, plan_oracle
+from harness.compile.artifacts.planner import check, plan_case, plan_oracle, require_operators
 from harness.compile.artifacts.pool import Builder
 from harness.compile.artifacts.shared_store import shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
@@ -94,6 +94,8 @@ class Request:
         if builders:
             _require_scheduler(builders, suite.store, suite_file)
         check(suite, cases, cache)
+        if models:
+            require_operators(suite, cases, cache)
         words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
         return cls(suite, cases, cache, quirks, quick, sustain_s, words, builders=builders)
 

@@ -18,7 +18,7 @@ from device_runner.names import suggestion
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
-from harness.base.failures import UsageError
+from harness.base.failures import ModelError, UnsupportedOperator, UsageError
 from harness.base.model import OnnxModel, model_name
 from harness.base.plan import Budget, Job, Plan, unsupported
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
@@ -31,6 +31,9 @@ from harness.compile.artifacts.keys import (
     range_job,
     reference_job,
 )
+from harness.compile.compiler.releases import onnx_operators
+from harness.compile.models.onnx_read import parse
+from harness.compile.models.outline import require_known
 from harness.compile.models.sources import MODELS, OnnxFile, model_source
 from harness.compile.models.spec import ModelSource
 from harness.compile.paths import PATHS
@@ -55,6 +58,21 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
         model = _Model.of(suite, name, cache)
         if isinstance(model.source, OnnxFile):  # a network of the zoo cannot be wrong, and is made when it is wanted
             model.source.prepare(model.folder)
+
+
+def require_operators(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
+    """Raise `ModelError` for a file with operators that the installed TVM cannot read, all of them at once.
+
+    In a suite file such a model is a case's outcome: another release may know the operators.
+    """
+    for name in dict.fromkeys(case.model for case in cases):
+        model = _Model.of(suite, name, cache)
+        if isinstance(model.source, OnnxFile):
+            try:
+                require_known(parse(model.file), onnx_operators())
+            except UnsupportedOperator as lacking:
+                message = f"{model.source.file}: {lacking.message}"
+                raise ModelError(message, hint=lacking.hint, evidence=lacking.evidence) from None
 
 
 def model_digest(suite: Suite, name: str, cache: Path) -> str:
