@@ -111,9 +111,16 @@ def tensor_types(model: Any) -> dict[str, Any]:
     kinds = {value.name: value.type.tensor_type for value in _values(graph)}
     small = {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
-        for tensor in graph.initializer
+        for tensor in _initializers(graph)
     }
     return {**kinds, **small}
+
+
+def _initializers(graph: Any) -> Iterator[Any]:
+    """Yield the weights of a graph and of the graphs inside its nodes."""
+    yield from graph.initializer
+    for inner in (inner for node in graph.node for inner in inner_graphs(node)):
+        yield from _initializers(inner)
 
 
 def _values(graph: Any) -> Iterator[Any]:

@@ -47,7 +47,7 @@ def inspect(
 
     Builds nothing. Dynamic dimensions may stay open. Names the operators that fail in ONNX's node tests with the
     installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it, misreads it or
-    computes it in Python.
+    computes it in Python, or because it fails in all of its node tests.
     """
     from harness.base.model import fixes_given, shapes_given
     from harness.compile.models.sources import open_model
@@ -63,7 +63,16 @@ def inspect(
     else:
         out(_text(summary, changes, lacking, host, refusals))
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
+    none_runs = none_runs or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
+
+
+def _fails_everywhere(row: dict[str, Any]) -> bool:
+    """Return whether all node tests of an operator failed on each path."""
+    from harness.tools.ops.operator_table import wrong_cases
+
+    counts = [(sum(wrong_cases(cases).values()), sum(cases.values())) for cases in row["cases"].values()]
+    return bool(counts) and all(wrong == count > 0 for wrong, count in counts)
 
 
 def _refusals(model: Any) -> dict[str, list[str]]:

@@ -212,3 +212,68 @@ def test_a_large_network_is_read_in_twice_its_size(tmp_path: Path) -> None:
     words = [sys.executable, "-c", script, str(file), str(tmp_path)]
     done = subprocess.run(words, check=True, capture_output=True, timeout=120)
     assert int(done.stdout) < 2.1 * size
+
+
+def inspected(tmp_path: Path, model: Any, *words: str) -> tuple[int, str]:
+    """Exit code and output of `inspect`."""
+    onnx.save(model, tmp_path / "net.onnx")
+    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx"), *words])
+    return done.exit_code, done.stdout
+
+
+def test_inspect_refuses_what_a_build_would_refuse_as_misread(tmp_path: Path) -> None:
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")
+    model = network(node, scales=np.array([1, 1, 1.7, 1.7], np.float32))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="batch")
+    code, text = inspected(tmp_path, model)
+    assert code == ExitCode.WRONG_OR_BROKEN
+    assert "refused on opencl, texture, clml: TVM's ONNX importer misreads Resize 'y'" in text
+    assert [*json.loads(inspected(tmp_path, model, "--json")[1])["refused"].values()] == [["opencl", "texture", "clml"]]
+
+
+def test_an_operator_that_fails_in_all_of_its_node_tests_runs_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False}
+    table = OperatorTable.of(
+        "1.2", [{**one, "path": p, "verdict": NOT_BUILT.value} for p in ("opencl", "texture", "clml")]
+    )
+    monkeypatch.setattr(OperatorTable, "find", lambda _tvm: table)
+    model = network(helper.make_node("Relu", ["x"], ["y"]))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="batch")
+    assert inspected(tmp_path, model)[0] == ExitCode.WRONG_OR_BROKEN
+
+
+def test_a_fixed_input_is_counted_with_the_branch_that_it_chooses(tmp_path: Path) -> None:
+    def branch(name: str, columns: int) -> Any:
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", f"w{name}"], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, columns])],
+            [numpy_helper.from_array(ones(8, columns), f"w{name}")],
+        )
+
+    nodes = [
+        helper.make_node("Cast", ["rate"], ["flag"], to=TensorProto.BOOL),
+        helper.make_node("If", ["flag"], ["y"], then_branch=branch("t", 4), else_branch=branch("e", 16)),
+    ]
+    model = network(*nodes, x=(2, 8))
+    model.graph.input.append(helper.make_tensor_value_info("rate", TensorProto.INT64, []))
+    for extent in ("rows", "columns"):
+        model.graph.output[0].type.tensor_type.shape.dim.add(dim_param=extent)
+    both = json.loads(inspected(tmp_path, model, "--json")[1])
+    assert (both["parameters"], both["macs"]) == (8 * 4 + 8 * 16, 2 * 8 * 4 + 2 * 8 * 16)
+    assert both["changes"][-1].startswith("left 1 If to its inputs, of which one branch is judged: y")
+    single = json.loads(inspected(tmp_path, model, "--json", "--fix", "rate=0")[1])
+    assert (single["parameters"], single["macs"]) == (8 * 16, 2 * 8 * 16)
+
+
+def test_quantised_operators_are_counted() -> None:
+    weight = np.ones((6, 4, 3, 3), np.int8)
+    node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "wz", "s", "z"], ["y"])
+    model = network(node, s=np.float32(1), z=np.uint8(0), w=weight, wz=np.int8(0))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.UINT8
+    summary = summarize(model)
+    assert (summary.macs, summary.parameters) == (6 * 36 * 36, weight.size)
