@@ -19,6 +19,7 @@ from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.padding import write_pads
+from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.unread import remove_unread
 
@@ -29,6 +30,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     remove_identities,
     fold_constants,
     take_constant_branches,
+    write_quantised_as_floats,
     unroll,
     write_pads,
     count_axes_from_zero,

@@ -11,8 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import INTEGER_PRODUCTS, NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.outline import INTEGER_PRODUCTS, NetworkView, attribute_of, kind_of
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
@@ -22,6 +22,8 @@ EXACT = 1 << 24
 LARGEST_INPUT = 255
 """Of 8 bits, less a zero point."""
 MOST_PARTS = 16
+QGEMM = "com.microsoft.QGemm"
+"""A Gemm of integers, of onnxruntime's optimiser, whose result may be real numbers."""
 WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
@@ -30,7 +32,7 @@ def write_integers_as_floats(model: Any) -> str:
     writer, view = NodeWriter(model, "integers"), NetworkView(model)
 
     def floats_of(node: Any) -> list[Any] | None:
-        product = _Product.of(node, view, writer) if is_onnx(node, *_PLACES) else None
+        product = _Product.of(node, view, writer) if kind_of(node) in _PLACES else None
         if product is None or not product.write():
             return None
         return writer.take()
@@ -67,6 +69,7 @@ _PLACES = dict(
         strict=True,
     )
 )
+_PLACES[QGEMM] = _Places(3, 2, 5, (1, 4, 7), 8, 6)
 
 
 class _Product:
@@ -74,7 +77,7 @@ class _Product:
 
     def __init__(self, node: Any, weight: Array, rank: int, view: NetworkView, writer: NodeWriter) -> None:
         self.node, self.weight, self.view, self.writer = node, weight, view, writer
-        self.places = _PLACES[node.op_type]
+        self.places = _PLACES[kind_of(node)]
         self.is_conv = "Conv" in node.op_type
         self.rank = rank
         """Of the input."""
@@ -84,14 +87,17 @@ class _Product:
         """Return the product of a node; None if what it takes beside its input is not known."""
         import numpy as np
 
-        places = _PLACES[node.op_type]
+        places = _PLACES[kind_of(node)]
         weight: Any = view.constant(node, places.weight)
+        if attribute_of(node, "transA", 0) or attribute_of(node, "alpha", 1.0) != 1.0:
+            return None
         zero = view.constant(node, places.weight_zero_point)
         shape = view.shape(node.input[0])
         computed = [place for place in (*places.scales, places.bias) if place and _is_computed(node, place, view)]
         if weight is None or shape is None or computed or _is_computed(node, places.weight_zero_point, view):
             return None
         numbers = weight.astype(np.int32)
+        numbers = numbers.T if attribute_of(node, "transB", 0) else numbers
         if zero is not None and zero.size:
             numbers = numbers - _over_outputs(zero.astype(np.int32), numbers.ndim, conv="Conv" in node.op_type)
         return cls(node, numbers, len(shape), view, writer)
@@ -130,6 +136,10 @@ class _Product:
 
         write, node = self.writer, self.node
         scale, weight_scale, result = (self._numbers(place) for place in self.places.scales)
+        if result is None:
+            factor = self._constant(scale * weight_scale, np.float32)
+            write.add("Mul", total, factor, output=node.output[0])
+            return
         scaled = write.add("Mul", total, self._constant(scale * weight_scale / result, np.float32))
         one = write.constant(np.ones((), np.float32))
         write.add("QuantizeLinear", scaled, one, node.input[self.places.result_zero_point], output=node.output[0])

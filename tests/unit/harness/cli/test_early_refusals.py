@@ -117,7 +117,7 @@ def test_a_cost_model_of_earlier_versions_is_refused_with_what_to_do(monkeypatch
 def test_operators_that_tvm_lacks_are_all_named_before_a_device_is_opened() -> None:
     value = helper.make_tensor_value_info
     nodes = [
-        helper.make_node("QLinearAdd", ["x", "s", "z", "x", "s", "z", "s", "z"], ["a"], domain="com.microsoft"),
+        helper.make_node("QLinearWhere", ["x", "s", "z"], ["a"], domain="com.microsoft"),
         helper.make_node("Frob", ["a"], ["b"], domain="acme"),
         helper.make_node("GRU", ["b", "w", "r"], ["y"], hidden_size=2),
     ]
@@ -133,8 +133,8 @@ def test_operators_that_tvm_lacks_are_all_named_before_a_device_is_opened() -> N
     opsets = [helper.make_opsetid(domain, version) for domain, version in (("", 17), ("acme", 1), ("com.microsoft", 1))]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "lacking.onnx")
     assert complaint("run", "--model", "lacking.onnx") == (
-        "lacking.onnx: TVM's ONNX importer does not know GRU (y); acme.Frob (b); com.microsoft.QLinearAdd (a): "
+        "lacking.onnx: TVM's ONNX importer does not know GRU (y); acme.Frob (b); com.microsoft.QLinearWhere (a): "
         "GRU is unrolled where its length is known: fix the length with --shape, and the condition of an If around it "
-        "with --fix; export the model without acme.Frob; onnxruntime's optimiser made QLinearAdd: take the model from "
-        "before that"
+        "with --fix; export the model without acme.Frob; onnxruntime's optimiser made QLinearWhere: take the model "
+        "from before that"
     )

@@ -103,3 +103,20 @@ def test_a_zero_point_may_be_computed() -> None:
     assert "MatMulInteger" not in kinds(plain)
     x = np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32)
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_a_quantised_gemm_is_exact(real: bool) -> None:
+    weights = {
+        "s": np.float32(0.02),
+        "z": np.uint8(121),
+        "w": integers(-127, 127, 6, 16).astype(np.int8),
+        "ws": np.full(6, 0.01, np.float32),
+        "wz": np.zeros(6, np.int8),
+        "b": integers(-5000, 5000, 6).astype(np.int32),
+        **({} if real else {"ys": np.float32(0.5), "yz": np.uint8(100)}),
+    }
+    node = helper.make_node("QGemm", ["x", *weights], ["y"], transB=1, domain="com.microsoft")
+    model = network([node], {"x": [3, 16]}, dtype=TensorProto.UINT8, **weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert require_same(model).count("MatMul") == 1

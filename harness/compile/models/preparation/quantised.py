@@ -1,0 +1,61 @@
+"""What onnxruntime's optimiser makes of quantised operators, in ONNX's own: dequantise, compute, quantise.
+
+Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md. Those operators take and give 8
+bits; onnxruntime computes them in float32 as well, and may round a tie the other way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from harness.compile.models.outline import attribute_of, kind_of
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+
+DOMAIN = "com.microsoft."
+FLOAT_OPERATORS = {
+    "QLinearAdd": "Add",
+    "QLinearMul": "Mul",
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearAveragePool": "AveragePool",
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearConcat": "Concat",
+    "QLinearSoftmax": "Softmax",
+}
+"""The operator of real numbers that each computes."""
+OWN_ATTRIBUTES = ("channels_last", "opset")
+"""Attributes that the operators of real numbers have not."""
+
+
+def write_quantised_as_floats(model: Any) -> str:
+    """Write onnxruntime's quantised operators between DequantizeLinear and QuantizeLinear."""
+    writer = NodeWriter(model, "quantised")
+
+    def floats_of(node: Any) -> list[Any] | None:
+        domain, _, name = kind_of(node).rpartition(".")
+        if f"{domain}." != DOMAIN or name not in FLOAT_OPERATORS or attribute_of(node, "channels_last", 0):
+            return None
+        _write(node, FLOAT_OPERATORS[name], writer)
+        return writer.take()
+
+    kinds = Counter(node.op_type for node in replace_nodes(model.graph, floats_of))
+    text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"wrote {text} between DequantizeLinear and QuantizeLinear" if kinds else ""
+
+
+def _write(node: Any, operator: str, writer: NodeWriter) -> None:
+    """Write one operator. The scale and zero point of the result come last; those of a Concat come first."""
+    inputs = [*node.input[2:], *node.input[:2]] if operator == "Concat" else list(node.input)
+    count = max(len(inputs) - 1, 1) // 3  # a zero point may be left out
+    sources = [inputs[3 * place : 3 * place + 3] for place in range(count)]
+    result = inputs[3 * count :]
+    values = [_between("DequantizeLinear", source, writer) for source in sources]
+    attributes = {a.name: attribute_of(node, a.name, None) for a in node.attribute if a.name not in OWN_ATTRIBUTES}
+    value = writer.add(operator, *values, **attributes)
+    _between("QuantizeLinear", [value, *result], writer, node.output[0])
+
+
+def _between(operator: str, inputs: Sequence[str], writer: NodeWriter, output: str = "") -> str:
+    return writer.add(operator, *[name for name in inputs if name], output=output)
