@@ -87,7 +87,7 @@ class OnnxModel(BaseModel):
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
     clean: bool = True
-    """Whether what an exporter leaves and inference does not need is taken out (`harness.compile.models.preparation`)."""
+    """Whether the network is prepared for TVM (`harness.compile.models.preparation`)."""
 
     @field_validator("inputs")
     @classmethod

@@ -188,7 +188,7 @@ def require_known(model: Any, known: Collection[str]) -> None:
 RECURRENT = ("LSTM", "GRU", "RNN")
 """Layers of steps, which are unrolled before TVM sees them (`harness.compile.models.preparation.recurrent`)."""
 INTEGER_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
-"""Products of integers, which are written in float32 before TVM sees them (`harness.compile.models.preparation.integers`)."""
+"""Products of integers, which TVM sees in float32 (`harness.compile.models.preparation.integers`)."""
 
 
 def remedies(unknown: Collection[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A network whose branches stand in the place of each If that is decided, for what is measured of its numbers.
 
-What rounding does is measured by moving the network's numbers (`harness.compile.oracle.rounding`), and those inside a branch
-are out of reach.
+What rounding does is measured by moving the network's numbers (`harness.compile.oracle.rounding`), and those inside a
+branch are out of reach.
 """
 
 from __future__ import annotations
