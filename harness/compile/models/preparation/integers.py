@@ -22,7 +22,7 @@ EXACT = 1 << 24
 LARGEST_INPUT = 255
 """Of 8 bits, less a zero point."""
 MOST_PARTS = 16
-QGEMM = "com.microsoft.QGemm"
+_QGEMM = "com.microsoft.QGemm"
 """A Gemm of integers, of onnxruntime's optimiser, whose result may be real numbers."""
 WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
@@ -69,7 +69,7 @@ _PLACES = dict(
         strict=True,
     )
 )
-_PLACES[QGEMM] = _Places(3, 2, 5, (1, 4, 7), 8, 6)
+_PLACES[_QGEMM] = _Places(3, 2, 5, (1, 4, 7), 8, 6)
 
 
 class _Product:
