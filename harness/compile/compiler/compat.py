@@ -120,10 +120,15 @@ def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:
     """Shape and bits per number of each tensor that a TIR function takes, those that it writes last."""
     from tvm import DataType
 
+    for buffer in _buffers(function):
+        yield list(buffer.shape), DataType(dtype_of(buffer)).bits
+
+
+def _buffers(function: Any) -> Iterator[Any]:
     for parameter in function.params:
         buffer = function.buffer_map.get(parameter) if hasattr(function, "buffer_map") else parameter
         if hasattr(buffer, "shape"):
-            yield list(buffer.shape), DataType(dtype_of(buffer)).bits
+            yield buffer
 
 
 def estimate_flops(function: Any) -> int | None:
@@ -143,6 +148,11 @@ def estimate_flops(function: Any) -> int | None:
 def writes_texture(function: Any) -> bool:
     """Return whether a lowered operator's result, which is its last parameter, lives in an image."""
     return "texture" in memory_scope(function, function.params[-1])
+
+
+def touches_texture(function: Any) -> bool:
+    """Return whether a lowered operator reads or writes an image."""
+    return any("texture" in str(buffer.scope()) for buffer in _buffers(function))
 
 
 def tir_function(source: str) -> Any:

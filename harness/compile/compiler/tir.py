@@ -38,10 +38,41 @@ def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
 def walk(statement: Any) -> Iterator[Any]:
     """Yield the statement and all that it consists of, from the outermost in."""
     yield statement
-    parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "body")]
-    for inner in [*getattr(statement, "seq", ()), *parts]:
-        if inner is not None:
-            yield from walk(inner)
+    for inner in _children(statement):
+        yield from walk(inner)
+
+
+def _children(statement: Any) -> Iterator[Any]:
+    """Yield the statements directly inside this one."""
+    parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "block", "init", "body")]
+    yield from (inner for inner in [*getattr(statement, "seq", ()), *parts] if inner is not None)
+
+
+def unbound_blocks(function: Any) -> list[str]:
+    """Return the names of a function's blocks that store numbers outside all threads, which no device runs.
+
+    A block that calls the host, as a sort does, stores nothing itself.
+    """
+    return [block.name_hint for block in _outside_threads(function.body) if any(map(_is_store, walk(block.body)))]
+
+
+def _outside_threads(statement: Any) -> Iterator[Any]:
+    """Yield the innermost blocks that no thread runs."""
+    from tvm import tirx
+
+    by_loop = isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.THREAD_BINDING
+    if by_loop or getattr(statement, "attr_key", "") == "thread_extent":
+        return
+    if is_block(statement) and not any(map(is_block, walk(statement.block))):
+        yield statement.block
+    for inner in _children(statement):
+        yield from _outside_threads(inner)
+
+
+def _is_store(statement: Any) -> bool:
+    from tvm import tirx
+
+    return isinstance(statement, tirx.BufferStore)
 
 
 def with_body(statement: Any, body: Any) -> Any:

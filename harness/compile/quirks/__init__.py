@@ -13,7 +13,17 @@ from harness.base.failures import UsageError
 from harness.base.request import QuirkPolicy
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths import family_of
-from harness.compile.quirks import clml_table, importer, layouts, misreadings, pipelines, schedules, texels, tuner
+from harness.compile.quirks import (
+    clml_table,
+    fusions,
+    importer,
+    layouts,
+    misreadings,
+    pipelines,
+    schedules,
+    texels,
+    tuner,
+)
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 
 __all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "policy_of", "quirks_for", "quirks_of", "require_known"]
@@ -24,6 +34,7 @@ QUIRKS: tuple[Quirk, ...] = (
     *importer.QUIRKS,
     *layouts.QUIRKS,
     *schedules.QUIRKS,
+    *fusions.QUIRKS,
     *texels.QUIRKS,
     *clml_table.QUIRKS,
     *tuner.QUIRKS,

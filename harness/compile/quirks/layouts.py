@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from harness.compile.compiler.compat import (
@@ -25,6 +26,7 @@ from harness.compile.quirks.sample import (
     fails_to_lower,
     lower,
     max_pool_into_smaller_image,
+    split_channels,
     transposed_conv,
 )
 
@@ -68,6 +70,35 @@ def legalize_with_out_dtype(passes: Passes) -> Passes:
     from tvm import relax
 
     return replace_last(passes, "LegalizeOps", relax.transform.LegalizeOps({_CONV: legalize}))
+
+
+def without_split_points(mod: Any) -> Any:
+    """Replace a split of an image's channels at points: by one into equal sections, or by a slice for each part.
+
+    The layout pass divides the number of channels by four, but not the points. A number of sections needs no division,
+    and the inputs of slices stay in NCHW.
+    """
+    from tvm import relax
+    from tvm.relax.dpl import is_op, wildcard
+
+    data = wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        shape, points = getattr(type_of(matched[data]).shape, "values", ()), call.attrs.indices_or_sections
+        if (
+            len(shape) != 4
+            or int(call.attrs.axis) % 4 != 1
+            or isinstance(points, int)
+            or not hasattr(shape[1], "value")
+        ):
+            return call
+        ends = [0, *map(int, points), int(shape[1])]
+        if len({end - begin for begin, end in pairwise(ends)}) == 1:
+            return relax.op.split(matched[data], len(ends) - 1, 1)
+        slices = [relax.op.strided_slice(matched[data], [1], [begin], [end]) for begin, end in pairwise(ends)]
+        return relax.Tuple(slices)
+
+    return rewrite_main(mod, is_op("relax.split")(data), replace)
 
 
 def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
@@ -217,6 +248,16 @@ QUIRKS = (
         paths=("texture",),
         probe=fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
         edits=Edits(layouts=plain_if_transposed),
+    ),
+    Quirk(
+        "split-channels-layout",
+        "a split of channels behind a convolution (C2f blocks of YOLOv8) gets NCHW4c, and its points are not divided by "
+        "four: the last part has no channels",
+        upstream="src/relax/op/tensor/manipulate.cc: InferLayoutSplit changes the axis and leaves indices_or_sections",
+        workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",
+        paths=("texture",),
+        probe=fails_to_lower(split_channels, "a split of channels is lowered"),
+        edits=Edits(model=without_split_points),
     ),
     Quirk(
         "texture-conv-out-dtype",

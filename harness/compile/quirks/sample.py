@@ -71,10 +71,37 @@ average_pool_into_image = partial(_convs, lambda op, conv: conv(op.nn.avg_pool2d
 """An average pool between two convolutions."""
 concat = partial(_convs, lambda op, conv: conv(op.concat([conv(), conv()], axis=1), channels=2 * _CHANNELS))
 """Two convolutions side by side, concatenated, and a third."""
+conv_and_erf = partial(_convs, lambda op, conv: conv(op.nn.relu(op.erf(conv()))))
+"""`erf` of a convolution, and a rectifier, between two convolutions."""
 sum_of_stack = partial(_convs, lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
 """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
 grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
 """A 1x1 convolution in two groups, then a rectifier."""
+
+
+def biased_conv_and_silu() -> Any:
+    """Return a convolution with a bias and `x * sigmoid(x)`, between two convolutions."""
+    import numpy as np
+    from tvm import relax
+
+    bias = relax.const(np.ones((1, _CHANNELS, 1, 1), "float32"))
+
+    def make(op: Any, conv: Any) -> Any:
+        biased = op.add(conv(), bias)
+        return conv(op.multiply(biased, op.sigmoid(biased)))
+
+    return _convs(make)
+
+
+def split_channels() -> Any:
+    """Return a convolution whose channels are split at a point, and a convolution of each half, added."""
+    from tvm import relax
+
+    def make(op: Any, conv: Any) -> Any:
+        halves = op.split(op.concat([conv(), conv()], axis=1), [_CHANNELS], 1)
+        return op.add(*(conv(relax.TupleGetItem(halves, half)) for half in range(2)))
+
+    return _convs(make)
 
 
 def transposed_conv() -> Any:

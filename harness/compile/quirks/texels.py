@@ -13,7 +13,7 @@ from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.compile.quirks.sample import conv, max_pool, source
 
 _STORE = "tirx.texture2d_store"
-_SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
+SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
 
 
 def allocate_outside(passes: Passes) -> Passes:
@@ -66,7 +66,7 @@ def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:
 def _serial_stores(*applied: Workaround) -> ProbeAnswer:
     """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
     text = source(conv(), applied)
-    if _SERIAL_STORE.search(text):
+    if SERIAL_STORE.search(text):
         return ProbeAnswer.of(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
     if "write_image" in text:
         return ProbeAnswer.of(False, "each texel is stored once")

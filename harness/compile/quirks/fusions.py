@@ -1,0 +1,179 @@
+"""Fused functions that TVM's schedules for Adreno leave in parts without threads, or vectorise wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.compile.compiler.compat import touches_texture
+from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
+from harness.compile.compiler.tir import SCHEDULE, is_block, unbound_blocks, walk
+from harness.compile.paths.base import Edits, Workaround
+from harness.compile.quirks.base import ProbeAnswer, Quirk
+from harness.compile.quirks.sample import biased_conv_and_silu, conv_and_erf, lower, source
+from harness.compile.quirks.texels import SERIAL_STORE
+
+AFTER_SCHEDULES = "RewriteDataflowReshape"
+"""The pass that follows the schedules."""
+_INNER = ("a", "b", "value", "condition", "true_value", "false_value")
+"""Names under which expressions of TIR hold others, beside their lists."""
+_OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
+"""Operators for which the vectoriser has rules of its own."""
+Rewrite = Callable[[Any], Any]
+"""Takes a function of TIR that reads or writes an image, and returns it, changed or not."""
+
+
+def schedule_whole(passes: Passes) -> Passes:
+    """Inline what several blocks read before any schedule, and schedule afterwards what is still left."""
+    passes = insert_before_first(passes, SCHEDULE, _image_pass("InlineSharedBlocks", _inline_shared))
+    return insert_before(passes, AFTER_SCHEDULES, _image_pass("ScheduleLeftBlocks", _schedule_left))
+
+
+def store_whole_texels(passes: Passes) -> Passes:
+    """After the schedules, collect lanes in private memory where an operator without a vector form computes them."""
+    return insert_before(passes, AFTER_SCHEDULES, _image_pass("StoreWholeTexels", _collect_lanes))
+
+
+def _image_pass(name: str, rewrite: Rewrite) -> Any:
+    from tvm import tirx, transform
+
+    def run(mod: Any, _context: Any) -> Any:
+        for variable, function in mod.functions_items():
+            if isinstance(function, tirx.PrimFunc) and touches_texture(function):
+                mod.update_func(variable, rewrite(function))
+        return mod
+
+    return transform.module_pass(run, opt_level=0, name=f"adreno_bench.{name}")
+
+
+def _inline_shared(function: Any) -> Any:
+    """If a result has several readers, inline all element-wise blocks that only such blocks read.
+
+    At the first one with a single producer dlight's `schedule_inline_blocks` leaves its loop, and `Pool2D` inlines one
+    reader of a pool as if there was no other. From the last to the first, as inlining gives those before more readers.
+    """
+    from tvm import s_tir
+    from tvm.s_tir.dlight import analysis
+
+    schedule = s_tir.Schedule(function)
+    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    inner = [block for block in blocks if schedule.get_producers(block)]
+    readers = {block: schedule.get_consumers(block) for block in blocks}
+    if max(len(readers[block]) for block in blocks) < 2:
+        return function
+
+    def element_wise(block: Any) -> bool:
+        info = analysis.get_sblock_info(schedule, block)
+        return bool(info.is_injective() and not info.is_data_pad(schedule))
+
+    inlined = [block for block in inner if readers[block] and all(map(element_wise, [block, *readers[block]]))]
+    for block in reversed(inlined):
+        schedule.compute_inline(block)
+    return schedule.mod["main"] if inlined else function
+
+
+def _schedule_left(function: Any) -> Any:
+    """Give blocks without threads a kernel of their own, with dlight's default for Adreno."""
+    from tvm import s_tir
+    from tvm.s_tir.dlight.adreno import Fallback
+
+    schedule, names = s_tir.Schedule(function), unbound_blocks(function)
+    for name in names:
+        Fallback.schedule_default(schedule, schedule.get_sblock(name))
+    return schedule.mod["main"] if names else function
+
+
+def _collect_lanes(function: Any) -> Any:
+    """Split each store that no vector can compute: lane by lane into private memory, and from there into the image."""
+    from tvm import s_tir
+
+    schedule = s_tir.Schedule(function)
+    blocks = list(map(schedule.get_sblock, _scalar_stores(function)))
+    for block in blocks:
+        store = schedule.cache_write(block, 0, "local")
+        schedule.reverse_compute_at(store, schedule.get_loops(block)[-2])
+        schedule.vectorize(schedule.get_loops(store)[-1])
+    return schedule.mod["main"] if blocks else function
+
+
+def _scalar_stores(function: Any) -> Iterator[str]:
+    """Yield the names of blocks that store what no vector can compute into an image, in a loop over its lanes."""
+    from tvm import tirx
+
+    for loop in walk(function.body):
+        if isinstance(loop, tirx.For) and loop.kind == tirx.ForKind.VECTORIZED:
+            yield from (str(part.block.name_hint) for part in walk(loop.body) if is_block(part) and _is_scalar(part))
+
+
+def _is_scalar(realize: Any) -> bool:
+    """Return whether a block stores what no vector can compute into an image."""
+    from tvm import tirx
+
+    store = realize.block.body
+    into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
+    return into_image and not all(map(_has_vector_form, _calls(store.value)))
+
+
+def _calls(expression: Any) -> Iterator[Any]:
+    """Yield the operators that an expression calls."""
+    if hasattr(expression, "op"):
+        yield expression.op
+    parts = [getattr(expression, name, None) for name in _INNER]
+    for inner in [*getattr(expression, "args", ()), *(part for part in parts if part is not None)]:
+        yield from _calls(inner)
+
+
+def _has_vector_form(operator: Any) -> bool:
+    """Return whether the vectoriser takes it: by its own rule, or by what the operator says of itself."""
+    return bool(operator.get_attr("TVectorizable")) or operator.name.rpartition(".")[2] in _OWN_RULE
+
+
+def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
+    """Count the blocks of a convolution with a bias and SiLU that no thread runs."""
+    from tvm import tirx
+
+    mod = lower(biased_conv_and_silu(), applied)
+    left = [
+        name
+        for function in mod.functions.values()
+        if isinstance(function, tirx.PrimFunc)
+        for name in unbound_blocks(function)
+    ]
+    seen = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
+    return ProbeAnswer.of(bool(left), seen, "threads run all of a convolution with a bias and SiLU")
+
+
+def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
+    """Look whether `erf` behind a convolution is stored lane by lane, each over the whole texel."""
+    try:
+        serial = SERIAL_STORE.search(source(conv_and_erf(), applied))
+    except Exception as error:  # as where nothing else is fused with it
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
+    seen = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
+    return ProbeAnswer.of(bool(serial), seen, "each texel of `erf` is stored once")
+
+
+QUIRKS = (
+    Quirk(
+        "texture-left-blocks",
+        "what follows a convolution and reads a result twice (SiLU, GELU or Elu of a bias), or spreads it (squeeze and "
+        "excitation), is left without threads: `unknown intrinsic`, or the host's process dies",
+        upstream="python/tvm/s_tir/dlight/adreno/fallback.py: schedule_inline_blocks leaves its loop with `break` when "
+        "it has inlined a block with several readers, or cannot inline one",
+        workaround="blocks with several readers are inlined before any schedule; what is left is a kernel of its own",
+        paths=("texture",),
+        probe=_left_without_threads,
+        edits=Edits(relax=schedule_whole),
+    ),
+    Quirk(
+        "texture-scalar-call",
+        "an operator without a vector form (`erf` of GELU, `rsqrt`) is stored lane by lane over the whole texel: wrong "
+        "results",
+        upstream="src/tirx/op/op.cc: erf, rsqrt, log1p and more lack TVectorizable; vectorize_loop.cc then serialises "
+        "the loop around the store",
+        workaround="the lanes are collected in private memory, and stored at once",
+        paths=("texture",),
+        probe=_one_lane_stored,
+        edits=Edits(relax=store_whole_texels),
+    ),
+)
