@@ -155,6 +155,11 @@ def touches_texture(function: Any) -> bool:
     return any("texture" in str(buffer.scope()) for buffer in _buffers(function))
 
 
+def read_buffers(block: Any) -> list[Any]:
+    """Return the buffers that a block of TIR reads. Until 0.26 a region called its buffer so."""
+    return [region.source if hasattr(region, "source") else region.buffer for region in block.reads]
+
+
 def tir_function(source: str) -> Any:
     """Return the TIR function that a text in TVM's script defines, in which `T` is the dialect's name.
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
-from harness.compile.compiler.compat import touches_texture
+from harness.compile.compiler.compat import read_buffers, touches_texture
 from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
 from harness.compile.compiler.tir import SCHEDULE, is_block, unbound_blocks, walk
 from harness.compile.paths.base import Edits, Workaround
 from harness.compile.quirks.base import ProbeAnswer, Quirk
-from harness.compile.quirks.sample import biased_conv_and_silu, conv_and_erf, lower, source
+from harness.compile.quirks.sample import (
+    biased_conv_and_silu,
+    conv_and_erf,
+    conv_and_its_input,
+    fails_to_lower,
+    lower,
+    scatter,
+    source,
+)
 from harness.compile.quirks.texels import SERIAL_STORE
+from harness.compile.schedules.tasks import MARKS, unscheduled_functions
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
 _INNER = ("a", "b", "value", "condition", "true_value", "false_value")
 """Names under which expressions of TIR hold others, beside their lists."""
+_CONV = "conv2d_NCHWc"
+"""In the names of blocks for which `dlight.adreno.Conv2d` is."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 Rewrite = Callable[[Any], Any]
@@ -27,6 +39,29 @@ def schedule_whole(passes: Passes) -> Passes:
     """Inline what several blocks read before any schedule, and schedule afterwards what is still left."""
     passes = insert_before_first(passes, SCHEDULE, _image_pass("InlineSharedBlocks", _inline_shared))
     return insert_before(passes, AFTER_SCHEDULES, _image_pass("ScheduleLeftBlocks", _schedule_left))
+
+
+def skip_threaded(passes: Passes) -> Passes:
+    """Before any schedule, mark functions that come with threads of their own as scheduled."""
+    from tvm import transform
+
+    def run(mod: Any, _context: Any) -> Any:
+        for name, function in unscheduled_functions(mod).items():
+            if any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body)):
+                mod.update_func(mod.get_global_var(name), reduce(_with_mark, MARKS, function))
+        return mod
+
+    made = transform.module_pass(run, opt_level=0, name="adreno_bench.SkipThreaded")
+    return insert_before_first(passes, SCHEDULE, made)
+
+
+def _with_mark(function: Any, mark: str) -> Any:
+    return function.with_attr(mark, True)
+
+
+def read_input_apart(passes: Passes) -> Passes:
+    """Before any schedule, give a convolution an input of its own where another block of its function reads it, too."""
+    return insert_before_first(passes, SCHEDULE, _image_pass("ReadInputApart", _read_apart))
 
 
 def store_whole_texels(passes: Passes) -> Passes:
@@ -47,29 +82,49 @@ def _image_pass(name: str, rewrite: Rewrite) -> Any:
 
 
 def _inline_shared(function: Any) -> Any:
-    """If a result has several readers, inline all element-wise blocks that only such blocks read.
+    """If a result has too many readers for dlight, inline all element-wise blocks that only such blocks read.
 
-    At the first one with a single producer dlight's `schedule_inline_blocks` leaves its loop, and `Pool2D` inlines one
-    reader of a pool as if there was no other. From the last to the first, as inlining gives those before more readers.
+    At an element-wise block with one producer and several readers `schedule_inline_blocks` leaves its loop; of a pool
+    with several readers `Pool2D` inlines each as if it was the only one. From the last block to the first, as inlining
+    one gives those before it more readers.
     """
     from tvm import s_tir
     from tvm.s_tir.dlight import analysis
 
     schedule = s_tir.Schedule(function)
     blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
-    inner = [block for block in blocks if schedule.get_producers(block)]
     readers = {block: schedule.get_consumers(block) for block in blocks}
-    if max(len(readers[block]) for block in blocks) < 2:
-        return function
+
+    def info(block: Any) -> Any:
+        return analysis.get_sblock_info(schedule, block)
 
     def element_wise(block: Any) -> bool:
-        info = analysis.get_sblock_info(schedule, block)
-        return bool(info.is_injective() and not info.is_data_pad(schedule))
+        return bool(info(block).is_injective() and not info(block).is_data_pad(schedule))
 
-    inlined = [block for block in inner if readers[block] and all(map(element_wise, [block, *readers[block]]))]
+    inner = [block for block in blocks if schedule.get_producers(block) and element_wise(block)]
+    pools = [block for block in blocks if info(block).is_reduction() and _CONV not in info(block).name]
+    if all(len(readers[block]) < 2 for block in (*inner, *pools)):
+        return function
+    inlined = [block for block in inner if readers[block] and all(map(element_wise, readers[block]))]
     for block in reversed(inlined):
         schedule.compute_inline(block)
-    return schedule.mod["main"] if inlined else function
+    return schedule.mod["main"]
+
+
+def _read_apart(function: Any) -> Any:
+    """Let the convolution read a copy, which dlight inlines, so that its cache of the input has no other reader."""
+    from tvm import s_tir
+    from tvm.s_tir.dlight import analysis
+
+    schedule = s_tir.Schedule(function)
+    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    reads = {schedule.get(block).name_hint: read_buffers(schedule.get(block)) for block in blocks}
+    for conv in (name for name in reads if name.startswith(_CONV)):
+        others = [buffer for name, buffers in reads.items() if name != conv for buffer in buffers]
+        if any(reads[conv][0].same_as(buffer) for buffer in others):
+            block = schedule.get_sblock(conv)
+            schedule.cache_read(block, 0, "global", consumer_blocks=[block])
+    return schedule.mod["main"]
 
 
 def _schedule_left(function: Any) -> Any:
@@ -155,6 +210,16 @@ def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
 
 QUIRKS = (
     Quirk(
+        "opaque-kernel-schedule",
+        "a function that comes with threads of its own (ScatterElements) stops the rule for pools: `ScheduleError` in "
+        "`get-block`",
+        upstream='python/tvm/s_tir/dlight/adreno/pool.py: get_sblock(name="root") before it looks for a pool',
+        workaround="such functions are marked as scheduled",
+        paths=("opencl", "texture", "clml"),
+        probe=fails_to_lower(scatter, "a scatter is lowered"),
+        edits=Edits(relax=skip_threaded),
+    ),
+    Quirk(
         "texture-left-blocks",
         "what follows a convolution and reads a result twice (SiLU, GELU or Elu of a bias), or spreads it (squeeze and "
         "excitation), is left without threads: `unknown intrinsic`, or the host's process dies",
@@ -164,6 +229,17 @@ QUIRKS = (
         paths=("texture",),
         probe=_left_without_threads,
         edits=Edits(relax=schedule_whole),
+    ),
+    Quirk(
+        "texture-shared-input",
+        "a 1x1 convolution, fused with the addition of its own input (a residual block without batch norms), cannot be "
+        "scheduled: `requires all the consumer(s)`",
+        upstream="python/tvm/s_tir/dlight/adreno/convolution.py: cache_read without consumer_blocks redirects every "
+        "reader of the input",
+        workaround="the convolution reads a copy of its input, which dlight inlines",
+        paths=("texture",),
+        probe=fails_to_lower(conv_and_its_input, "a 1x1 convolution with its input added is lowered"),
+        edits=Edits(relax=read_input_apart),
     ),
     Quirk(
         "texture-scalar-call",

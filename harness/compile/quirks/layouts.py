@@ -85,15 +85,14 @@ def without_split_points(mod: Any) -> Any:
 
     def replace(call: Any, matched: Any) -> Any:
         shape, points = getattr(type_of(matched[data]).shape, "values", ()), call.attrs.indices_or_sections
-        if (
-            len(shape) != 4
-            or int(call.attrs.axis) % 4 != 1
-            or isinstance(points, int)
-            or not hasattr(shape[1], "value")
-        ):
+        of_channels = len(shape) == 4 and int(call.attrs.axis) % 4 == 1
+        if not of_channels or not hasattr(points, "__len__") or not hasattr(shape[1], "value"):
             return call
         ends = [0, *map(int, points), int(shape[1])]
-        if len({end - begin for begin, end in pairwise(ends)}) == 1:
+        sizes = {end - begin for begin, end in pairwise(ends)}
+        if any(size % 4 for size in sizes):  # the layout pass leaves such a split in NCHW by itself
+            return call
+        if len(sizes) == 1:
             return relax.op.split(matched[data], len(ends) - 1, 1)
         slices = [relax.op.strided_slice(matched[data], [1], [begin], [end]) for begin, end in pairwise(ends)]
         return relax.Tuple(slices)
@@ -251,7 +250,7 @@ QUIRKS = (
     ),
     Quirk(
         "split-channels-layout",
-        "a split of channels behind a convolution (C2f blocks of YOLOv8) gets NCHW4c, and its points are not divided by "
+        "a split of channels behind a convolution (as in YOLOv8) gets NCHW4c, and its points are not divided by "
         "four: the last part has no channels",
         upstream="src/relax/op/tensor/manipulate.cc: InferLayoutSplit changes the axis and leaves indices_or_sections",
         workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",

@@ -104,6 +104,26 @@ def split_channels() -> Any:
     return _convs(make)
 
 
+def scatter() -> Any:
+    """Return a scatter of zeros along the channels."""
+    import numpy as np
+    from tvm import relax
+
+    where = np.tile(np.arange(_CHANNELS, dtype="int64").reshape(1, -1, 1, 1), (1, 1, 8, 8))
+    zeros = relax.const(np.zeros((1, _CHANNELS, 8, 8), "float32"))
+    return _convs(lambda op, conv: op.scatter_elements(conv(), relax.const(where), zeros, axis=1))
+
+
+def conv_and_its_input() -> Any:
+    """Return a 1x1 convolution of a convolution, whose input is added to its result."""
+
+    def make(op: Any, conv: Any) -> Any:
+        first = conv()
+        return op.add(conv(first), first)
+
+    return _convs(make, kernel=1)
+
+
 def transposed_conv() -> Any:
     """Return a convolution, then a transposed one."""
     import numpy as np
