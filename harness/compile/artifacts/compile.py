@@ -39,6 +39,9 @@ from harness.compile.schedules.database import read_as
 
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """The compilers that TVM looks for, in this order."""
+_MESSAGE = "Error message: "
+_OPERATOR = re.compile(r"ir\.Op\(.*?\bname=\"([\w.]+)\".*\)")
+"""How TVM prints an operator."""
 _OURS = Path(__file__).parents[2]
 
 
@@ -197,7 +200,7 @@ def stepping(name: str) -> Iterator[None]:
         if disk_full(error):
             raise  # no fault of TVM's: the worker says which disk
         raised, place = (error.error, f", in {error.place}") if isinstance(error, StepFailed) else (error, "")
-        said = telling_line(str(raised))
+        said = quote(raised)
         if ours := asked_by_us(raised):
             raise RigFailure(
                 f"TVM {tvm_version()} lacks what {ours} asks of it: {said}",
@@ -209,17 +212,14 @@ def stepping(name: str) -> Iterator[None]:
         ) from error
 
 
-_VERDICT = "Error message:"
-"""What TVM's schedule primitives put before their reason, below a listing of the whole kernel."""
-_OPERATOR = re.compile(r'ir\.Op\(.*?name="([^"]+)".*\)')
-"""How TVM prints an operator, of which only the name says anything."""
+def quote(error: Exception) -> str:
+    """Return TVM's message in one line, without representations of its objects.
 
-
-def telling_line(error: str) -> str:
-    """Return the line of an error of TVM's that says what is wrong: the first, or the reason of a schedule."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    reasons = (line.removeprefix(_VERDICT).strip() for line in lines if line.startswith(_VERDICT))
-    return _OPERATOR.sub(r"\1", next(reasons, lines[0] if lines else ""))
+    A schedule's error has a dump of the kernel before its message.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    messages = (line.removeprefix(_MESSAGE).partition(". ")[0] for line in lines if line.startswith(_MESSAGE))
+    return _OPERATOR.sub(r"\1", next(messages, lines[0]))
 
 
 def asked_by_us(error: Exception) -> str:

@@ -49,30 +49,22 @@ def _children(statement: Any) -> Iterator[Any]:
 
 
 def unbound_blocks(function: Any) -> list[str]:
-    """Return the names of a function's blocks that store numbers outside all threads, which no device runs.
-
-    A block that calls the host, as a sort does, stores nothing itself.
-    """
-    return [block.name_hint for block in _outside_threads(function.body) if any(map(_is_store, walk(block.body)))]
+    """Return the names of a function's blocks that store numbers outside all threads, which no device runs."""
+    return list(dict.fromkeys(name for name in _host_stores(function.body, "") if name))
 
 
-def _outside_threads(statement: Any) -> Iterator[Any]:
-    """Yield the innermost blocks that no thread runs."""
+def _host_stores(statement: Any, block: str) -> Iterator[str]:
+    """Yield the name of the innermost block around each store that no thread runs; empty outside all blocks."""
     from tvm import tirx
 
     by_loop = isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.THREAD_BINDING
     if by_loop or getattr(statement, "attr_key", "") == "thread_extent":
         return
-    if is_block(statement) and not any(map(is_block, walk(statement.block))):
-        yield statement.block
+    if isinstance(statement, tirx.BufferStore):
+        yield block
+    inside = str(statement.block.name_hint) if is_block(statement) else block
     for inner in _children(statement):
-        yield from _outside_threads(inner)
-
-
-def _is_store(statement: Any) -> bool:
-    from tvm import tirx
-
-    return isinstance(statement, tirx.BufferStore)
+        yield from _host_stores(inner, inside)
 
 
 def with_body(statement: Any, body: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,16 @@ from typing import Any
 
 from harness.base.failures import CompileFailure
 from harness.compile.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
-from harness.compile.compiler.tir import walk
+from harness.compile.compiler.tir import unbound_blocks, walk
 from harness.compile.paths.base import BuiltModule, PathFacts
 from harness.compile.paths.kernels import kernels
 
 ENTRY = "main"
+_OPERATORS = {"multiply": "Mul", "subtract": "Sub", "divide": "Div", "power": "Pow"}
+"""ONNX's names for TVM's, where they differ in more than the first letter."""
+_PHRASES = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "scatter_elements": "ScatterElements"}
+_NO_OPERATOR = ("fused", "tir", "NCHWc", "OIHWo", "opencl")
+"""Parts of a function's name that say where an operator comes from and how its tensors lie."""
 HOST_ENTRY = "main_to_host"
 _DL_CPU = 1
 TEXTURE = "global.texture"
@@ -52,6 +58,31 @@ def _to_host(builder: Any, value: Any) -> Any:
         raise CompileFailure(f"TVM makes {kind} of an output, which is no tensor")
     on_host = tensor_type(kind.shape, kind.dtype)
     return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
+
+
+def require_threads(mod: Any, path: str) -> None:
+    """Check that threads of the device run every block.
+
+    Raises CompileFailure: TVM would run the block on the host, which dies of the device's memory.
+    """
+    from tvm import tirx
+
+    for variable, function in mod.functions.items():
+        if isinstance(function, tirx.PrimFunc) and (blocks := unbound_blocks(function)):
+            name = str(variable.name_hint)
+            raise CompileFailure(
+                f"the {path} path has no schedule for this fused kernel ({', '.join(fused_operators(name))})",
+                hint="`adreno-bench quirks` lists the schedules that are worked around",
+                evidence=f"no thread runs {', '.join(blocks)} of {name}:\n{function.script()}",
+            )
+
+
+def fused_operators(name: str) -> list[str]:
+    """Return the operators of a compiled function, as its name has them: `fused_conv2d1_add` is Conv and Add."""
+    for phrase, operator in _PHRASES.items():
+        name = name.replace(phrase, operator)
+    words = [re.sub(r"(2d)?\d*$", "", word) for word in name.split("_")]
+    return [_OPERATORS.get(word, word[:1].upper() + word[1:]) for word in words if word and word not in _NO_OPERATOR]
 
 
 def vdevices(mod: Any) -> int:

@@ -21,7 +21,7 @@ from harness.compile.paths.base import (
     ignore_module,
 )
 from harness.compile.paths.kernels import check_images
-from harness.compile.paths.lowered_module import path_facts
+from harness.compile.paths.lowered_module import path_facts, require_threads
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,13 @@ class OpenCLPath:
     def build(
         self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
-        """TVM's own TIR passes for this target, with the workarounds, then code generation."""
+        """TVM's own TIR passes for this target, with the workarounds, then code generation.
+
+        Raises CompileFailure for a function without a schedule.
+        """
         from tvm import relax
 
+        require_threads(lowered, self.name)
         passes = edit_tir(adreno_tir_passes(), workarounds)
 
         def run(mod: Any) -> Any:

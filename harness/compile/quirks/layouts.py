@@ -84,7 +84,8 @@ def without_split_points(mod: Any) -> Any:
     data = wildcard()
 
     def replace(call: Any, matched: Any) -> Any:
-        shape, points = getattr(type_of(matched[data]).shape, "values", ()), call.attrs.indices_or_sections
+        shape: Any = getattr(type_of(matched[data]).shape, "values", ())
+        points = call.attrs.indices_or_sections
         of_channels = len(shape) == 4 and int(call.attrs.axis) % 4 == 1
         if not of_channels or not hasattr(points, "__len__") or not hasattr(shape[1], "value"):
             return call
