@@ -48,6 +48,11 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     if largest and 0 < identity.work_group_items < groups[largest]:
         why = f"{largest} needs work-groups of {groups[largest]} items, and {device} has {identity.work_group_items}"
         yield why, "build it without tuned schedules, or with those of a device with work-groups as small"
+    local = {name: launch.get("local_bytes") or 0 for name, launch in (compiled.launches or {}).items()}
+    largest = max(local, key=lambda name: local[name], default="")
+    if largest and 0 < identity.local_memory_bytes < local[largest]:
+        has = f"{device} has {identity.local_memory_bytes}"
+        yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", ELSEWHERE
     needed = artifact.size_bytes + facts.get("storage_bytes", 0)
     if 0 < identity.memory_bytes < needed:
         has = f"{device} has {identity.memory_bytes / 1e9:.3g} GB"

@@ -72,7 +72,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
         effective_quirks=[quirk.id for quirk in quirks if quirk.id in effective],
         facts=asdict(path.facts(built)),
         offload=offload_of(lowered),
-        launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
+        launches={name: asdict(one) for mod in tir for name, one in launches(lowered, mod, built.source).items()},
         work=[asdict(one) for one in work_of(lowered)],
         compile_s=time.perf_counter() - started,
         schedules=next((applied.report for applied in schedules), None),

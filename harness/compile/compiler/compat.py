@@ -10,6 +10,7 @@ import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from math import prod
 from typing import Any, TypeVar
 
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
@@ -122,6 +123,14 @@ def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:
 
     for buffer in _buffers(function):
         yield list(buffer.shape), DataType(dtype_of(buffer)).bits
+
+
+def bytes_of(buffer: Any) -> int:
+    """Return the size of a buffer of TIR whose extents are constants; 0 if one is not."""
+    from tvm import DataType
+
+    extents = [int(getattr(extent, "value", extent if isinstance(extent, int) else 0)) for extent in buffer.shape]
+    return prod(extents) * int(DataType(dtype_of(buffer)).bits) // 8
 
 
 def _buffers(function: Any) -> Iterator[Any]:

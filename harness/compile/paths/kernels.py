@@ -14,6 +14,9 @@ _HALF = re.compile(r"\bhalf\d*\b")
 _DOUBLE = re.compile(r"\bdouble\d*\b")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _NAME_LAST = re.compile(r"(\w+)\s*$")
+_LOCAL = re.compile(r"__local\s+([a-z]+)(\d*)\s+\w+\[(\d+)\]")
+_BYTES = {"char": 1, "uchar": 1, "bool": 1, "short": 2, "ushort": 2, "half": 2, "long": 8, "ulong": 8, "double": 8}
+"""Sizes of numbers that are not of four bytes."""
 _ACCESS = re.compile(r"\b(READ_IMAGE|read_image|write_image)\w*\s*\(\s*(\w+)")
 
 
@@ -39,6 +42,11 @@ class Kernel:
     def double(self) -> bool:
         """Whether it has numbers in double precision, which OpenCL C knows with `cl_khr_fp64` alone."""
         return any(map(_DOUBLE.search, (self.parameters, self._own)))
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of a work-group."""
+        return sum(_BYTES.get(kind, 4) * int(lanes or 1) * int(n) for kind, lanes, n in _LOCAL.findall(self._own))
 
     @property
     def code(self) -> str:

@@ -168,27 +168,35 @@ class PlannedLaunch:
     """Work items of one work group; None if an extent is no constant."""
     per_inference: int
     """How often one inference launches it."""
+    local_bytes: int = 0
+    """Local memory of one work group."""
 
 
-def launches(lowered: Any, tir: Any) -> dict[str, PlannedLaunch]:
+def launches(lowered: Any, tir: Any, source: str) -> dict[str, PlannedLaunch]:
     """Return the kernels by name.
 
-    `lowered` is the module after all Relax passes, `tir` the one after all TIR passes.
+    Args:
+        lowered: The module after all Relax passes.
+        tir: The one after all TIR passes.
+        source: OpenCL C of the kernels.
     """
+    local_bytes = {kernel.name: kernel.local_bytes for kernel in kernels(source)}
     functions = {str(name.name_hint): function for name, function in tir.functions_items()}
-    kernels = {name for name, function in functions.items() if _is_kernel(function)}
+    on_device = {name for name, function in functions.items() if _is_kernel(function)}
     calls = Counter(calls_of_functions(lowered))
     times: Counter[str] = Counter()
-    for name in calls.keys() & functions.keys() - kernels:
-        for launched in _launched_kernels(functions[name], kernels):
+    for name in calls.keys() & functions.keys() - on_device:
+        for launched in _launched_kernels(functions[name], on_device):
             times[launched] += calls[name]
-    return {name: _launch(_extents(functions[name]), times[name]) for name in sorted(kernels)}
+    return {
+        name: _launch(_extents(functions[name]), times[name], local_bytes.get(name, 0)) for name in sorted(on_device)
+    }
 
 
-def _launch(extents: Mapping[str, int | None], times: int) -> PlannedLaunch:
+def _launch(extents: Mapping[str, int | None], times: int, local_bytes: int) -> PlannedLaunch:
     everything = list(extents.values())
     group = [extent for tag, extent in extents.items() if tag.startswith("threadIdx")]
-    return PlannedLaunch(_product(everything), _product(group), times)
+    return PlannedLaunch(_product(everything), _product(group), times, local_bytes)
 
 
 def _product(extents: list[int | None]) -> int | None:

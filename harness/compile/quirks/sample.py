@@ -75,6 +75,8 @@ conv_and_erf = partial(_convs, lambda op, conv: conv(op.nn.relu(op.erf(conv())))
 """`erf` of a convolution, and a rectifier, between two convolutions."""
 sum_of_stack = partial(_convs, lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
 """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
+conv_and_padding = partial(_convs, lambda op, conv: op.nn.pad(conv(), (0, 0, 0, 0, 0, 1, 0, 1)), side=40)
+"""A convolution, and a row and a column of zeros."""
 grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
 """A 1x1 convolution in two groups, then a rectifier."""
 

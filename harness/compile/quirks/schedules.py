@@ -7,8 +7,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compile.compiler.compat import writes_texture
-from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.compiler.compat import bytes_of, writes_texture
+from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, passes_before
+from harness.compile.compiler.tir import walk
 from harness.compile.paths.base import EditPasses, Edits, Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
@@ -17,6 +18,7 @@ from harness.compile.quirks.sample import (
     average_pool,
     average_pool_into_image,
     concat,
+    conv_and_padding,
     fails_to_lower,
     grouped_conv_and_activation,
     lower,
@@ -28,6 +30,9 @@ _GROUP = 4
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
+
+_MOST_SHARED = 30 << 10
+"""Most bytes of a work-group: every OpenCL device has 32 KiB, and sums over a work-group take some of them."""
 
 _WORK_ITEMS = 256
 """Most of a work-group, as TVM's own schedule for pools has it."""
@@ -83,6 +88,37 @@ def reduction_with_shared_tile(func: Any, target: Any) -> Any:
     if rule.channels > _MOST_CHANNELS:
         return dlight.gpu.Fallback().apply(func, target, False)
     return schedule if rule.channels else None
+
+
+def fallback_if_local_memory_ends(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions that TVM's rules give more local memory than every device has."""
+    from tvm.s_tir import dlight
+    from tvm.s_tir.schedule import ScheduleError
+
+    for rule in (dlight.gpu.Reduction(), dlight.gpu.GeneralReduction()):
+        try:
+            schedule = rule.apply(func, target, False)
+        except ScheduleError:  # another defect, with a workaround of its own
+            return None
+        if schedule is not None:
+            too_much = _shared_bytes(schedule.mod) > _MOST_SHARED
+            return dlight.gpu.Fallback().apply(func, target, False) if too_much else None
+    return None
+
+
+def _shared_bytes(mod: Any) -> int:
+    """Return the bytes that work-items of a group share, after TVM has cut buffers down to what a group touches."""
+    if _allocated(mod) <= _MOST_SHARED:
+        return 0
+    for one in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
+        mod = one(mod)
+    return _allocated(mod)
+
+
+def _allocated(mod: Any) -> int:
+    buffers = (buffer for part in walk(mod["main"].body) for buffer in getattr(part, "alloc_buffers", ()))
+    shared = (buffer for buffer in buffers if str(buffer.scope()).startswith("shared"))
+    return sum(bytes_of(buffer) for buffer in shared)
 
 
 def reduction_by_texel(func: Any, _target: Any) -> Any:
@@ -145,6 +181,13 @@ def _private_numbers(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(max(sizes) > _GROUP, seen)
 
 
+def _local_memory(*applied: Workaround) -> ProbeAnswer:
+    """Build a convolution and a padding, and count its local memory."""
+    most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
+    seen = f"a convolution with a padding behind it takes {most} bytes of local memory"
+    return ProbeAnswer.of(most > _MOST_SHARED, seen)
+
+
 def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
     """Look whether the schedule of an average pool into an image has a loop over lanes."""
     try:
@@ -189,6 +232,17 @@ QUIRKS = (
         paths=("opencl", "texture", "clml"),
         probe=_private_numbers,
         edits=Edits(relax=put_first(reduction_with_shared_tile)),
+    ),
+    Quirk(
+        "local-memory-overflow",
+        "a convolution, fused with a padding that follows it, keeps its whole result in local memory: "
+        "CL_OUT_OF_RESOURCES, without a name",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: a broadcast epilogue gets the reduction's whole "
+        "result in shared memory",
+        workaround="functions that would take more than 30 KiB get dlight's gpu.Fallback schedule",
+        paths=("opencl", "texture", "clml"),
+        probe=_local_memory,
+        edits=Edits(relax=put_first(fallback_if_local_memory_ends)),
     ),
     Quirk(
         "texture-average-pool",
