@@ -1,8 +1,9 @@
-"""Names that a person typed, and what was probably meant."""
+"""Names that a person typed, and what was probably meant; names that are too long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 
 
 def suggestion(
@@ -17,3 +18,8 @@ def suggestion(
     known = list(known)
     close = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known if shown is None else shown)}"
+
+
+def shorten(name: str, most: int) -> str:
+    """Return a name of at most `most` characters: one that is longer ends in a hash of the whole instead."""
+    return name if len(name) <= most else f"{name[: most - 9]}_{sha256(name.encode()).hexdigest()[:8]}"

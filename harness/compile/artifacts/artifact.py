@@ -69,6 +69,8 @@ class CompileResult:
     """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None likewise."""
     effective_quirks: list[str] | None = None
     """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
+    long_names: dict[str, str] | None = None
+    """Names of compiled functions that were shortened, by the short one; None in what was built before."""
     schedules: dict[str, Any] | None = None
     """For a build with tuned schedules: the result of each task (`harness.compile.schedules.apply.ScheduleApplier`)."""
 

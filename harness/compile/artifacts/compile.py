@@ -23,7 +23,7 @@ from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
-from harness.compile.compiler.tir import work_of
+from harness.compile.compiler.tir import long_names, work_of
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
 from harness.compile.models.outline import require_known, require_on_device
@@ -74,6 +74,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
         offload=offload_of(lowered),
         launches={name: asdict(one) for mod in tir for name, one in launches(lowered, mod, built.source).items()},
         work=[asdict(one) for one in work_of(lowered)],
+        long_names=long_names(lowered),
         compile_s=time.perf_counter() - started,
         schedules=next((applied.report for applied in schedules), None),
     )

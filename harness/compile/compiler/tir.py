@@ -109,7 +109,13 @@ def _blocks() -> Any:
 
 SCHEDULE = "ApplyDefaultSchedule"
 """The pass that makes GPU code of operators."""
+SCHEDULED_MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
+"""Attributes that mark a function with a schedule: the first since TVM 0.26, the second before."""
+NOTE_WORK = "NoteWork"
+"""The pass of ours that comes right before the schedules, and sees functions by name."""
 _NOTE = "adreno_bench.flops"
+LONG_NAMES = "adreno_bench.long_names"
+"""Attribute of a module: names of functions that were shortened, by the short one."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,13 @@ def with_work(passes: Passes) -> Passes:
     """Adreno's passes, with one before the schedules that notes how many operations each operator is."""
     from tvm import transform
 
-    noted = transform.module_pass(_note, opt_level=0, name="NoteWork")
+    noted = transform.module_pass(_note, opt_level=0, name=NOTE_WORK)
     return insert_before_first(passes, SCHEDULE, noted)
+
+
+def long_names(lowered: Any) -> dict[str, str]:
+    """Return the whole names of functions that were shortened, by the short one."""
+    return {str(short): str(name) for short, name in (lowered.attrs or {}).get(LONG_NAMES, {}).items()}
 
 
 def _note(mod: Any, _context: Any) -> Any:

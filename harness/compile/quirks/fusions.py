@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.compile.compiler.compat import read_buffers, touches_texture
 from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
-from harness.compile.compiler.tir import SCHEDULE, is_block, unbound_blocks, walk
+from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, is_block, unbound_blocks, walk
 from harness.compile.paths.base import Edits, Workaround
 from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.compile.quirks.sample import (
@@ -21,7 +21,6 @@ from harness.compile.quirks.sample import (
     source,
 )
 from harness.compile.quirks.texels import SERIAL_STORE
-from harness.compile.schedules.tasks import MARKS, unscheduled_functions
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
@@ -32,7 +31,7 @@ _CONV = "conv2d_NCHWc"
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 Rewrite = Callable[[Any], Any]
-"""Takes a function of TIR that reads or writes an image, and returns it, changed or not."""
+"""Takes a function of TIR and returns it, changed or not."""
 
 
 def schedule_whole(passes: Passes) -> Passes:
@@ -43,16 +42,12 @@ def schedule_whole(passes: Passes) -> Passes:
 
 def skip_threaded(passes: Passes) -> Passes:
     """Before any schedule, mark functions that come with threads of their own as scheduled."""
-    from tvm import transform
 
-    def run(mod: Any, _context: Any) -> Any:
-        for name, function in unscheduled_functions(mod).items():
-            if any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body)):
-                mod.update_func(mod.get_global_var(name), reduce(_with_mark, MARKS, function))
-        return mod
+    def rewrite(function: Any) -> Any:
+        threaded = any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
+        return reduce(_with_mark, SCHEDULED_MARKS, function) if threaded else function
 
-    made = transform.module_pass(run, opt_level=0, name="adreno_bench.SkipThreaded")
-    return insert_before_first(passes, SCHEDULE, made)
+    return insert_before_first(passes, SCHEDULE, _function_pass("SkipThreaded", rewrite))
 
 
 def _with_mark(function: Any, mark: str) -> Any:
@@ -70,11 +65,17 @@ def store_whole_texels(passes: Passes) -> Passes:
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
+    """Return a pass over the functions that read or write an image."""
+    return _function_pass(name, lambda function: rewrite(function) if touches_texture(function) else function)
+
+
+def _function_pass(name: str, rewrite: Rewrite) -> Any:
+    """Return a pass over the functions of TIR."""
     from tvm import tirx, transform
 
     def run(mod: Any, _context: Any) -> Any:
         for variable, function in mod.functions_items():
-            if isinstance(function, tirx.PrimFunc) and touches_texture(function):
+            if isinstance(function, tirx.PrimFunc):
                 mod.update_func(variable, rewrite(function))
         return mod
 

@@ -116,6 +116,19 @@ def scatter() -> Any:
     return _convs(lambda op, conv: op.scatter_elements(conv(), relax.const(where), zeros, axis=1))
 
 
+def many_in_a_row() -> Any:
+    """Return twenty pairs of element-wise operators in a row."""
+
+    def body(emit: Emit, data: Any) -> Any:
+        from tvm import relax
+
+        for _ in range(20):
+            data = relax.op.nn.leakyrelu(relax.op.sigmoid(data))
+        return data
+
+    return network(body)
+
+
 def conv_and_its_input() -> Any:
     """Return a 1x1 convolution of a convolution, whose input is added to its result."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.compile.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
 from harness.compile.compiler.passes import Passes, insert_before_first
-from harness.compile.compiler.tir import SCHEDULE
+from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS
 from harness.compile.paths.base import Edits
 
 _IRRELEVANT = ("global_symbol", "target")
@@ -52,11 +52,7 @@ def unscheduled_functions(mod: Any) -> dict[str, Any]:
 def is_scheduled(function: Any) -> bool:
     """Return whether TVM's default schedules will leave it alone."""
     attributes = dict(function.attrs or {})
-    return any(int(attributes.get(mark, 0)) for mark in MARKS)
-
-
-MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
-"""Attributes that mark a function with a schedule: the first since TVM 0.26, the second before."""
+    return any(int(attributes.get(mark, 0)) for mark in SCHEDULED_MARKS)
 
 
 def shapes_of(function: Any) -> list[str]:
@@ -84,6 +80,6 @@ def mark_scheduled(made: Any, function: Any) -> Any:
     """Return a function that was scheduled in a module of its own, as it stands in the network again."""
     if not (function.attrs and "global_symbol" in function.attrs):
         made = made.without_attr("global_symbol")
-    for mark in MARKS:
+    for mark in SCHEDULED_MARKS:
         made = made.with_attr(mark, True)
     return made

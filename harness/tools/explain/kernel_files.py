@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from device_runner.files import write_whole
+from device_runner.names import shorten
 from device_runner.store import Store
 from harness.compile.artifacts.artifact import KERNELS, pieces
 
 KERNEL_FOLDER = "kernels"
 """Folder beside the library, so that what is pruned takes them along."""
+_LONGEST_FILE = 200
+"""Most characters of a kernel's file without its suffix; file systems take 255, and temporary names are longer."""
 
 
 def kernel_files(root: Path, artifact: str) -> list[Path] | None:
@@ -21,7 +24,7 @@ def kernel_files(root: Path, artifact: str) -> list[Path] | None:
     if folder is None or not (folder / KERNELS).exists():
         return None
     texts = pieces((folder / KERNELS).read_text(encoding="utf-8"))
-    files = {folder / KERNEL_FOLDER / f"{name}.cl": text for name, text in texts.items()}
+    files = {folder / KERNEL_FOLDER / f"{shorten(name, _LONGEST_FILE)}.cl": text for name, text in texts.items()}
     return [file if _says(file, text) else write_whole(file, text) for file, text in files.items()]
 
 

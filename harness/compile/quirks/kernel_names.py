@@ -1,0 +1,70 @@
+"""Names of kernels that files and drivers cannot take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from device_runner.names import shorten
+from harness.compile.compiler.compat import rewrite_main, type_of, with_function
+from harness.compile.compiler.passes import Passes, insert_before_first
+from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
+from harness.compile.paths.base import Edits, Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import ProbeAnswer, Quirk
+from harness.compile.quirks.sample import many_in_a_row, source
+
+LONGEST_KERNEL = 120
+"""Most characters of a kernel's name."""
+_LONGEST_NAME = LONGEST_KERNEL - len("_kernel_99")
+"""Most characters of a function's name, which its kernels' names begin with."""
+
+
+def shorten_names(passes: Passes) -> Passes:
+    """Before anything is noted by name, give functions names that leave their kernels at most 120 characters."""
+    from tvm import transform
+
+    made = transform.module_pass(_with_short_names, opt_level=0, name="adreno_bench.ShortenNames")
+    return insert_before_first(passes, NOTE_WORK, made)
+
+
+def _with_short_names(mod: Any, _context: Any) -> Any:
+    import tvm
+    from tvm import relax
+    from tvm.relax.dpl import is_op
+
+    functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
+    long = {name: shorten(name, _LONGEST_NAME) for name in functions if len(name) > _LONGEST_NAME}
+    if not long:
+        return mod
+    kept = {variable: function for variable, function in mod.functions.items() if str(variable.name_hint) not in long}
+    builder = relax.BlockBuilder(tvm.IRModule(kept, attrs=mod.attrs, global_infos=mod.global_infos))
+    renamed = {name: builder.add_func(functions[name], short) for name, short in long.items()}
+
+    def replace(call: Any, _matched: Any) -> Any:
+        called, arguments, *sizes = call.args
+        new = renamed.get(str(called.name_hint))
+        return call if new is None else relax.call_tir(new, arguments, type_of(call), *sizes)
+
+    main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
+    names = {str(new.name_hint): name for name, new in renamed.items()}
+    return relax.transform.Normalize()(with_function(builder.get(), "main", main)).with_attr(LONG_NAMES, names)
+
+
+def _longest_name(*applied: Workaround) -> ProbeAnswer:
+    """Build many element-wise operators in a row, and measure the name of their kernel."""
+    longest = max(len(kernel.name) for kernel in kernels(source(many_in_a_row(), applied, OpenCLPath())))
+    return ProbeAnswer.of(longest > LONGEST_KERNEL, f"a kernel's name has {longest} characters")
+
+
+QUIRKS = (
+    Quirk(
+        "long-kernel-name",
+        "the name of a fused kernel has those of all its operators: files and drivers' caches end at 255 characters",
+        upstream="src/relax/transform/fuse_ops.cc: the name of a group has no limit",
+        workaround="names beyond 120 characters end in a hash; the manifest of the artifact has the whole ones",
+        paths=("opencl", "texture", "clml"),
+        probe=_longest_name,
+        edits=Edits(relax=shorten_names),
+    ),
+)
