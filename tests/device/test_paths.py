@@ -16,9 +16,11 @@ from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.runtimes import opencl as opencl_runtime
+from harness.base.failures import CompileFailure
 from harness.base.suite import load_suite
 from harness.compile.artifacts.artifact import CompileResult
 from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.graph import Value
 from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.models.spec import InputSpec, seeded_inputs
 
@@ -63,6 +65,106 @@ def grouped() -> bytes:
     """A 1x1 convolution in two groups and an activation: what makes ShuffleNet go wrong, as small as can be."""
     net = ImageGraph("grouped", (1, 8, 8, 8))
     return net.finish((net.relu(net.conv(net.input, 8, 1, groups=2)), (1, 8, 8, 8))).to_bytes()
+
+
+class Layers(ImageGraph):
+    """Operators that networks of the zoo lack."""
+
+    def __init__(self, side: int = 8) -> None:
+        super().__init__("layers", (1, 8, side, side))
+        self.shape = (1, 8, side, side)
+
+    def op(self, kind: str, *values: Value | Any, **attributes: Any) -> Value:
+        """An operator of values and constants."""
+        names = [value.name if isinstance(value, Value) else self._constant(value) for value in values]
+        return self._add(kind, names, values[0].channels, **attributes)
+
+    def silu(self, x: Value) -> Value:
+        return self.multiply(x, self.op("Sigmoid", x))
+
+    def gelu(self, x: Value) -> Value:
+        erf = self.op("Erf", self.op("Mul", x, np.float32(0.5**0.5)))
+        return self.op("Mul", self.multiply(x, self.op("Add", erf, np.float32(1))), np.float32(0.5))
+
+    def ended(self, x: Value) -> bytes:
+        return self.finish((self.conv(x, 8, 3, pad=1), self.shape)).to_bytes()
+
+
+def activated(name: str) -> bytes:
+    """A convolution with a bias, an activation that reads it twice, and another convolution."""
+    net = Layers()
+    conv = net.conv(net.input, 8, 3, pad=1)
+    made = {
+        "silu": net.silu,
+        "silu of silu": lambda x: net.silu(net.op("Add", net.silu(x), np.float32(1))),
+        "gelu": net.gelu,
+        "elu": lambda x: net.op("Elu", x),
+        "relu and sum": lambda x: net.add(net.relu(x), x),
+    }
+    return net.ended(made[name](conv))
+
+
+def gelu_without_bias() -> bytes:
+    net = Layers()
+    return net.ended(net.gelu(net.conv(net.input, 8, 3, pad=1, bias=False)))
+
+
+def pooled_and_activated() -> bytes:
+    """A max pool that an activation reads twice."""
+    net = Layers(16)
+    net.shape = (1, 8, 8, 8)
+    return net.ended(net.silu(net.max_pool(net.conv(net.input, 8, 3, pad=1), 2, stride=2)))
+
+
+def squeezed() -> bytes:
+    """Squeeze and excitation: the result of a convolution of one pixel is spread over an image."""
+    net = Layers()
+    conv = net.relu(net.conv(net.input, 8, 3, pad=1))
+    gate = net.op("Sigmoid", net.conv(net.global_average_pool(conv), 8, 1))
+    return net.ended(net.multiply(conv, gate))
+
+
+def residual() -> bytes:
+    """A 1x1 convolution and its own input, as exporters leave a residual block when they fold batch norms."""
+    net = Layers()
+    conv = net.conv(net.input, 8, 3, pad=1)
+    return net.ended(net.add(net.conv(conv, 8, 1), conv))
+
+
+def split(parts: tuple[int, ...]) -> bytes:
+    """Channels of a convolution, split, each part convolved and all concatenated."""
+    net = Layers()
+    conv = net.conv(net.input, sum(parts), 3, pad=1)
+    names = [f"part_{number}" for number in range(len(parts))]
+    sizes = net._constant(np.array(parts))
+    net._nodes.append(helper.make_node("Split", [conv.name, sizes], names, name="split", axis=1))
+    convs = [net.conv(Value(name, size), 8, 3, pad=1) for name, size in zip(names, parts, strict=True)]
+    return net.ended(net.concat(*convs))
+
+
+def scattered() -> bytes:
+    net = Layers()
+    conv = net.conv(net.input, 8, 3, pad=1)
+    where = np.tile(np.arange(8)[::-1].reshape(1, 8, 1, 1), (1, 1, 8, 8))
+    return net.ended(net.op("ScatterElements", conv, where, net.conv(net.input, 8, 3, pad=1), axis=1))
+
+
+def padded() -> bytes:
+    """A convolution, and a padding as exporters write it for `SAME_UPPER`."""
+    net = Layers(40)
+    pads = np.array([0, 0, 0, 0, 0, 0, 1, 1])
+    conv = net.op("Pad", net.relu(net.conv(net.input, 8, 3, pad=1)), pads)
+    net.shape = (1, 8, 40, 40)
+    return net.finish((net.conv(conv, 8, 2), net.shape)).to_bytes()
+
+
+def long_name() -> bytes:
+    """A kernel whose name has 60 operators."""
+    net = Layers()
+    x = net.input
+    for _ in range(30):
+        x = net.op("Sigmoid", net.op("LeakyRelu", x))
+    return net.finish((x, net.shape)).to_bytes()
 
 
 def as_caffe2_exports_it() -> bytes:
@@ -185,6 +287,70 @@ def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answ
         np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5, err_msg=path)
     (as_shipped,) = answer(grouped(), "opencl", as_shipped=True)
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("name", ["silu", "silu of silu", "gelu", "elu", "relu and sum"])
+def test_an_activation_that_reads_a_convolution_twice_is_right(answer: Answer, name: str) -> None:
+    np.testing.assert_allclose(answer(activated(name), "texture"), answer(activated(name), "cpu"), rtol=0, atol=1e-4)
+
+
+def test_a_fused_kernel_without_a_schedule_is_named_by_its_operators(answer: Answer) -> None:
+    words = r"the texture path has no schedule for this fused kernel \(Conv, Add, Sigmoid, Mul\)"
+    with pytest.raises(CompileFailure, match=words):
+        answer(activated("silu"), "texture", as_shipped=True)
+
+
+def test_gelu_in_an_image_is_right_only_when_worked_around(answer: Answer) -> None:
+    (right,) = answer(gelu_without_bias(), "cpu")
+    (worked_around,) = answer(gelu_without_bias(), "texture")
+    (defect,) = answer(gelu_without_bias(), "texture", but_for="texture-scalar-call")
+    np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-4)
+    assert np.abs(defect - right).max() > 0.1 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("make", [pooled_and_activated, squeezed])
+def test_what_reads_a_pool_twice_or_spreads_a_pixel_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
+    np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
+
+
+def test_a_1x1_convolution_and_its_own_input_are_right_only_when_worked_around(answer: Answer) -> None:
+    np.testing.assert_allclose(answer(residual(), "texture"), answer(residual(), "cpu"), rtol=0, atol=1e-4)
+    with pytest.raises(CompileFailure, match=r"requires all the consumer\(s\)"):
+        answer(residual(), "texture", but_for="texture-shared-input")
+
+
+@pytest.mark.parametrize("parts", [(8, 8), (4, 12), (16, 32, 16)])
+def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, parts: tuple[int, ...]) -> None:
+    np.testing.assert_allclose(answer(split(parts), "texture"), answer(split(parts), "cpu"), rtol=0, atol=1e-4)
+    with pytest.raises(CompileFailure, match="channel size"):
+        answer(split(parts), "texture", but_for="split-channels-layout")
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_a_scatter_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
+    np.testing.assert_allclose(answer(scattered(), path), answer(scattered(), "cpu"), rtol=0, atol=1e-4)
+    with pytest.raises(CompileFailure, match="Cannot find a block with the name: root"):
+        answer(scattered(), path, but_for="opaque-kernel-schedule")
+
+
+def test_a_padding_behind_a_convolution_stays_within_local_memory(tmp_path: Path, answer: Answer) -> None:
+    np.testing.assert_allclose(answer(padded(), "opencl"), answer(padded(), "cpu"), rtol=0, atol=1e-4)
+    (tmp_path / "padded.onnx").write_bytes(padded())
+    for as_shipped in (False, True):
+        made = compile_model(request_for(tmp_path / "padded.onnx", "opencl", as_shipped=as_shipped), tmp_path)
+        most = max(launch["local_bytes"] for launch in (made.launches or {}).values())
+        assert (most > 32 << 10) is as_shipped
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_a_long_name_of_a_kernel_is_shortened_and_kept(tmp_path: Path, answer: Answer, path: str) -> None:
+    np.testing.assert_allclose(answer(long_name(), path), answer(long_name(), "cpu"), rtol=0, atol=1e-5)
+    (tmp_path / "long.onnx").write_bytes(long_name())
+    made = compile_model(request_for(tmp_path / "long.onnx", path), tmp_path)
+    assert max(map(len, made.launches or {})) <= 120
+    ((short, whole),) = (made.long_names or {}).items()
+    assert len(whole) > 300
+    assert whole.startswith(short[:100])
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])

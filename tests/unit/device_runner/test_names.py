@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from device_runner.names import suggestion
+from device_runner.names import shorten, suggestion
 
 
 def test_the_nearest_word_is_suggested() -> None:
@@ -18,3 +18,11 @@ def test_words_that_are_too_many_to_name_are_still_suggested() -> None:
     tags = ["v0.1", "v0.2", "0.26.0"]
     assert suggestion("v0.3", tags, shown=["0.26.0"]) in ("did you mean 'v0.1'?", "did you mean 'v0.2'?")
     assert suggestion("main", tags, shown=["0.26.0"]) == "known are 0.26.0"
+
+
+def test_names_that_are_too_long_end_in_a_hash_and_stay_different() -> None:
+    long = ["a" * 300, "a" * 299 + "b"]
+    short = [shorten(name, 120) for name in long]
+    assert [len(name) for name in short] == [120, 120]
+    assert len(set(short)) == 2
+    assert shorten("a" * 120, 120) == "a" * 120

@@ -282,6 +282,12 @@ def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
             [{"work_group_items": 4096}, {"work_group_items": 0}],
             "large needs work-groups of 2048 items, and G has 1024",
         ),
+        (
+            {"launches": {"pad": {"group": 64, "local_bytes": 74752}, "conv": {"group": 64}}},
+            {"local_memory_bytes": 32768},
+            [{"local_memory_bytes": 98304}, {"local_memory_bytes": 0}],
+            "pad needs 74752 bytes of local memory in a work-group, and G has 32768",
+        ),
     ],
 )
 def test_what_the_device_lacks_is_said_and_no_session_opened(

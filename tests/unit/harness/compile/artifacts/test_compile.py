@@ -17,7 +17,7 @@ from harness.base.failures import CompileFailure, UnsupportedOperator
 from harness.base.outcome import Outcome, Owner
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import CompileResult
-from harness.compile.artifacts.compile import compile_model
+from harness.compile.artifacts.compile import compile_model, quote
 from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.compile.compiler.releases import HOST_FUNCTIONS, host_operators
 from harness.compile.models.zoo import ZOO
@@ -156,6 +156,25 @@ def test_what_tvm_raises_is_quoted_in_one_line(tmp_path: Path) -> None:
     ) as caught:
         compile_model(saved(tmp_path, [permute]), tmp_path)
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("\n an error \nmore", "an error"),
+        (
+            "An error occurred in 'compute-at'.\n\n# dump\nError message: It requires all the consumer(s). However, 1",
+            "It requires all the consumer(s)",
+        ),
+        (
+            'unknown intrinsic ir.Op(span=None, ty=ir.Type(span=None), name="tirx.erf", num=-1)',
+            "unknown intrinsic tirx.erf",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_useful_line_of_an_error_is_quoted(text: str, line: str) -> None:
+    assert quote(ValueError(text)) == line
 
 
 def test_foreign_host_needs_a_linker(

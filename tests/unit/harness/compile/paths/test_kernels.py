@@ -27,6 +27,12 @@ def test_kernels_are_found_once_with_their_own_bodies() -> None:
     assert "write_imagef" not in plain.body
 
 
+def test_local_memory_is_that_of_all_arrays_of_a_work_group() -> None:
+    arrays = "  __local float a[100];\n  __local float4 b[2];\n  __local half c[8];\n  float d[50];\n"
+    (kernel,) = kernels(PLAIN.replace("  a[0]", f"{arrays}  a[0]"))
+    assert kernel.local_bytes == 400 + 32 + 16
+
+
 def test_attributes_do_not_hide_a_kernel() -> None:
     source = "__kernel void __attribute__((reqd_work_group_size(4, 1, 1))) sized(__global float* a) { a[0] = 1; }"
     assert [kernel.name for kernel in kernels(source)] == ["sized"]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tvm import relax
 
 from device_runner.failures import RigFailure
 from harness.base.case import Precision
 from harness.base.failures import UsageError
+from harness.compile.compiler.compat import structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
 from harness.compile.compiler.releases import release, tvm_version
 from harness.compile.paths.base import NO_EDITS
 from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import identifiers
+from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
+from harness.compile.quirks.sample import network
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
@@ -55,7 +60,10 @@ def test_path_and_precision_decide() -> None:
         *(misreading.id for misreading in MISREADINGS),
         "tir-pipeline-tuple",
         "input-name-in-kernel",
+        "long-kernel-name",
         "reduction-epilogue-private",
+        "local-memory-overflow",
+        "opaque-kernel-schedule",
     }
     assert "texture-conv-out-dtype" in applied("texture", tvm="0.27.0"), "a network may itself be in float16"
     assert "texture-conv-out-dtype" not in applied("opencl", Precision.FLOAT16_ACC32, tvm="0.27.0")
@@ -98,6 +106,15 @@ def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
 @pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
 def test_workaround_removes_the_defect(quirk: Quirk) -> None:
     assert quirk.probe(quirk).state is Presence.ABSENT
+
+
+def test_parts_of_channels_that_four_does_not_divide_are_left_to_the_layout_pass() -> None:
+    def split(points: list[int]) -> Any:
+        return network(lambda emit, data: relax.TupleGetItem(emit(relax.op.split(data, points, 1)), 0), (1, 16, 8, 8))
+
+    assert structurally_equal(without_split_points(split([6]))["main"], split([6])["main"])
+    assert "strided_slice" in without_split_points(split([4])).script()
+    assert "indices_or_sections=2" in without_split_points(split([8])).script()
 
 
 def test_inputs_keep_different_names_that_c_takes() -> None:

@@ -32,6 +32,14 @@ def test_each_kernel_is_a_file_whose_lines_count_as_in_the_build_log(store: Path
         assert [(file.name, file.read_text()) for file in files] == [("conv_kernel.cl", ONE), ("relu_kernel.cl", TWO)]
 
 
+def test_a_long_name_becomes_a_file_that_can_be_written(store: Path) -> None:
+    name = "transpose_" * 90
+    (store / "artifacts" / KEY / "kernels.cl").write_text(f"// Function: {name}\n{ONE}")
+    (file,) = kernel_files(store, KEY) or []
+    assert file.read_text() == ONE
+    assert file.name.startswith("transpose_")
+
+
 def test_what_is_not_in_the_cache_has_no_files(store: Path) -> None:
     assert kernel_files(store, "b" * 24) is None
     assert "not in the cache" in kernels_text(a_record(artifact="b" * 24))
