@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
 
-from harness.compile.compiler.compat import read_buffers, touches_texture
+from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
 from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
-from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, is_block, unbound_blocks, walk
+from harness.compile.compiler.tir import (
+    SCHEDULE,
+    SCHEDULED_MARKS,
+    is_block,
+    map_children,
+    new_block,
+    unbound_blocks,
+    walk,
+    with_block,
+    with_body,
+)
 from harness.compile.paths.base import Edits, Workaround
 from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.compile.quirks.sample import (
@@ -60,8 +70,13 @@ def read_input_apart(passes: Passes) -> Passes:
 
 
 def store_whole_texels(passes: Passes) -> Passes:
-    """After the schedules, collect lanes in private memory where an operator without a vector form computes them."""
-    return insert_before(passes, AFTER_SCHEDULES, _image_pass("StoreWholeTexels", _collect_lanes))
+    """Before TVM flattens images, collect lanes in private memory where no vector can compute them."""
+    from tvm import tirx
+
+    made = tirx.transform.prim_func_pass(
+        lambda function, _mod, _context: _collect_lanes(function), opt_level=0, name="adreno_bench.StoreWholeTexels"
+    )
+    return insert_before(passes, "TextureFlatten", made)
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
@@ -141,31 +156,39 @@ def _schedule_left(function: Any) -> Any:
 
 def _collect_lanes(function: Any) -> Any:
     """Split each store that no vector can compute: lane by lane into private memory, and from there into the image."""
-    from tvm import s_tir
-
-    schedule = s_tir.Schedule(function)
-    blocks = list(map(schedule.get_sblock, _scalar_stores(function)))
-    for block in blocks:
-        store = schedule.cache_write(block, 0, "local")
-        schedule.reverse_compute_at(store, schedule.get_loops(block)[-2])
-        schedule.vectorize(schedule.get_loops(store)[-1])
-    return schedule.mod["main"] if blocks else function
+    return function.with_body(_split_stores(function.body)) if any(map(_is_scalar, walk(function.body))) else function
 
 
-def _scalar_stores(function: Any) -> Iterator[str]:
-    """Yield the names of blocks that store what no vector can compute into an image, in a loop over its lanes."""
+def _split_stores(statement: Any) -> Any:
+    """Two loops in a row share variables, which TVM's passes allow."""
     from tvm import tirx
 
-    for loop in walk(function.body):
-        if isinstance(loop, tirx.For) and loop.kind == tirx.ForKind.VECTORIZED:
-            yield from (str(part.block.name_hint) for part in walk(loop.body) if is_block(part) and _is_scalar(part))
-
-
-def _is_scalar(realize: Any) -> bool:
-    """Return whether a block stores what no vector can compute into an image."""
-    from tvm import tirx
-
+    statement = map_children(statement, _split_stores)
+    if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED:
+        return statement
+    stores = [part for part in walk(statement.body) if _is_scalar(part)]
+    if not stores:
+        return statement
+    (realize,) = stores
     store = realize.block.body
+    lanes = tirx.decl_buffer((statement.extent,), dtype_of(store.buffer), name="lanes", scope="local")
+    lane = store.indices[-1]
+    kept = with_block(realize, tirx.BufferStore(lanes, store.value, [lane]), realize.block.alloc_buffers)
+    written = with_block(realize, tirx.BufferStore(store.buffer, tirx.BufferLoad(lanes, [lane]), store.indices), [])
+
+    def replace(part: Any) -> Any:
+        return kept if part.same_as(realize) else map_children(part, replace)
+
+    return new_block(
+        tirx.SeqStmt([with_body(statement, replace(statement.body)), with_body(statement, written)]), [lanes]
+    )
+
+
+def _is_scalar(part: Any) -> bool:
+    """Return whether this is a block that stores what no vector can compute into an image."""
+    from tvm import tirx
+
+    store = part.block.body if is_block(part) else None
     into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
     return into_image and not all(map(_has_vector_form, _calls(store.value)))
 
@@ -251,6 +274,6 @@ QUIRKS = (
         workaround="the lanes are collected in private memory, and stored at once",
         paths=("texture",),
         probe=_one_lane_stored,
-        edits=Edits(relax=store_whole_texels),
+        edits=Edits(tir=store_whole_texels),
     ),
 )
