@@ -94,7 +94,7 @@ def activated(name: str) -> bytes:
     """A convolution with a bias, an activation that reads it twice, and another convolution."""
     net = Layers()
     conv = net.conv(net.input, 8, 3, pad=1)
-    made = {
+    made: dict[str, Callable[[Value], Value]] = {
         "silu": net.silu,
         "silu of silu": lambda x: net.silu(net.op("Add", net.silu(x), np.float32(1))),
         "gelu": net.gelu,

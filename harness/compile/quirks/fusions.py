@@ -188,7 +188,9 @@ def _is_scalar(part: Any) -> bool:
     """Return whether this is a block that stores what no vector can compute into an image."""
     from tvm import tirx
 
-    store = part.block.body if is_block(part) else None
+    if not is_block(part):
+        return False
+    store = part.block.body
     into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
     return into_image and not all(map(_has_vector_form, _calls(store.value)))
 
