@@ -163,7 +163,7 @@ def long_name() -> bytes:
     net = Layers()
     x = net.input
     for _ in range(30):
-        x = net.op("Sigmoid", net.op("LeakyRelu", x))
+        x = net.op("Sigmoid", net.op("Tanh", x))
     return net.finish((x, net.shape)).to_bytes()
 
 

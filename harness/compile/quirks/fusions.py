@@ -30,6 +30,7 @@ from harness.compile.quirks.sample import (
     scatter,
     source,
 )
+from harness.compile.quirks.texels import QUIRKS as TEXELS
 from harness.compile.quirks.texels import SERIAL_STORE
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
@@ -38,6 +39,8 @@ _INNER = ("a", "b", "value", "condition", "true_value", "false_value")
 """Names under which expressions of TIR hold others, beside their lists."""
 _CONV = "conv2d_NCHWc"
 """In the names of blocks for which `dlight.adreno.Conv2d` is."""
+_TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
+"""Another defect, by which every store of a vector is serialised."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 Rewrite = Callable[[Any], Any]
@@ -227,7 +230,7 @@ def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
 def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
     """Look whether `erf` behind a convolution is stored lane by lane, each over the whole texel."""
     try:
-        serial = SERIAL_STORE.search(source(conv_and_erf(), applied))
+        serial = SERIAL_STORE.search(source(conv_and_erf(), (*applied, _TYPED_STORES)))
     except Exception as error:  # as where nothing else is fused with it
         return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
     seen = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"

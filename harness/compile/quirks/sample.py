@@ -123,7 +123,7 @@ def many_in_a_row() -> Any:
         from tvm import relax
 
         for _ in range(20):
-            data = relax.op.nn.leakyrelu(relax.op.sigmoid(data))
+            data = relax.op.tanh(relax.op.sigmoid(data))
         return data
 
     return network(body)
