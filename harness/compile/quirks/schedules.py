@@ -237,8 +237,8 @@ QUIRKS = (
         "local-memory-overflow",
         "a convolution, fused with a padding that follows it, keeps its whole result in local memory: "
         "CL_OUT_OF_RESOURCES, without a name",
-        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: a broadcast epilogue gets the reduction's whole "
-        "result in shared memory",
+        upstream="python/tvm/s_tir/dlight/gpu/general_reduction.py: all results but the last are in shared memory, "
+        "whatever their size",
         workaround="functions that would take more than 30 KiB get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
         probe=_local_memory,
