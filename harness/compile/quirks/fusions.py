@@ -176,14 +176,14 @@ def _split_stores(statement: Any) -> Any:
     store = realize.block.body
     lanes = tirx.decl_buffer((statement.extent,), dtype_of(store.buffer), name="lanes", scope="local")
     lane = store.indices[-1]
-    kept = with_block(realize, tirx.BufferStore(lanes, store.value, [lane]), realize.block.alloc_buffers)
-    written = with_block(realize, tirx.BufferStore(store.buffer, tirx.BufferLoad(lanes, [lane]), store.indices), [])
+    by_lane = with_block(realize, tirx.BufferStore(lanes, store.value, [lane]), realize.block.alloc_buffers)
+    at_once = with_block(realize, tirx.BufferStore(store.buffer, tirx.BufferLoad(lanes, [lane]), store.indices), [])
 
     def replace(part: Any) -> Any:
-        return kept if part.same_as(realize) else map_children(part, replace)
+        return by_lane if part.same_as(realize) else map_children(part, replace)
 
     return new_block(
-        tirx.SeqStmt([with_body(statement, replace(statement.body)), with_body(statement, written)]), [lanes]
+        tirx.SeqStmt([with_body(statement, replace(statement.body)), with_body(statement, at_once)]), [lanes]
     )
 
 

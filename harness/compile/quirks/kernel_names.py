@@ -37,8 +37,8 @@ def _with_short_names(mod: Any, _context: Any) -> Any:
     long = {name: shorten(name, _LONGEST_NAME) for name in functions if len(name) > _LONGEST_NAME}
     if not long:
         return mod
-    kept = {variable: function for variable, function in mod.functions.items() if str(variable.name_hint) not in long}
-    builder = relax.BlockBuilder(tvm.IRModule(kept, attrs=mod.attrs, global_infos=mod.global_infos))
+    others = {variable: function for variable, function in mod.functions.items() if str(variable.name_hint) not in long}
+    builder = relax.BlockBuilder(tvm.IRModule(others, attrs=mod.attrs, global_infos=mod.global_infos))
     renamed = {name: builder.add_func(functions[name], short) for name, short in long.items()}
 
     def replace(call: Any, _matched: Any) -> Any:
