@@ -24,8 +24,8 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.base.case import Precision
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
-from harness.compile.oracle.rounding import measure_rounding
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 
@@ -250,12 +250,14 @@ def trials(network: KnownNetwork, depths: int) -> Iterator[Trial]:
     model = network.make()
     graph = Graph(model, network.inputs(model))
     truth = graph.run()
-    noise = measure_rounding(model, graph.inputs, truth)
-    rounding = [ROUNDING_FACTOR[FLOAT32] * each for each in noise]
+    measured = measure_leeway(model, graph.inputs, truth)
+    factor, noise = ROUNDING_FACTOR[FLOAT32], [one.rounding for one in measured]
+    leeway = [one.leeway(factor, FLOAT32, computes_half=False) for one in measured]
+    rounding = [factor * each for each in noise]
     for fault, edit_of in FAULTS.items():
         edits = [Edit(place, *made) for place, node in enumerate(graph.nodes) if (made := edit_of(graph, node))]
         for edit in _sample(edits, depths):
-            accuracy = compare_answers(graph.run(edit), truth, RELATIVE_TOLERANCE[FLOAT32], rounding)
+            accuracy = compare_answers(graph.run(edit), truth, RELATIVE_TOLERANCE[FLOAT32], rounding, leeway)
             change = max(accuracy.max_rel_err, accuracy.rel_rms_err or 0.0)
             node = graph.nodes[edit.place]
             name = f"{node.op_type} {node.name or node.output[0]!r}"

@@ -25,7 +25,7 @@ from harness.compile.artifacts.planner import plan_oracle
 from harness.compile.artifacts.pool import Builder
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
-from harness.compile.oracle.rounding import measure_rounding
+from harness.compile.oracle.leeway_measurement import measure_leeway
 
 HEADERS = ("network", "oracle", "of it, rounding", "LLVM", "oracle / LLVM")
 
@@ -45,7 +45,7 @@ def rounding_cost(model: Path, answers: Path) -> float:
     names = [spec.name for spec in input_specs(network)]
     inputs = dict(zip(names, load_arrays(answers / INPUTS), strict=True))
     began = time.process_time()
-    measure_rounding(network, inputs, load_arrays(answers / OUTPUTS))
+    measure_leeway(network, inputs, load_arrays(answers / OUTPUTS))
     return time.process_time() - began
 
 

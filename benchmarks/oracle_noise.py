@@ -15,6 +15,7 @@ LLVM path in each precision. Prints a table in Markdown, each row as soon as it 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,8 +30,8 @@ from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.compile import compile_model
+from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
-from harness.compile.oracle.rounding import measure_rounding
 from harness.compile.paths.cpu import run_on_cpu
 from harness.measure.correctness import compare_answers, relative_tolerances
 
@@ -58,7 +59,8 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
     model = network.make()
     inputs = network.inputs(model)
     truth = OnnxRuntime(model).ask(inputs)
-    moved = measure_rounding(model, inputs, truth)
+    measured = measure_leeway(model, inputs, truth)
+    moved = [one.rounding for one in measured]
     for precision in precisions:
         start = [network.name, f"{max(moved, default=0.0):.1e}", precision]
         try:
@@ -72,6 +74,12 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
         errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
         margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
         worst = max(found, key=lambda each: max(each.max_rel_err, each.rel_rms_err or 0.0))
+        half = precision != "float32"
+        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision, computes_half=half) for one in measured]
+        judged = compare_answers(answer, truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
+        if not judged.right:
+            print(f"{network.name}: {judged.complaint}", file=sys.stderr)
+            margin = min(margin, 0.0)
         shown = (worst.max_rel_err, worst.rel_rms_err, 1 - worst.cosine, max(allowed))
         yield [*start, *(f"{number:.1e}" for number in shown), margin]
 

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.base.case import Precision
 from harness.base.outcome import Outcome
 from harness.measure.facts import WitnessReport
 
@@ -99,6 +100,23 @@ def _as_opencl(record: Record) -> Remark | None:
     return as_opencl(record.path, record.facts)
 
 
+def _as_float32(record: Record) -> Remark | None:
+    """Return whether nothing of a case in half precision is computed in it."""
+    halves = record.facts.get("half_kernels"), record.facts.get("subgraphs", 0)
+    if record.precision == Precision.FLOAT32.value or any(count != 0 for count in halves):
+        return None
+    return Remark("as float32", "no kernel computes in half precision: whatever was measured is float32")
+
+
+def _ties(record: Record) -> Remark | None:
+    """Return whether integers differ from the judge's because what they rest on is equal within rounding."""
+    if record.outcome is not Outcome.OK or not record.accuracy or not record.accuracy.ties:
+        return None
+    what = "integer differs" if record.accuracy.ties == 1 else "integers differ"
+    why = f"{record.accuracy.ties} {what} from the judge's, where two alternatives are equal within rounding"
+    return Remark("tie", why)
+
+
 def _vacuous(record: Record) -> Remark | None:
     """Return whether an answer that knows nothing of the network would have been right, too."""
     if record.outcome is not Outcome.OK or not record.vacuous:
@@ -121,5 +139,13 @@ def _llvm_off(record: Record) -> Remark | None:
     return Remark("LLVM off", f"{report.name} gives another answer, which is wrong")
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _unchecked, _as_opencl, _unsteady, _llvm_off)
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (
+    _vacuous,
+    _unchecked,
+    _as_opencl,
+    _as_float32,
+    _ties,
+    _unsteady,
+    _llvm_off,
+)
 """Every remark there is, the gravest first."""

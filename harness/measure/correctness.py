@@ -4,10 +4,12 @@ An answer is right when every element lies within `tolerance` of the oracle's, a
 errors of an output lies within the same share of the root mean square of the oracle's. The first finds one element that
 is off, the second many that are off by a little. Both are relative, however small the numbers are, and no finer than
 the number format is there: an absolute tolerance would let a softmax over 1000 classes, whose values are about 0.001,
-be anything at all. Integers have to be equal.
+be anything at all. Parts of an output on a smaller scale, the scores beside the boxes of a detector, are held to theirs
+(`harness.measure.scales`). Integers have to be equal, but where what they rest on is a tie within rounding.
 
 How much rounding matters depends on the network: a difference of large numbers magnifies it, and so do a hundred
-layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/data/accuracy.md).
+layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/data/accuracy.md), to this
+part of it (`Leeway.moved`), and to the sums of the oracle itself (`Leeway.own`).
 
 A right answer may prove nothing (`vacuous`): the oracle's output is held to its own judgement with three answers that
 know nothing of the network. Zeros pass where it is all zero, one number everywhere where it is constant, and the
@@ -18,13 +20,16 @@ seen. All within the case's own tolerance, because that decides what is seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from harness.compile.oracle.distance import peak_and_rms
+from harness.compile.oracle.leeway import Leeway
 from harness.measure.facts import Accuracy
+from harness.measure.scales import parts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +51,20 @@ class Truth:
     """Tolerance relative to the right answer's peak, and to its root mean square."""
     rounding: Sequence[float] = ()
     """What rounding may do to each output, in the same unit; empty if that is not known."""
+    leeway: Sequence[Leeway] = ()
+    """How far each number of each output may be off besides; empty if that is not known."""
+
+    def judge(self, outputs: Sequence[Array]) -> Accuracy:
+        """Compare a program's outputs with the right ones."""
+        return compare_answers(outputs, self.expected, self.relative_tolerance, self.rounding, self.leeway)
 
 
 def compare_answers(
-    outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float, rounding: Sequence[float] = ()
+    outputs: Sequence[Array],
+    oracle: Sequence[Array],
+    relative_tolerance: float,
+    rounding: Sequence[float] = (),
+    leeway: Sequence[Leeway] = (),
 ) -> Accuracy:
     """Compare outputs with the oracle's, output by output (`Truth`).
 
@@ -58,7 +73,11 @@ def compare_answers(
     if len(outputs) != len(oracle):
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
-    judged = [_judge_one(*one) for one in zip(range(len(oracle)), outputs, oracle, tolerances, strict=True)]
+    allowed = leeway or [Leeway()] * len(oracle)
+    judged = [
+        _Judgement(index, got, want, relative_tolerance, tolerance, own).accuracy
+        for index, (got, want, tolerance, own) in enumerate(zip(outputs, oracle, tolerances, allowed, strict=True))
+    ]
     if not judged:
         return _refuse("the model has no outputs")
     worst = max(judged, key=lambda a: (not a.right, _share(a)))
@@ -71,52 +90,133 @@ def compare_answers(
         tolerance=worst.tolerance,
         complaint=next((a.complaint for a in judged if a.complaint), ""),
         rel_rms_err=max(a.rel_rms_err or 0.0 for a in judged),
+        ties=sum(a.ties for a in judged),
     )
 
 
 def relative_tolerances(outputs: int, relative_tolerance: float, rounding: Sequence[float]) -> list[float]:
-    """Return the tolerance of each output: no less than what rounding does to it."""
-    return [max(relative_tolerance, each) for each in rounding or [0.0] * outputs]
+    """Return the tolerance of each output: no less than what rounding does to it, where that is known."""
+    return [
+        relative_tolerance if math.isnan(each) else max(relative_tolerance, each)
+        for each in rounding or [0.0] * outputs
+    ]
 
 
-def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -> Accuracy:
+@dataclass(frozen=True)
+class _Judgement:
+    """One output, held to the oracle's."""
+
+    index: int
+    got: Array
+    want: Array
+    least: float
+    """Tolerance relative to the scale of what is judged."""
+    relative_tolerance: float
+    """The same, with what rounding does to the whole output."""
+    leeway: Leeway
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """How far the output is from the oracle's. Raises ValueError if that is not finite."""
+        import numpy as np
+
+        got, want, index = self.got, self.want, self.index
+        if got.shape != want.shape:
+            return _refuse(f"output {index} has shape {got.shape}, expected {want.shape}")
+        if not np.isfinite(want.astype(np.float64)).all():
+            raise ValueError(
+                f"output {index} of the oracle is not finite: this model cannot be judged with these inputs"
+            )
+        return self._real if np.issubdtype(want.dtype, np.floating) else self._whole
+
+    @property
+    def _real(self) -> Accuracy:
+        import numpy as np
+
+        mine, theirs, leeway = self.got.astype(np.float64), self.want.astype(np.float64), self.leeway
+        with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
+            error = np.asarray(np.abs(mine - theirs))
+        error[~np.isfinite(error)] = np.inf
+        own = np.zeros_like(theirs) if leeway.own is None else leeway.own.astype(np.float64)
+        flips = np.zeros_like(theirs) if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
+        tolerance = tolerance_of(self.want, self.relative_tolerance) + float(own.max(initial=0.0))
+        allowed, (peak, rms) = tolerance + flips, peak_and_rms(theirs)
+        rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want))
+        rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(flips)[1]
+        rms_error = peak_and_rms(error)[1]
+        far = ""
+        if rms_error > rms_tolerance:
+            far = (
+                f"output {self.index} is off by {rms_error:.3g} in the root mean square, of {rms:.3g} (tolerance "
+                f"{rms_tolerance:.3g}), though each element is within {tolerance:.3g}"
+            )
+        for part in parts_of(theirs, leeway, self.least):
+            allowed = np.minimum(allowed, part.tolerance + flips)
+            far = far or part.complain(self.index, error, own, flips)
+        beyond = error > allowed
+        share = np.where(beyond, error / np.where(allowed > 0, allowed, np.finfo(float).tiny), 0.0)
+        at = int((share if beyond.any() else error).argmax()) if error.size else 0
+        worst, limit = (float(error.flat[at]), float(allowed.flat[at])) if error.size else (0.0, tolerance)
+        if beyond.any():
+            far = (
+                f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: {mine.flat[at]:.6g} "
+                f"instead of {theirs.flat[at]:.6g} (tolerance {limit:.3g}{_count(beyond)})"
+            )
+        largest = float(error.max(initial=0.0))
+        return Accuracy(
+            right=not far,
+            max_abs_err=worst,
+            max_rel_err=largest / peak if peak else largest,
+            cosine=_cosine(mine.ravel(), theirs.ravel()),
+            top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
+            tolerance=limit,
+            complaint=far,
+            rel_rms_err=rms_error / rms if rms else rms_error,
+        )
+
+    @property
+    def _whole(self) -> Accuracy:
+        """Integers: equal, or another right answer where they rest on a tie."""
+        import numpy as np
+
+        mine, theirs = self.got.astype(np.float64), self.want.astype(np.float64)
+        differs = self.got != self.want
+        beyond = differs & ~_ties(self.got, self.leeway)
+        error = np.asarray(np.abs(mine - theirs))
+        error[beyond & (error == 0)] = 1.0  # large integers may differ and be the same number in floating point
+        at = int(np.where(beyond, error, 0.0).argmax()) if error.size else 0
+        worst = float(error.flat[at]) if beyond.any() else 0.0
+        far = (
+            f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: "
+            f"{mine.flat[at]:.6g} instead of {theirs.flat[at]:.6g} (tolerance 0{_count(beyond)})"
+        )
+        return Accuracy(
+            right=not beyond.any(),
+            max_abs_err=worst,
+            max_rel_err=worst / peak if (peak := peak_and_rms(theirs)[0]) else worst,
+            cosine=_cosine(mine.ravel(), theirs.ravel()),
+            top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
+            tolerance=0.0,
+            complaint=far if beyond.any() else "",
+            rel_rms_err=0.0 if not beyond.any() else peak_and_rms(error)[1] / (peak_and_rms(theirs)[1] or 1.0),
+            ties=int((differs & ~beyond).sum()),
+        )
+
+
+def _ties(got: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
+    """Return which integers are an answer that a rounding before a decision may give."""
     import numpy as np
 
-    if got.shape != want.shape:
-        return _refuse(f"output {index} has shape {got.shape}, expected {want.shape}")
-    exact = not np.issubdtype(want.dtype, np.floating)
-    mine, theirs = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
-    if not np.isfinite(theirs).all():
-        raise ValueError(f"output {index} of the oracle is not finite: this model cannot be judged with these inputs")
-    tolerance = tolerance_of(want, relative_tolerance)
-    with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
-        error = np.abs(mine - theirs)
-    error[~np.isfinite(error)] = np.inf
-    if exact:  # large integers may differ and be the same number in floating point
-        error[(got != want).ravel() & (error == 0)] = 1.0
-    at = int(error.argmax()) if error.size else 0
-    worst = float(error[at]) if error.size else 0.0
-    peak, rms = peak_and_rms(theirs)
-    rms_error = peak_and_rms(error)[1]
-    rms_tolerance = max(relative_tolerance * rms, _resolution(want))
-    close, steady = worst <= tolerance, exact or rms_error <= rms_tolerance
-    far = (
-        f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
-        f"{mine[at]:.6g} instead of {theirs[at]:.6g} (tolerance {tolerance:.3g})"
-        if not close
-        else f"output {index} is off by {rms_error:.3g} in the root mean square, of {rms:.3g} (tolerance "
-        f"{rms_tolerance:.3g}), though each element is within {tolerance:.3g}"
-    )
-    return Accuracy(
-        right=close and steady,
-        max_abs_err=worst,
-        max_rel_err=worst / peak if peak else worst,
-        cosine=_cosine(mine, theirs),
-        top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
-        tolerance=tolerance,
-        complaint="" if close and steady else far,
-        rel_rms_err=rms_error / rms if rms else rms_error,
-    )
+    if leeway.decided is None or leeway.decided.shape[1:] != got.shape:
+        return np.zeros(got.shape, np.bool_)
+    if leeway.choices:
+        return np.asarray((leeway.decided == got).any(axis=0))
+    return np.asarray((leeway.decided.min(axis=0) <= got) & (got <= leeway.decided.max(axis=0)))
+
+
+def _count(beyond: npt.NDArray[np.bool_]) -> str:
+    """Say how many elements are beyond their tolerance, if it is not the only one."""
+    return f", {int(beyond.sum())} of {beyond.size} elements beyond" if beyond.sum() > 1 else ""
 
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:
@@ -184,6 +284,8 @@ def vacuous(
     for index, each in enumerate(rounding):
         if each > MOST_ROUNDING:
             reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
+        elif math.isnan(each):
+            reasons[index] = "is not finite if its numbers are moved by a rounding: how far it may be off is not known"
     return [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
 
 

@@ -101,6 +101,8 @@ class Accuracy:
     """One line: what is wrong, and at which output and index. Empty if right."""
     rel_rms_err: float | None = None
     """Largest root mean square of the errors of an output, over that of the oracle's. None in records of before."""
+    ties: int = 0
+    """Integers that differ from the oracle's, each of which rests on a tie within rounding."""
 
 
 @dataclass(frozen=True)

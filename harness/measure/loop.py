@@ -18,7 +18,7 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Built
 from harness.measure.context import Run
-from harness.measure.correctness import Truth, compare_answers
+from harness.measure.correctness import Truth
 from harness.measure.decide import decide
 from harness.measure.facts import Answer, Environment, Facts, FirstRun, HalfRange, Judgement, Loading, Proof
 from harness.measure.preparation import prepare
@@ -74,7 +74,7 @@ def measure(
     if weigh:
         facts.add(session.peak_memory(timeout_s=timeout_s))
     facts.add(Answer(outputs))
-    facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance, truth.rounding))
+    facts.add(truth.judge(outputs))
     for probe in probes:
         if decide(facts).outcome is not Outcome.OK:
             break

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import Failure, Unsupported
+from harness.base.case import Precision
 from harness.base.failures import InputRefused
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import (
     INPUTS,
     KERNELS,
     LABELLED,
+    LEEWAY,
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
@@ -30,6 +32,7 @@ from harness.compile.artifacts.artifact import (
     load_arrays,
     load_rounding,
 )
+from harness.compile.oracle.leeway import load_leeway
 from harness.compile.paths.kernels import kernels
 from harness.measure.correctness import Truth
 from harness.measure.facts import Schedules
@@ -61,8 +64,16 @@ class Work:
 
     @cached_property
     def truth(self) -> Truth:
-        """What its answer is judged by."""
-        return load_truth(self.answers.folder, self.plan.relative_tolerance, self.plan.rounding_factor)
+        """What its answer is judged by: the tolerance of what is computed, and not of what was asked for."""
+        from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+
+        plan = self.plan
+        tolerance, factor, precision = plan.relative_tolerance, plan.rounding_factor, plan.case.precision
+        half = computes_half(self.artifact, precision)
+        if factor and precision is not Precision.FLOAT32 and not half:
+            precision = Precision.FLOAT32
+            tolerance, factor = RELATIVE_TOLERANCE[precision], ROUNDING_FACTOR[precision]
+        return load_truth(self.answers.folder, tolerance, factor, precision, in_half=half)
 
     @cached_property
     def inputs(self) -> Sequence[Array]:
@@ -106,10 +117,27 @@ def open_work(plan: Plan, built: Built) -> Work:
     return Work(plan, built, artifact, _expect(answers, Answers))
 
 
-def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float) -> Truth:
+def computes_half(artifact: Artifact, precision: Precision) -> bool:
+    """Return whether a build computes anything in half precision; True of one that does not say.
+
+    What OpenCL ML takes it computes in the precision of the case.
+    """
+    facts = artifact.compiled.facts
+    offloaded = precision is not Precision.FLOAT32 and bool(facts.get("subgraphs"))
+    return offloaded or bool(facts.get("half_kernels", 1))
+
+
+def load_truth(
+    answers: Path, relative_tolerance: float, rounding_factor: float, precision: str, *, in_half: bool = True
+) -> Truth:
     """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
-    inputs, expected = load_arrays(answers / INPUTS), load_arrays(answers / OUTPUTS)
-    return Truth(inputs, expected, relative_tolerance, load_rounding(answers, rounding_factor))
+    return Truth(
+        load_arrays(answers / INPUTS),
+        load_arrays(answers / OUTPUTS),
+        relative_tolerance,
+        load_rounding(answers, rounding_factor, computes_half=in_half),
+        [one.leeway(rounding_factor, precision, computes_half=in_half) for one in load_leeway(answers / LEEWAY)],
+    )
 
 
 def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:

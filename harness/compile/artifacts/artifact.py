@@ -35,6 +35,8 @@ VALUES, NAMES = "values.npz", "names.json"
 ROUNDING = "rounding.npz"
 """How far rounding moves each of the oracle's outputs (`harness.compile.oracle.rounding`); not there if that is not
 known."""
+LEEWAY = "leeway.npz"
+"""How far another right answer may be from the oracle's, number by number (`harness.compile.oracle.leeway`)."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.compile.artifacts.values`)."""
 LABELLED = "labelled.npz"
@@ -125,10 +127,14 @@ def load_arrays(file: Path) -> list[Array]:
         return [arrays[name] for name in sorted(arrays.files)]
 
 
-def load_rounding(answers: Path, factor: float) -> list[float]:
+def load_rounding(answers: Path, factor: float, *, computes_half: bool = True) -> list[float]:
     """Return what rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
     file = answers / ROUNDING
-    return [factor * float(each) for each in load_arrays(file)[0]] if factor and file.exists() else []
+    if not factor or not file.exists():
+        return []
+    rounding, *half = load_arrays(file)
+    least = half[0] if half and computes_half else 0 * rounding
+    return [factor * max(float(each), float(floor)) for each, floor in zip(rounding, least, strict=True)]
 
 
 def load_values(folder: Path) -> dict[str, Array]:

@@ -22,6 +22,7 @@ from harness.compile.artifacts.artifact import (
     INPUTS,
     JUDGE,
     LABELLED,
+    LEEWAY,
     OTHER_OUTPUTS,
     OUTPUTS,
     ROUNDING,
@@ -35,7 +36,8 @@ from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import InputSpec, Original
 from harness.compile.oracle.branches import take_decided_branches
-from harness.compile.oracle.rounding import measure_rounding
+from harness.compile.oracle.leeway import save_leeway
+from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
 
 if TYPE_CHECKING:
@@ -91,8 +93,11 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     plain = take_decided_branches(model, original.fixed, whole, ruling.outputs)
-    rounding = measure_rounding(plain.model, plain.inputs, ruling.outputs)
-    save_arrays(out / ROUNDING, [np.array(rounding)])
+    measured = measure_leeway(plain.model, plain.inputs, ruling.outputs)
+    save_arrays(
+        out / ROUNDING, [np.array([one.rounding for one in measured]), np.array([one.half for one in measured])]
+    )
+    save_leeway(out / LEEWAY, measured)
     return {"run_s": run_s}
 
 

@@ -58,6 +58,13 @@ def outline(model: Any) -> Any:
     return made
 
 
+def inlined(model: Any) -> Any:
+    """Return the network with each call of a function of its own as what the function does."""
+    from onnx import inliner
+
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
 def constant_of(node: Any) -> Any | None:
     """Return the tensor of a `Constant` operator that has one."""
     if node.op_type != "Constant":
@@ -100,7 +107,10 @@ def check(file: Path, model: Any) -> None:
 
 
 def tensor_types(model: Any) -> dict[str, Any]:
-    """Types of all tensors by name, weights too, as far as ONNX's own inference finds them. Shapes may be partial."""
+    """Types of all tensors by name, as far as ONNX's own inference finds them. Shapes may be partial.
+
+    Weights are among them, and what is inside a branch or a body.
+    """
     import onnx
 
     given = outline(model)

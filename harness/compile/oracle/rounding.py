@@ -8,16 +8,16 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import attribute_of, static_shape, tensor_types
+from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
 from harness.compile.oracle.distance import peak_and_rms
-from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.operands import data_operands
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
 
     Types = Mapping[str, Any]
 
@@ -29,25 +29,6 @@ HALF = 2.5e-3
 """Least movement of a network in half precision: an eighth of the tolerance of such cases."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
-_BY_VALUE = ("Clip", "Pad", "Resize", "Upsample", "Range", "OneHot", "NonMaxSuppression", "TopK", "RoiAlign")
-"""Operators that take more than data: bounds, scales and counts, which are kept as they are."""
-_STEPS = ("Cast", "Floor", "Ceil", "Round", "Sign", "QuantizeLinear", "Equal", "Shape", "Size", "ConstantOfShape")
-"""Operators that make steps of numbers, or of which nothing but the shape counts: what they take is kept."""
-
-
-def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[float]:
-    """Return how far each output moves, relative to its scale; 0 of integers, or if that cannot be computed."""
-    import numpy as np
-
-    types = tensor_types(model)
-    found = np.full(len(outputs), HALF if _in_half(types) else 0.0)
-    try:
-        found = np.maximum(found, coordinate_rounding(model, types))
-        moved = (OnnxRuntime(move_numbers(model, types, draw)).ask(inputs) for draw in range(DRAWS))
-        found = np.maximum(found, _farthest(outputs, moved))
-    except Exception:  # ONNX's shape inference and onnxruntime have errors of every kind
-        pass
-    return [0.0 if one.dtype.kind != "f" else float(each) for one, each in zip(outputs, found, strict=True)]
 
 
 def measure_task_rounding(
@@ -60,7 +41,8 @@ def measure_task_rounding(
     import numpy as np
 
     half = any(array.dtype == np.float16 for array in inputs)
-    found = _farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    found = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
     return [each * AMOUNT / HALF_AMOUNT if half else each for each in found]
 
 
@@ -78,10 +60,46 @@ def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
     return [move(array) if array.dtype.kind == "f" else array for array in arrays]
 
 
-def _farthest(outputs: Sequence[Array], moved: Iterable[Sequence[Array]]) -> list[float]:
-    """Largest distance of each output from its answers to moved numbers."""
-    distances = [[_distance(*pair) for pair in zip(answers, outputs, strict=True)] for answers in moved]
-    return [max(each) for each in zip(*distances, strict=True)]
+def farthest(outputs: Sequence[Array], answers: Iterable[Sequence[Array]]) -> list[Array]:
+    """Return how far each number of each output is from other answers at most.
+
+    Where an answer is not finite and the output is, the number says nothing: it counts as the farthest of its output.
+    All are NaN if none is finite.
+    """
+    import numpy as np
+
+    largest = [np.full(output.shape, np.nan) for output in outputs]
+    for answer in answers:
+        for known, output, other in zip(largest, outputs, answer, strict=True):
+            np.fmax(known, _distances(output, other), out=known)
+    for known in largest:
+        if known.size and not np.isnan(known).all():
+            known[np.isnan(known)] = np.nanmax(known)
+    return [known.astype(np.float32) for known in largest]
+
+
+def _distances(output: Array, other: Array) -> Array:
+    """Return how far two answers lie apart, NaN where only one is finite."""
+    import numpy as np
+
+    if output.shape != other.shape:
+        raise ValueError("another shape")
+    mine, theirs = output.astype(np.float64), other.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        distance: Array = np.where((mine == theirs) | (np.isnan(mine) & np.isnan(theirs)), 0.0, np.abs(mine - theirs))
+    distance[np.isinf(distance)] = np.nan
+    return distance
+
+
+def relative_movement(moved: Array, output: Array) -> float:
+    """Return the larger of two relative distances: of the peaks, and of the root mean squares. 0 of integers."""
+    import numpy as np
+
+    if output.dtype.kind != "f" or output.size == 0:
+        return 0.0
+    peak, rms = peak_and_rms(output.astype(np.float64))
+    farthest_one, farthest_rms = peak_and_rms(moved.astype(np.float64))
+    return max(farthest_one / peak, farthest_rms / rms) if peak else 0.0
 
 
 def coordinate_rounding(model: Any, types: Types) -> float:
@@ -94,7 +112,8 @@ def coordinate_rounding(model: Any, types: Types) -> float:
     return 2.0**-23 * max(extents, default=0)
 
 
-def _in_half(types: Types) -> bool:
+def in_half(types: Types) -> bool:
+    """Return whether a network has numbers in half precision."""
     from onnx import TensorProto
 
     return any(kind.elem_type == TensorProto.FLOAT16 for kind in types.values())
@@ -108,51 +127,39 @@ def _between_pixels(node: Any) -> bool:
 
 
 def move_numbers(model: Any, types: Types, draw: int) -> Any:
-    """Return the network with a factor before every float32 input of every operator, by the tensors' types."""
+    """Return the network with a factor before every float32 number that an operator computes with.
+
+    Those inside the branches of an `If` and the bodies of loops and scans, too.
+    """
     import onnx
-    from onnx import TensorProto, helper
 
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    graph = whole.graph
-    moved: dict[str, str] = {}
-    nodes: list[Any] = []
+    seeds = map(float, itertools.count(100_000 * draw))
+    _move_graph(whole.graph, types, seeds, {})
+    return whole
+
+
+def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str]) -> None:
+    """Move the numbers of one graph. `moved` names those that the graphs around it have moved before."""
+    from onnx import TensorProto, helper
+
+    moved, nodes = dict(moved), list(graph.node)
+    del graph.node[:], graph.value_info[:]
 
     def move(name: str) -> str:
         if name not in types or types[name].elem_type != TensorProto.FLOAT:
             return name
         if name not in moved:
             factor, moved[name] = f"{name}/factor", f"{name}/moved"
-            seed = float(len(moved) + 100_000 * draw)
-            bounds = {"low": 1 - AMOUNT, "high": 1 + AMOUNT}
-            nodes.append(helper.make_node("RandomUniformLike", [name], [factor], seed=seed, **bounds))
-            nodes.append(helper.make_node("Mul", [name, factor], [moved[name]]))
+            bounds = {"low": 1 - AMOUNT, "high": 1 + AMOUNT, "seed": next(iter(seeds))}
+            graph.node.append(helper.make_node("RandomUniformLike", [name], [factor], **bounds))
+            graph.node.append(helper.make_node("Mul", [name, factor], [moved[name]]))
         return moved[name]
 
-    for node in list(graph.node):
-        taken = 0 if node.op_type in _STEPS else 1 if node.op_type in _BY_VALUE else len(node.input)
-        taken = 0 if node.domain not in ("", "ai.onnx") else taken
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        for place in range(taken):
-            copy.input[place] = move(node.input[place])
-        nodes.append(copy)
-    del graph.node[:], graph.value_info[:]
-    graph.node.extend(nodes)
-    return whole
-
-
-def _distance(answer: Array, other: Array) -> float:
-    """Return the larger of two relative distances: of the peaks, and of the root mean squares."""
-    import numpy as np
-
-    if answer.shape != other.shape:
-        raise ValueError("another shape")
-    if other.dtype.kind != "f" or other.size == 0:
-        return 0.0
-    wide = other.astype(np.float64)
-    peak, rms = peak_and_rms(wide)
-    largest_error, rms_error = peak_and_rms(answer.astype(np.float64) - wide)
-    if not np.isfinite(largest_error) or not peak:
-        return 0.0
-    return max(largest_error / peak, rms_error / rms)
+    for node in nodes:
+        for place in data_operands(node):
+            node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
+        for inner in inner_graphs(node):
+            _move_graph(inner, types, seeds, moved)
+        graph.node.append(node)

@@ -25,7 +25,8 @@ from device_runner.store import sha256_of
 from device_runner.transport.batch import MARK
 from harness.base.case import Case
 from harness.base.plan import Budget
-from harness.compile.artifacts.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays, load_rounding
+from harness.compile.artifacts.artifact import CRC, INPUTS, LABELLED, LEEWAY, OUTPUTS, load_arrays, load_rounding
+from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
 from harness.tools.bundle import runner
@@ -120,10 +121,13 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     inputs = load_arrays(answers / INPUTS)
     for index, array in enumerate(inputs):
         yield f"input {_shape_text(array)} {_plain(folder, answers, f'input{index}', array)}"
-    outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, packed.rounding_factor)
+    factor, precision = packed.rounding_factor, Case.parse(packed.case).precision
+    outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, factor)
     relative = relative_tolerances(len(outputs), packed.relative_tolerance, rounding)
+    measured = load_leeway(answers / LEEWAY)
     for index, array in enumerate(outputs):
-        tolerance = tolerance_of(array, relative[index])
+        leeway = measured[index].leeway(factor, precision, computes_half=True) if measured else Leeway()
+        tolerance = tolerance_of(array, relative[index]) + leeway.most(array)
         yield f"answer {_shape_text(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
     if (answers / LABELLED).exists():
         rows, batch = load_arrays(answers / LABELLED)[0], len(inputs[0])

@@ -220,7 +220,7 @@ def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | 
     if not isinstance(answers, Answers):
         own = Truth(list(inputs.values()), expected, cell.relative_tolerance)
         return _Ruling(own, OWN_ANSWER, own)
-    truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor)
+    truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor, cell.dtype)
     return _Ruling(truth, answers.judge, replace(truth, expected=expected))
 
 

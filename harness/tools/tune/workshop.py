@@ -99,7 +99,8 @@ class Workshop:
         if isinstance(built, Failure):
             return built
         assert isinstance(built, Answers)
-        return load_truth(built.folder, self._plan.relative_tolerance, self._plan.rounding_factor)
+        plan = self._plan
+        return load_truth(built.folder, plan.relative_tolerance, plan.rounding_factor, plan.case.precision)
 
     def begin(self, candidate: Candidate) -> Future[Any]:
         """Build a candidate, and what it is judged by, while others run: an Artifact, or the Failure it came to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import OLDEST_IR_VERSION, node_name
+from harness.compile.models.outline import OLDEST_IR_VERSION, inlined, node_name
 from harness.compile.models.preparation.editing import set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
@@ -20,11 +20,9 @@ def opset_of(model: Any) -> int:
 
 def inline_functions(model: Any) -> str:
     """Put the bodies of functions in the place of their calls."""
-    from onnx import inliner
-
     count = len(model.functions)
     if count:
-        model.CopyFrom(inliner.inline_local_functions(model))
+        model.CopyFrom(inlined(model))
     return f"inlined {count} functions" if count else ""
 
 

@@ -8,6 +8,7 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.judge.remarks import MOST_SPREAD, remarks, spread_within
+from harness.measure.correctness import Accuracy
 
 
 def samples(spread: float, count: int = 30) -> list[float]:
@@ -74,3 +75,27 @@ def test_an_answer_that_proves_nothing_is_marked_before_all_else() -> None:
     assert [remark.word for remark in told] == ["vacuous", "unsteady"]
     assert told[0].why.startswith("being right proves nothing: output 0 of 1 is all zero; use trained weights")
     assert remarks(a_record(outcome=Outcome.HANG, vacuous=["output 0 of 1 is all zero"])) == ()
+
+
+@pytest.mark.parametrize(
+    ("precision", "facts", "said"),
+    [
+        ("float16", {"half_kernels": 0}, ["as float32"]),
+        ("float16_acc32", {"half_kernels": 0, "subgraphs": 0}, ["as float32"]),
+        ("float16", {"half_kernels": 2}, []),
+        ("float16", {"half_kernels": 0, "subgraphs": 1}, []),
+        ("float32", {"half_kernels": 0}, []),
+        ("float16", {}, []),
+    ],
+)
+def test_a_case_in_half_precision_that_computes_in_float32_says_so(
+    precision: str, facts: dict[str, int], said: list[str]
+) -> None:
+    assert [one.word for one in remarks(a_record(precision=precision, facts=facts))] == said
+
+
+def test_ties_are_counted() -> None:
+    accuracy = Accuracy(True, 0.0, 0.0, 1.0, True, 0.0, ties=2)
+    (remark,) = remarks(a_record(accuracy=accuracy))
+    assert remark.word == "tie"
+    assert remark.why.startswith("2 integers differ from the judge's")

@@ -14,12 +14,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import tensor_types
+from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
     AMOUNT,
     HALF,
     coordinate_rounding,
-    measure_rounding,
     measure_task_rounding,
     move_numbers,
 )
@@ -39,7 +39,7 @@ def network(nodes: Sequence[Any], weights: dict[str, Any], shape: Sequence[int] 
 
 def rounding(model: onnx.ModelProto, x: np.ndarray = X) -> list[float]:
     """Of a network's one output."""
-    return measure_rounding(model, {"x": x}, OnnxRuntime(model).ask({"x": x}))
+    return [one.rounding for one in measure_leeway(model, {"x": x}, OnnxRuntime(model).ask({"x": x}))]
 
 
 def test_a_difference_of_large_numbers_moves_far_and_a_sum_does_not() -> None:
@@ -64,8 +64,10 @@ def test_sums_in_another_order_are_right(seed: int, depth: int, width: int) -> N
         order = chance.permutation(width)
         products = (answer[:, order, None] * weight[order])[0]
         answer = np.add.accumulate(products, axis=0, dtype=np.float32)[-1:]
-    allowed = [ROUNDING_FACTOR["float32"] * each for each in measure_rounding(model, {"x": x}, truth)]
-    assert compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], allowed).right
+    factor, measured = ROUNDING_FACTOR["float32"], measure_leeway(model, {"x": x}, truth)
+    allowed = [one.leeway(factor, "float32", computes_half=False) for one in measured]
+    moved = [factor * one.rounding for one in measured]
+    assert compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], moved, allowed).right
 
 
 def test_bounds_scales_and_indices_are_kept() -> None:
@@ -86,7 +88,7 @@ def test_integers_do_not_move_and_what_cannot_be_computed_is_not_known() -> None
     integers.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
     assert rounding(integers) == [0.0]
     unknown = network([helper.make_node("Nobody", ["x"], ["y"], domain="nowhere")], {})
-    assert measure_rounding(unknown, {"x": X}, [X]) == [0.0]
+    assert [one.rounding for one in measure_leeway(unknown, {"x": X}, [X])] == [0.0]
 
 
 @pytest.mark.parametrize(("mode", "least"), [("linear", 100 * 2.0**-23), ("nearest", 0.0)])
@@ -101,7 +103,10 @@ def test_a_network_in_half_precision_moves_as_far_as_that_rounds() -> None:
         helper.make_node("Cast", ["x"], ["half"], to=TensorProto.FLOAT16),
         helper.make_node("Cast", ["half"], ["y"], to=TensorProto.FLOAT),
     ]
-    assert rounding(network(nodes, {})) == [HALF]
+    (measured,) = measure_leeway(network(nodes, {}), {"x": X}, [X])
+    assert measured.half == HALF
+    assert measured.leeway(2.0, "float32", computes_half=True).floor == 2 * HALF
+    assert measured.leeway(2.0, "float32", computes_half=False).floor == 0.0
 
 
 def test_a_function_that_is_no_network_moves_with_its_inputs_and_its_indices_are_kept() -> None:
@@ -134,4 +139,4 @@ def test_a_difference_of_large_numbers_moves_a_function_by_many_units_of_its_own
 @pytest.mark.parametrize("shape", [(1, 63), (2, 64)])
 def test_an_answer_of_another_shape_tells_nothing(shape: tuple[int, int]) -> None:
     model = network([helper.make_node("Relu", ["x"], ["y"])], {})
-    assert measure_rounding(model, {"x": X}, [np.zeros(shape, np.float32)]) == [0.0]
+    assert [one.rounding for one in measure_leeway(model, {"x": X}, [np.zeros(shape, np.float32)])] == [0.0]

@@ -1,0 +1,117 @@
+"""How far another right answer may be from the judge's, number by number, for each output; and the file of it.
+
+`harness.compile.oracle.leeway_measurement` finds it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+SINGLE, HALVES = "float32", "float16"
+PRECISIONS = (SINGLE, HALVES)
+"""Precisions in which numbers that are compared differ as far as the tolerance of such cases says."""
+SMALLEST = {SINGLE: 2.0**-126, HALVES: 2.0**-14}
+"""Smallest normal number (IEEE 754). A device may take a smaller one for 0."""
+
+
+@dataclass(frozen=True)
+class Leeway:
+    """How far a right answer to one output may be from the judge's, in the output's own unit."""
+
+    floor: float = 0.0
+    """Least of it, relative to the scale of what is judged."""
+    moved: Array | None = None
+    """How far rounding moves each number; None if that is not known."""
+    own: Array | None = None
+    """How far off the judge is itself, in its sums; None if that is not known."""
+    decided: Array | None = None
+    """Of real numbers, how far each may be off because something was decided otherwise; of integers, other answers that
+    would be right, one after the other."""
+    choices: bool = False
+    """Whether integers are names (a class, a place): what lies between two right ones is not right."""
+    smallest: float = 0.0
+    """Numbers below it may be 0."""
+
+    def most(self, want: Array) -> float:
+        """Return how far any number of an output may be off besides its tolerance."""
+        import numpy as np
+
+        own = 0.0 if self.own is None else float(self.own.max(initial=0.0))
+        if self.decided is None:
+            return own
+        real = want.dtype.kind == "f"
+        apart = 2 * self.decided if real else np.abs(self.decided.astype(np.float64) - want.astype(np.float64))
+        return own + float(apart.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one output, for every precision."""
+
+    rounding: float = 0.0
+    """How far rounding moves it, relative to its scale; NaN if the network with moved numbers has no answer."""
+    coordinates: float = 0.0
+    """Part of that which is the rounding of places in an image."""
+    half: float = 0.0
+    """Least rounding of a network with numbers in half precision, if it is computed in that."""
+    moved: Array | None = None
+    own: Array | None = None
+    decided: Mapping[str, Array] = field(default_factory=dict)
+    choices: bool = False
+
+    def leeway(self, factor: float, precision: str, *, computes_half: bool) -> Leeway:
+        """Return what is allowed in a precision, if rounding counts by a factor. By 0 only decisions count.
+
+        A network with numbers in half precision moves as far as that rounds only where a device computes in it.
+        """
+        import numpy as np
+
+        kind = HALVES if precision.startswith(HALVES) else SINGLE
+        return Leeway(
+            floor=factor * max(self.coordinates, self.half if computes_half else 0.0),
+            moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
+            own=self.own if factor else None,
+            decided=self.decided.get(kind),
+            choices=self.choices,
+            smallest=SMALLEST[HALVES if computes_half else SINGLE],
+        )
+
+
+def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
+    """Keep what was measured of a network's outputs."""
+    import numpy as np
+
+    fields = ("rounding", "coordinates", "half", "choices")
+    arrays: dict[str, Any] = {name: np.array([getattr(one, name) for one in measured]) for name in fields}
+    for index, one in enumerate(measured):
+        kinds = {"moved": one.moved, "own": one.own, **one.decided}
+        arrays.update({f"{name}-{index}": array for name, array in kinds.items() if array is not None})
+    np.savez_compressed(file, **arrays)
+
+
+def load_leeway(file: Path) -> list[Measured]:
+    """Return what was measured of each output; empty if nothing was."""
+    import numpy as np
+
+    if not file.exists():
+        return []
+    with np.load(file, allow_pickle=False) as arrays:
+        known = {name: arrays[name] for name in arrays.files}
+    return [
+        Measured(
+            coordinates=float(known["coordinates"][index]),
+            half=float(known["half"][index]),
+            choices=bool(known["choices"][index]),
+            moved=known.get(f"moved-{index}"),
+            own=known.get(f"own-{index}"),
+            decided={kind: known[f"{kind}-{index}"] for kind in PRECISIONS if f"{kind}-{index}" in known},
+            rounding=float(known["rounding"][index]),
+        )
+        for index in range(len(known["rounding"]))
+    ]

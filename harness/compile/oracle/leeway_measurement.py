@@ -1,0 +1,154 @@
+"""Measures how far another right answer may be from the judge's (`harness.compile.oracle.leeway`).
+
+Rounding moves numbers (`rounding`), the judge's own sums round (`sums`), and a decision between two numbers that are
+almost equal may fall otherwise (`decisions`). All of it is measured once, beside the judge's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.models.outline import inlined, tensor_types
+from harness.compile.oracle import decisions
+from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.rounding import (
+    DRAWS,
+    HALF,
+    coordinate_rounding,
+    farthest,
+    in_half,
+    move_numbers,
+    relative_movement,
+)
+from harness.compile.oracle.sums import with_serial_sums, with_wide_sums
+from harness.compile.oracle.truth import with_outputs
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.compile.oracle.judge import Values
+
+    Types = Mapping[str, Any]
+
+_T = TypeVar("_T")
+
+
+def measure_leeway(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[Measured]:
+    """Return how far each output may be off. What cannot be computed is not known, which is no error."""
+    return _Network.of(model, inputs, outputs).measure()
+
+
+@dataclass(frozen=True)
+class _Network:
+    """A network with its judge's answer."""
+
+    model: Any
+    types: Types
+    inputs: Values
+    outputs: Sequence[Array]
+    compared: Values
+    """What its decisions compare."""
+    held: Any
+    """The network with all decisions as the judge takes them."""
+
+    @classmethod
+    def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _Network:
+        """Run it once, if there is a decision to be seen."""
+        model = _or(lambda: inlined(model), model)
+        types: Types = _or(lambda: tensor_types(model), dict[str, Any]())
+        values: Values = _or(lambda: _decisions(model, inputs), dict[str, Any]())
+        compared = {name: values[name] for name in decisions.compared_names(model) if name in values}
+        decided = {name: values[name] for name in decisions.decided_names(model) if name in values}
+        held = decisions.hold(model, decided) if decided else model
+        return cls(model, types, inputs, outputs, compared, held)
+
+    def measure(self) -> list[Measured]:
+        """Return what is known of each output."""
+        import numpy as np
+
+        least = _or(lambda: coordinate_rounding(self.model, self.types), 0.0)
+        names = [value.name for value in self.model.graph.output]
+        moved = _or(lambda: self._moved([*names, *self.compared]), None)
+        own = _or(self._own, None)
+        decided = {precision: _or(partial(self._decided, moved, precision), None) for precision in PRECISIONS}
+        return [
+            Measured(
+                rounding=float(np.maximum(least, relative_movement(moved[index], output))) if moved else least,
+                coordinates=least,
+                half=HALF if in_half(self.types) else 0.0,
+                moved=moved[index] if moved and output.dtype.kind == "f" else None,
+                own=own[index] if own and output.dtype.kind == "f" else None,
+                decided={name: arrays[index] for name, arrays in decided.items() if arrays},
+                choices=decisions.chooses(self.model),
+            )
+            for index, output in enumerate(self.outputs)
+        ]
+
+    def _moved(self, names: Sequence[str]) -> list[Array]:
+        """Return how far rounding moves these tensors, where every decision is the judge's."""
+        draws = (move_numbers(self.held, self.types, draw) for draw in range(DRAWS))
+        answers = (OnnxRuntime(with_outputs(moved, names)).ask(self.inputs) for moved in draws)
+        return farthest([*self.outputs, *self.compared.values()], answers)
+
+    def _own(self) -> list[Array]:
+        """Return how far the judge is from double sums, and these from sums that are added term by term."""
+        import numpy as np
+
+        wide = OnnxRuntime(with_wide_sums(self.held, self.types)).ask(self.inputs)
+        off = farthest(self.outputs, [wide])
+        if (serial := with_serial_sums(self.held, self.types)) is None:
+            return off
+        turns = farthest(wide, [OnnxRuntime(serial).ask(self.inputs)])
+        return [np.add(one, other) for one, other in zip(off, turns, strict=True)]
+
+    def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[Array] | None:
+        """Return what becomes of the outputs where comparisons are as close as a precision allows."""
+        import numpy as np
+
+        if not self.compared or moved is None:
+            return None
+        distances = {
+            name: _reach(value, movement, precision)
+            for (name, value), movement in zip(self.compared.items(), moved[len(self.outputs) :], strict=True)
+            if value.dtype.kind == "f"
+        }
+        pushed = (decisions.push(self.model, self.compared, distances, draw) for draw in range(decisions.DRAWS))
+        answers = [OnnxRuntime(one).ask(self.inputs) for one in pushed]
+        alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]
+        real = farthest(self.outputs, alike)
+        whole = [np.stack(each) for each in zip(*alike, strict=True)]
+        kinds = [output.dtype.kind for output in self.outputs]
+        return [real[index] if kind == "f" else whole[index] for index, kind in enumerate(kinds)] if alike else None
+
+
+def _decisions(model: Any, inputs: Values) -> dict[str, Array]:
+    """Return what decisions compare, and what they come to."""
+    names = list(dict.fromkeys([*decisions.compared_names(model), *decisions.decided_names(model)]))
+    inner = [name for name in names if name not in inputs]
+    values = OnnxRuntime(with_outputs(model, inner)).ask(inputs) if inner else []
+    return {name: array for name, array in (*zip(inner, values, strict=True), *inputs.items()) if name in names}
+
+
+def _reach(value: Array, moved: Array, precision: str) -> Array:
+    """Return how far each compared number may be off: not at all where it is exact."""
+    import numpy as np
+
+    wide = value.astype(np.float64)
+    peak = float(np.abs(wide).max(initial=0.0, where=np.isfinite(wide)))
+    allowed = max(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * float(moved.max(initial=0.0)))
+    exact = (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
+    return np.where(exact, 0.0, allowed)
+
+
+def _or(compute: Callable[[], _T], otherwise: _T) -> _T:
+    """Return what is computed; something else if it cannot be: ONNX and onnxruntime have errors of every kind."""
+    try:
+        return compute()
+    except MemoryError:
+        raise
+    except Exception:
+        return otherwise

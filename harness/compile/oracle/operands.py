@@ -1,0 +1,106 @@
+"""Which operands of an operator are numbers that rounding moves, and which operators decide something.
+
+The rest are parameters by nature: exponents, bounds, scales, sizes, axes, zero points. An answer that is off by a
+rounding has the same ones. Operators that are not in `DATA` compute with all their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from harness.compile.models.outline import attribute_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST, NONE = (0,), ()
+
+DATA: Mapping[str, tuple[int, ...]] = {
+    "Pow": FIRST,  # (-3)^2.0000002 is NaN
+    "Clip": FIRST,  # bounds
+    "Pad": FIRST,  # the value around it
+    "Resize": FIRST,  # regions and scales
+    "Upsample": FIRST,
+    "TopK": FIRST,
+    "CumSum": FIRST,
+    "Dropout": FIRST,  # a ratio
+    "RoiAlign": FIRST,  # places
+    "MaxRoiPool": FIRST,
+    "GridSample": FIRST,
+    "Range": NONE,  # one more element, or one less
+    "OneHot": NONE,
+    "EyeLike": NONE,
+    "Shape": NONE,
+    "Size": NONE,
+    "ConstantOfShape": NONE,
+    "MelWeightMatrix": NONE,
+    "CastLike": NONE,
+    "DequantizeLinear": NONE,  # scales
+    "QLinearConv": NONE,
+    "QLinearMatMul": NONE,
+    "RandomUniformLike": NONE,
+    "RandomNormalLike": NONE,
+    "Bernoulli": NONE,
+    "Multinomial": NONE,
+    "Cast": NONE,
+}
+"""Places of the operands that are numbers, by operator."""
+
+COMPARED: Mapping[str, tuple[int, ...]] = {
+    "Floor": FIRST,
+    "Ceil": FIRST,
+    "Round": FIRST,
+    "Sign": FIRST,
+    "Mod": (0, 1),
+    "QuantizeLinear": FIRST,
+    "DynamicQuantizeLinear": FIRST,
+    "Equal": (0, 1),
+    "Greater": (0, 1),
+    "GreaterOrEqual": (0, 1),
+    "Less": (0, 1),
+    "LessOrEqual": (0, 1),
+    "ArgMax": FIRST,
+    "ArgMin": FIRST,
+    "Hardmax": FIRST,
+    "NonZero": FIRST,
+    "IsNaN": FIRST,
+    "IsInf": FIRST,
+    "Unique": FIRST,
+    "NonMaxSuppression": (0, 1),
+    "OneHot": FIRST,
+}
+"""Operators that decide: a rounding before them changes nothing, or makes a step. The places of what they compare."""
+
+CHOOSING = ("ArgMax", "ArgMin", "TopK", "Hardmax", "NonZero", "Unique", "NonMaxSuppression")
+"""Operators that answer where something is. Between two such answers there is no third."""
+
+
+def data_operands(node: Any) -> Sequence[int]:
+    """Return the places of a node's operands that rounding moves."""
+    if node.domain not in ("", "ai.onnx") or node.op_type in COMPARED:
+        return NONE
+    return DATA.get(node.op_type, range(len(node.input)))
+
+
+def compared_operands(node: Any) -> Sequence[int]:
+    """Return the places of what a node compares; none of a node that computes."""
+    if node.domain not in ("", "ai.onnx"):
+        return NONE
+    if node.op_type in ("Cast", "CastLike"):
+        return FIRST if _to_integers(node) else NONE
+    return FIRST if node.op_type == "TopK" else COMPARED.get(node.op_type, NONE)
+
+
+def decisions(node: Any) -> list[str]:
+    """Return the results of a node that are decided and not computed."""
+    if not compared_operands(node):
+        return []
+    return [name for name in (node.output[1:] if node.op_type == "TopK" else node.output) if name]
+
+
+def _to_integers(node: Any) -> bool:
+    from onnx import TensorProto
+
+    whole = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32)
+    return attribute_of(node, "to", 0) in (*whole, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)

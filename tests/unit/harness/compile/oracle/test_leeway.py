@@ -1,0 +1,208 @@
+"""How far another right answer may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.oracle.leeway import Leeway, load_leeway, save_leeway
+from harness.compile.oracle.leeway_measurement import measure_leeway
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.measure.correctness import Accuracy, compare_answers
+
+F = TensorProto.FLOAT
+CHANCE = np.random.default_rng(0)
+X = CHANCE.standard_normal((1, 64)).astype(np.float32)
+W = CHANCE.standard_normal((64, 64)).astype(np.float32) / np.float32(8)
+Weights = Mapping[str, Any]
+
+
+def network(nodes: Sequence[Any], weights: Weights, output: int = F, functions: Sequence[Any] = ()) -> onnx.ModelProto:
+    """A network of `x` that ends in `y`."""
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    x, y = helper.make_tensor_value_info("x", F, None), helper.make_tensor_value_info("y", output, None)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ours", 1)]
+    graph = helper.make_graph(nodes, "small", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=8)
+
+
+def judged(model: onnx.ModelProto, answer: np.ndarray, x: np.ndarray = X, precision: str = "float32") -> Accuracy:
+    """What the judge says of an answer to `x`."""
+    truth = OnnxRuntime(model).ask({"x": x})
+    measured, factor = measure_leeway(model, {"x": x}, truth), ROUNDING_FACTOR[precision]
+    leeway = [one.leeway(factor, precision, computes_half=precision != "float32") for one in measured]
+    rounding = [factor * one.rounding for one in measured]
+    return compare_answers([answer], truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
+
+
+def answer_of(model: onnx.ModelProto, x: np.ndarray = X) -> np.ndarray:
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    return np.asarray(answer)
+
+
+def rounding(model: onnx.ModelProto, x: np.ndarray = X) -> float:
+    (measured,) = measure_leeway(model, {"x": x}, [answer_of(model, x)])
+    return measured.rounding
+
+
+SQUARE = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Mul", ["m", "m"], ["y"])], {"w": W})
+POWER = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Pow", ["m", "two"], ["y"])],
+                {"w": W, "two": np.float32(2)})  # fmt: skip
+
+
+def test_the_exponent_of_a_power_is_kept_so_that_it_rounds_as_the_product_does() -> None:
+    assert rounding(POWER) == pytest.approx(rounding(SQUARE), rel=3)
+    assert rounding(POWER) > 0
+
+
+def test_an_answer_that_is_not_finite_under_moved_numbers_says_nothing_and_is_no_zero() -> None:
+    x = np.array([[1.0, 0.5, 0.25]], np.float32)
+    edge = network([helper.make_node("Asin", ["x"], ["y"])], {})  # beyond 1 it is NaN
+    assert rounding(edge, x) > 0
+    beyond = network([helper.make_node("Asin", ["x"], ["a"]), helper.make_node("ReduceSum", ["a"], ["y"])], {})
+    ones = np.ones((1, 64), np.float32)
+    assert np.isnan(rounding(beyond, ones))
+    far = network([helper.make_node("Mul", ["x", "far"], ["y"])], {"far": np.float32(2)})
+    assert not np.isnan(rounding(far))
+
+
+def test_numbers_inside_branches_and_bodies_count() -> None:
+    y, cond = helper.make_tensor_value_info("t", F, None), numpy_helper.from_array(np.array(True), "yes")
+    nodes = [helper.make_node("Add", ["x", "far"], ["a"]), helper.make_node("Sub", ["a", "far"], ["t"])]
+    then = helper.make_graph(nodes, "then", [], [y])
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["e"])], "else", [], [helper.make_tensor_value_info("e", F, None)]
+    )
+    branch = network(
+        [helper.make_node("If", ["yes"], ["y"], then_branch=then, else_branch=other)], {"far": np.float32(1000)}
+    )
+    branch.graph.initializer.append(cond)
+    plain = network([then.node[0], helper.make_node("Sub", ["a", "far"], ["y"])], {"far": np.float32(1000)})
+    assert rounding(branch) == pytest.approx(rounding(plain), rel=1)
+    count = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["v", "v"], ["w2"]), helper.make_node("Identity", ["c"], ["c2"])],
+        "body",
+        [count, helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("v", F, None)],
+        [helper.make_tensor_value_info("c2", TensorProto.BOOL, []), helper.make_tensor_value_info("w2", F, None)],
+    )
+    loop = network([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], {"n": np.int64(5)})
+    once = network([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)], {"n": np.int64(1)})
+    assert rounding(loop) > 3 * rounding(once) > 0
+
+
+def test_numbers_inside_functions_count() -> None:
+    nodes = [helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Sub", ["s", "b"], ["d"])]
+    function = helper.make_function("ours", "There", ["a", "b"], ["d"], nodes, [helper.make_opsetid("", 17)])
+    call = helper.make_node("There", ["x", "far"], ["y"], domain="ours")
+    assert rounding(network([call], {"far": np.float32(1000)}, functions=[function])) > 1e-4
+
+
+def test_a_long_sum_may_be_off_by_what_the_judge_or_a_serial_sum_is_off_by() -> None:
+    x = CHANCE.uniform(0, 255, (262_144, 1)).astype(np.float32)
+    mean = network([helper.make_node("ReduceMean", ["x"], ["y"], axes=[0], keepdims=0)], {})
+    exact = x.astype(np.float64).mean(0).astype(np.float32)
+    serial = (np.add.accumulate(x, axis=0)[-1] / np.float32(len(x))).astype(np.float32)
+    assert judged(mean, exact, x).right
+    assert judged(mean, serial, x).right
+    assert not judged(mean, exact * np.float32(1.001), x).right
+
+
+def test_a_global_pool_over_a_large_image_may_be_off_by_a_serial_sum() -> None:
+    x = CHANCE.uniform(0, 1, (1, 2, 512, 512)).astype(np.float32)
+    pool = network([helper.make_node("GlobalAveragePool", ["x"], ["y"])], {})
+    pool.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", F, x.shape))
+    serial = np.add.accumulate(x.reshape(1, 2, -1), axis=2)[..., -1:, None] / np.float32(512 * 512)
+    assert judged(pool, serial.astype(np.float32), x).right
+    assert not judged(pool, serial.astype(np.float32) * np.float32(1.001), x).right
+
+
+ROUNDED = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Mul", ["m", "ten"], ["t"])]
+MANY = CHANCE.standard_normal((64, 64)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("operator", "wrong"), [("Round", "Floor"), ("Floor", "Ceil"), ("Ceil", "Round")])
+def test_another_way_to_round_inside_a_network_is_wrong(operator: str, wrong: str) -> None:
+    def model(rounding: str) -> onnx.ModelProto:
+        after = [helper.make_node(rounding, ["t"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+        return network([*ROUNDED, *after], {"w": W, "ten": np.float32(1000)})
+
+    right = model(operator)
+    assert judged(right, answer_of(right, MANY), MANY).right
+    assert not judged(right, answer_of(model(wrong), MANY), MANY).right
+
+
+def tie_network(after: Sequence[Any]) -> onnx.ModelProto:
+    """A network that rounds sums which lie at a tie, but for what their order makes of them."""
+    return network([helper.make_node("MatMul", ["x", "ones"], ["m"]), *after],
+                   {"ones": np.ones((64, 4), np.float32), "scale": np.float32(1), "zero": np.uint8(128)},
+                   TensorProto.UINT8)  # fmt: skip
+
+
+def test_a_quantised_number_at_a_tie_may_fall_to_either_side_and_no_farther() -> None:
+    quantise = tie_network([helper.make_node("QuantizeLinear", ["m", "scale", "zero"], ["y"])])
+    x = X.copy()
+    x[0, 0] += np.float32(0.5) - np.float32(x.astype(np.float64).sum() % 1)
+    right = answer_of(quantise, x)
+    either = [judged(quantise, right + np.uint8(step), x) for step in (0, 1, 255)]
+    assert either[0].right
+    assert [one.right for one in either[1:]].count(True) == 1
+    assert max(one.ties for one in either) == right.size
+    assert not judged(quantise, right + np.uint8(2), x).right
+    far = X.copy()
+    far[0, 0] -= np.float32(X.astype(np.float64).sum() % 1)  # halfway between two ties
+    assert not judged(quantise, answer_of(quantise, far) + np.uint8(1), far).right
+
+
+def test_the_place_of_the_largest_of_two_equal_numbers_is_either_and_no_third() -> None:
+    weights = np.array(CHANCE.standard_normal((64, 3)), np.float32)
+    weights[:, 2] = weights[::-1, 0][np.argsort(np.argsort(np.zeros(64)))]
+    weights[:, 2] = weights[:, 0]
+    weights[:, 1] = weights[:, 0] - np.float32(1) * np.sign(X[0])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("ArgMax", ["m"], ["y"], axis=1)]
+    model = network(nodes, {"w": weights}, TensorProto.INT64)
+    assert judged(model, np.array([[0]])).right
+    tie = judged(model, np.array([[2]]))
+    assert tie.right
+    assert tie.ties == 1
+    assert not judged(model, np.array([[1]])).right  # between two right names there is no third
+
+
+def test_exact_numbers_have_no_ties() -> None:
+    model = network([helper.make_node("Floor", ["x"], ["y"])], {})
+    whole = np.array([[1.0, 2.0, 3.5]], np.float32)
+    off = answer_of(model, whole)
+    off[0, 1] = 1.0
+    assert not judged(model, off, whole).right
+
+
+def test_what_is_measured_is_kept(tmp_path: Path) -> None:
+    model = tie_network([helper.make_node("QuantizeLinear", ["m", "scale", "zero"], ["y"])])
+    measured = measure_leeway(model, {"x": X}, [answer_of(model)])
+    save_leeway(tmp_path / "leeway.npz", measured)
+    (read,) = load_leeway(tmp_path / "leeway.npz")
+    assert (read.rounding, read.choices, sorted(read.decided)) == (0.0, False, ["float16", "float32"])
+    np.testing.assert_array_equal(read.decided["float16"], measured[0].decided["float16"])
+    assert load_leeway(tmp_path / "nothing.npz") == []
+
+
+def test_half_precision_makes_more_ties() -> None:
+    model = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Floor", ["m"], ["y"])], {"w": W})
+    (measured,) = measure_leeway(model, {"x": MANY}, [answer_of(model, MANY)])
+    ties = {kind: int((off > 0).sum()) for kind, off in measured.decided.items()}
+    assert ties["float16"] > 100
+    assert ties["float32"] < 10
+
+
+def test_the_most_that_may_be_off_is_known_beforehand() -> None:
+    want = np.array([3, 7], np.uint8)
+    assert Leeway(decided=np.array([[3, 7], [4, 5]], np.uint8)).most(want) == 2
+    assert Leeway(own=np.array([0.5, 0.25], np.float32)).most(want.astype(np.float32)) == 0.5
+    assert Leeway(decided=np.array([0.5], np.float32)).most(np.ones(1, np.float32)) == 1.0
