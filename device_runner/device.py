@@ -235,6 +235,10 @@ class Program(Protocol):
     def pushed(self) -> PushResult:
         """Path of the library on the device."""
 
+    @property
+    def inferences(self) -> int:
+        """Number of inferences until now."""
+
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
         """Run once on `inputs` and return outputs and elapsed ms.
 

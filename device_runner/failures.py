@@ -112,6 +112,10 @@ class LinkFailure(RigFailure):
     """The way to the device broke: the adb server, the relay, or an RPC server in which no program had run."""
 
 
+class NotRunAgain(RigFailure):
+    """A session is over, and whoever held it did not run the program another time."""
+
+
 class DiskFull(RigFailure):
     """A disk of this host has no space left (`device_runner.disk`)."""
 

@@ -325,6 +325,7 @@ class RpcProgram:
         from tvm import relax
 
         self.pushed = pushed
+        self.inferences = 0
         self._session = session
         self._loadable = loadable
         remote = session.remote
@@ -349,6 +350,7 @@ class RpcProgram:
             started = time.perf_counter()
             self._vm.invoke_stateful(entry)
             self._device.sync()
+            self.inferences += 1
             elapsed_ms = (time.perf_counter() - started) * 1e3
             outputs = _arrays(self._vm.get_outputs(entry))
         return outputs, elapsed_ms
@@ -374,6 +376,7 @@ class RpcProgram:
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
         """One inference's ms in batches of `size` with one synchronisation each, and with one after each inference."""
         machine, entry = self._vm.module, self._loadable.entry
+        self.inferences += 2 * size * repeat
         return self._session.probe.batches(machine, entry, size, repeat, Deadline(timeout_s))
 
     def binaries(self, *, timeout_s: float) -> bytes:
@@ -389,6 +392,7 @@ class RpcProgram:
         with self._session.calling(f"timing {self._loadable.library.name}", timeout_s):
             evaluator = self._vm.time_evaluator("invoke_stateful", clock, number=1, repeat=repeat)
             samples = [seconds * 1e3 for seconds in evaluator(entry).results]
+            self.inferences += repeat
             if len(samples) != repeat or not all(0 <= sample < math.inf for sample in samples):
                 raise ValueError(f"the device timed {repeat} runs with {len(samples)} times, not all of them finite")
             return samples

@@ -117,6 +117,13 @@ def _ties(record: Record) -> Remark | None:
     return Remark("tie", why)
 
 
+def _varies(record: Record) -> Remark | None:
+    """Return whether the program did not give the same answer each time."""
+    if record.outcome is not Outcome.OK or not record.accuracy or not record.accuracy.varies:
+        return None
+    return Remark("varies", "a later answer differs from the first, within the tolerance")
+
+
 def _vacuous(record: Record) -> Remark | None:
     """Return whether an answer that knows nothing of the network would have been right, too."""
     if record.outcome is not Outcome.OK or not record.vacuous:
@@ -145,6 +152,7 @@ REMARKS: tuple[Callable[[Record], Remark | None], ...] = (
     _as_opencl,
     _as_float32,
     _ties,
+    _varies,
     _unsteady,
     _llvm_off,
 )

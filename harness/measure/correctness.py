@@ -54,6 +54,11 @@ class Truth:
     leeway: Sequence[Leeway] = ()
     """How far each number of each output may be off besides; empty if that is not known."""
 
+    other_inputs: Sequence[Array] = ()
+    """Other inputs of the same kind; empty if they are not known."""
+    other_expected: Sequence[Array] = ()
+    """The right answer to those, as far as it is known."""
+
     def judge(self, outputs: Sequence[Array]) -> Accuracy:
         """Compare a program's outputs with the right ones."""
         return compare_answers(outputs, self.expected, self.relative_tolerance, self.rounding, self.leeway)

@@ -103,6 +103,8 @@ class Accuracy:
     """Largest root mean square of the errors of an output, over that of the oracle's. None in records of before."""
     ties: int = 0
     """Integers that differ from the oracle's, each of which rests on a tie within rounding."""
+    varies: bool = False
+    """Whether a later answer of the same program was another one, and right, too."""
 
 
 @dataclass(frozen=True)

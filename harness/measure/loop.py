@@ -1,6 +1,6 @@
 """The loop: from a library to all that becomes known of it. Whatever is measured comes through here.
 
-    load -> first run -> judge -> each probe in turn
+    load -> first run -> judge -> each probe in turn -> judge again
 
 `run`, `profile`, `ops`, `tune`, `reduce`, `diverge`, asv's benchmarks, the pytest plugin and `ingest` differ in
 the work that they bring, in the session (live, or replayed from what a bundle brought back) and in the probes.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Built
+from harness.measure.again import judge_again
 from harness.measure.context import Run
 from harness.measure.correctness import Truth
 from harness.measure.decide import decide
@@ -49,6 +50,8 @@ def measure(
 ) -> Program:
     """Load a library, run it once, judge its answer, and hand it to each probe while nothing speaks against it.
 
+    If it was timed, its answer is judged again at the end.
+
     Args:
         library: the program, built.
         truth: its inputs, and what they have to come to.
@@ -75,6 +78,7 @@ def measure(
         facts.add(session.peak_memory(timeout_s=timeout_s))
     facts.add(Answer(outputs))
     facts.add(truth.judge(outputs))
+    timed = False
     for probe in probes:
         if decide(facts).outcome is not Outcome.OK:
             break
@@ -84,6 +88,9 @@ def measure(
             step(probe.step)
         for fact in probe(program, session, facts):
             facts.add(fact)
+        timed = timed or probe.timed
+    if timed and decide(facts).outcome is Outcome.OK:
+        judge_again(program, truth, facts, timeout_s)
     return program
 
 

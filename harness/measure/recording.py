@@ -133,6 +133,8 @@ class Recording:
         }
         parts = dict(self._fields.get("parts", {}))
         for fact in self.facts:
+            if decision.outcome is Outcome.WRONG_RESULT and isinstance(fact, (Latency, Batches)):
+                continue  # it was right at first, and not any more
             make: Callable[[Any], Mapping[str, Any]] = _FIELDS.get(type(fact), _part_of)
             made = dict(make(fact))
             parts |= made.pop("parts", {})

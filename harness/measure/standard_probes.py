@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from harness.base.tool import load, tools
+from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.correctness import vacuous
 from harness.measure.facts import Facts, Latency, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
@@ -92,7 +93,7 @@ class LatencyProbe:
     work: Work
     prepared: Preparation
     run: Run
-    measure: Callable[[Program, Budget], Timing] = measure
+    measure: Callable[[Program, Budget, Callable[[float], None]], Timing] = measure
     """What times the program; another one where that was done elsewhere already."""
     step = RunStep.SAMPLING.value
     timed = True
@@ -101,10 +102,18 @@ class LatencyProbe:
         """Sample the program within the thermal limits."""
         plan, kernel = self.work.plan, self.prepared.reference
 
-        def sample() -> tuple[Timing, Reference | None]:
-            return self.measure(program, plan.budget), kernel.measure(session) if kernel else None
+        def look(each_ms: float) -> None:
+            cheap = RUNS * each_ms <= 1e3 * LARGEST_SHARE * plan.budget.seconds
+            if cheap and not judge_again(program, self.work.truth, facts, plan.budget.timeout_s):
+                raise WrongByNow
 
-        (timing, reference), steadiness = self.run.device.steadily(sample, plan.thermal_limits)
+        def sample() -> tuple[Timing, Reference | None]:
+            return self.measure(program, plan.budget, look), kernel.measure(session) if kernel else None
+
+        try:
+            (timing, reference), steadiness = self.run.device.steadily(sample, plan.thermal_limits)
+        except WrongByNow:
+            return  # the facts say so
         yield Latency(timing, reference, steadiness)
 
 

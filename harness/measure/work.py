@@ -23,6 +23,7 @@ from harness.compile.artifacts.artifact import (
     KERNELS,
     LABELLED,
     LEEWAY,
+    OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
@@ -137,6 +138,7 @@ def load_truth(
         relative_tolerance,
         load_rounding(answers, rounding_factor, computes_half=in_half),
         [one.leeway(rounding_factor, precision, computes_half=in_half) for one in load_leeway(answers / LEEWAY)],
+        *(load_arrays(file) if file.exists() else [] for file in (answers / OTHER_INPUTS, answers / OTHER_OUTPUTS)),
     )
 
 

@@ -48,14 +48,18 @@ class FakeProgram:
     init_ms: float = 7.0
     pushed: PushResult = field(default_factory=lambda: PushResult("/data/local/tmp/x.so", 123))
     inputs: Sequence[Any] = ()
+    inferences: int = 0
 
     def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
         self.device.met("run")
         self.inputs = inputs
-        return [ANSWER + self.device.error], 11.0
+        self.inferences += 1
+        later = self.device.later_error if self.inferences > self.device.right_runs else 0.0
+        return [ANSWER + self.device.error + later], 11.0
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.device.met("wall")
+        self.inferences += repeat
         return [2.0] * repeat
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
@@ -118,6 +122,9 @@ class FakeDevice:
 
     fails: dict[str, BaseException] = field(default_factory=dict)
     error: float = 0.0
+    later_error: float = 0.0
+    """Error of the answers after so many inferences."""
+    right_runs: int = 0
     name: str = "fake"
     identity: Identity = field(
         default_factory=lambda: Identity("virtual", "fake", gpu="G", extensions=("cl_khr_icd",), emulated=("gpu",))

@@ -23,6 +23,7 @@ from harness.compile.artifacts.artifact import (
     JUDGE,
     LABELLED,
     LEEWAY,
+    OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     ROUNDING,
@@ -171,7 +172,10 @@ def _write(
     _require_finite(answers, question, inputs)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
-    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(question.other_inputs(specs, inputs))))
+    others = question.other_inputs(specs, inputs)
+    save_arrays(out / OTHER_OUTPUTS, other_answers := _or_none(lambda: ask(others)))
+    if other_answers and first_not_finite(other_answers) is None:
+        save_arrays(out / OTHER_INPUTS, list(others.values()))
     if question.labelled:
         data = load_labelled(Path(question.labelled), specs)
         classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])

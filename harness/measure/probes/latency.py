@@ -57,13 +57,22 @@ class Timed(Protocol):
         """Return samples of the sum of kernel times."""
 
 
-def measure(program: Timed, budget: Budget, clock: Callable[[], float] = time.monotonic) -> Timing:
-    """Time a program that is known to be right. Raises what `program` raises."""
+def measure(
+    program: Timed,
+    budget: Budget,
+    look: Callable[[float], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Timing:
+    """Time a program that is known to be right. Raises what `program` raises.
+
+    After the warm-up `look`, which is told the ms of an inference, judges the answer again. It may raise, too.
+    """
     if budget.quick:
         return _quick_look(program, budget)
     began = clock()
     warm_up_ms = warm_up(program, budget, clock)
     each_ms = statistics.median(_last(warm_up_ms, _steady_s(budget)))
+    look(each_ms)
     left_s = max(0.0, budget.seconds - (clock() - began))
     wall_s = left_s * (1 - DEVICE_SHARE)
     kept = _affordable(wall_s, each_ms, FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))

@@ -30,6 +30,7 @@ from harness.compile.artifacts.artifact import (
     JUDGE,
     LABELLED,
     LEEWAY,
+    OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
@@ -204,7 +205,7 @@ def _lay_out(
 
 def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
     answers = made[plan.oracle.key]
-    truth, witness = (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, JUDGE), (OUTPUTS, JUDGE)
+    truth, witness = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, JUDGE), (OUTPUTS, JUDGE)
     for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
         found = made.get(job.key) if job else None
         if job and isinstance(found, Answers):

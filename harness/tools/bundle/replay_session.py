@@ -15,7 +15,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from device_runner.device import Launch, Loadable, Machine, PeakMemory, PushResult, Toggles
-from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
+from device_runner.failures import DeviceCrash, Failure, Hang, NotRunAgain, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.runtimes.probe.answers import BadAnswer, batches_of, launches_of, memory_of
@@ -57,7 +57,7 @@ class ProcessReport:
 
     said: Mapping[str, Any]
     runs: Sequence[list[Array]] = ()
-    """The outputs of each run: of the case's inputs first, then of the labelled ones."""
+    """The outputs of each run: of the case's inputs, then of labelled ones, of other ones, of the first again."""
     times: Times | None = None
     """Times, only if the runner found the answer near enough."""
     reference_ms: Sequence[float] = ()
@@ -67,7 +67,7 @@ class ProcessReport:
     def of(cls, said: Mapping[str, Any]) -> ProcessReport:
         """Parse an object of the runner. Raises BadReport, or the error of a malformed object."""
         labelled = (f"labelled{index}" for index in range(len(said)))
-        outputs = (said[name] for name in ("outputs", *labelled) if name in said)
+        outputs = (said[name] for name in ("outputs", *labelled, "other", "again") if name in said)
         runs = [[_array(one) for one in each] for each in outputs]
         return cls(said, runs, _times_in(said), _times(said, "reference_ms"))
 
@@ -164,6 +164,11 @@ class ReplayProgram:
     _device_ms: Iterator[float]
     pushed = PushResult("", 0)
 
+    @property
+    def inferences(self) -> int:
+        """Number of inferences in a row that were timed there."""
+        return self.report.times.inferences if self.report.times else 1
+
     def fail(self) -> NoReturn:
         """Raise the process's failure; BadReport if it came to its end without what it should have written."""
         raise self.report.failure(self._timeout_s) or BadReport(
@@ -178,6 +183,8 @@ class ReplayProgram:
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
         """Return the outputs of the next run, and the first run's ms; of the reference kernel neither was kept."""
         if (outputs := next(self._runs, None)) is None:
+            if self.report.runs and self.report.done:
+                raise NotRunAgain("the runner did not run it again")
             self.fail()
         return outputs, float(self.report.said["first_run_ms"])
 

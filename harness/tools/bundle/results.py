@@ -298,7 +298,7 @@ def _probes(*case: Any) -> Sequence[Probe]:
     return [replace(p, measure=_times_of) if isinstance(p, LatencyProbe) else p for p in standard_probes(*case)]
 
 
-def _times_of(program: Program, budget: Budget) -> Timing:
+def _times_of(program: Program, budget: Budget, _: Callable[[float], None]) -> Timing:
     """Return the samples that the runner took, in place of `harness.measure.probes.latency.measure`."""
     assert isinstance(program, ReplayProgram)
     return Timing(**vars(program.times))

@@ -25,7 +25,16 @@ from device_runner.store import sha256_of
 from device_runner.transport.batch import MARK
 from harness.base.case import Case
 from harness.base.plan import Budget
-from harness.compile.artifacts.artifact import CRC, INPUTS, LABELLED, LEEWAY, OUTPUTS, load_arrays, load_rounding
+from harness.compile.artifacts.artifact import (
+    CRC,
+    INPUTS,
+    LABELLED,
+    LEEWAY,
+    OTHER_INPUTS,
+    OUTPUTS,
+    load_arrays,
+    load_rounding,
+)
 from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
@@ -121,6 +130,9 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     inputs = load_arrays(answers / INPUTS)
     for index, array in enumerate(inputs):
         yield f"input {_shape_text(array)} {_plain(folder, answers, f'input{index}', array)}"
+    others = load_arrays(answers / OTHER_INPUTS) if (answers / OTHER_INPUTS).exists() else []
+    for index, array in enumerate(others):
+        yield f"other {_shape_text(array)} {_plain(folder, answers, f'other{index}', array)}"
     factor, precision = packed.rounding_factor, Case.parse(packed.case).precision
     outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, factor)
     relative = relative_tolerances(len(outputs), packed.relative_tolerance, rounding)

@@ -89,6 +89,16 @@ def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
     assert "wall" not in device.steps
 
 
+@pytest.mark.parametrize("right_runs", [1, 2])
+def test_a_case_that_is_wrong_by_the_end_gets_no_latency(built: Built, right_runs: int) -> None:
+    record = run(FakeDevice(later_error=0.5, right_runs=right_runs), built)
+    assert record.outcome is Outcome.WRONG_RESULT
+    assert record.message.startswith("the first answer was right, answer ")
+    assert record.accuracy is not None
+    assert not record.accuracy.right
+    assert record.wall_ms == record.device_ms == record.batched_ms == []
+
+
 def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
     device = FakeDevice()
     record = run_case(a_plan(), built, replace(a_run(device), timed=False), SilentProgress()).record

@@ -98,6 +98,8 @@ static void read_line(char* line, Case* into) {
     into->artifact.vdevices = number(&rest);
   } else if (strcmp(what, "input") == 0) {
     read_tensor(rest, next_tensor(into->inputs, &into->input_count), 0);
+  } else if (strcmp(what, "other") == 0) {
+    read_tensor(rest, next_tensor(into->others, &into->other_count), 0);
   } else if (strcmp(what, "answer") == 0) {
     read_tensor(rest, next_tensor(into->answers, &into->answer_count), 1);
   } else if (strcmp(what, "labelled") == 0) {

@@ -57,6 +57,8 @@ typedef struct {
   size_t tried_count, played_count;
   Tensor inputs[MOST_TENSORS], answers[MOST_TENSORS];
   size_t input_count, answer_count;
+  Tensor others[MOST_TENSORS];  // other inputs, which the program is run on before it is run again on its own
+  size_t other_count;
   Tensor labelled;  // further inputs, one after the other in its file
   double labelled_count;
   Protocol protocol;

@@ -196,7 +196,7 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
 def test_half_precision_makes_more_ties() -> None:
     model = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Floor", ["m"], ["y"])], {"w": W})
     (measured,) = measure_leeway(model, {"x": MANY}, [answer_of(model, MANY)])
-    ties = {kind: int((off > 0).sum()) for kind, off in measured.decided.items()}
+    ties = {kind: int(np.count_nonzero(off)) for kind, off in measured.decided.items()}
     assert ties["float16"] > 100
     assert ties["float32"] < 10
 

@@ -1,0 +1,86 @@
+"""The answer once more: a program that was right at first may be wrong by the hundredth inference.
+
+Drivers that drop or mix up launches after a while exist (google-ai-edge/LiteRT#8065, pytorch/executorch#22327). A
+dropped launch leaves in its buffer what the inference before made of it. So the program is run on other inputs first,
+and then on its own again. The answer has to be the first one bit for bit, or else right, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from device_runner.failures import NotRunAgain
+from harness.measure.probes.base import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from device_runner.device import Array, Program
+    from harness.measure.correctness import Accuracy, Truth
+    from harness.measure.probes.base import Facts
+
+RUNS = 2
+"""Inferences of one look."""
+LARGEST_SHARE = 0.005
+"""Share of a case's budget that the look after the warm-up may take; the other one is at the end."""
+TRIES = 3
+"""How often a wrong answer is tried, to know whether it is wrong each time."""
+
+
+class WrongByNow(Exception):
+    """A program that is sampled is wrong after its warm-up."""
+
+
+def judge_again(program: Program, truth: Truth, facts: Facts, timeout_s: float) -> bool:
+    """Judge the answer of a program that was right once more, and return whether it still is.
+
+    What is wrong replaces the first answer and its accuracy in `facts`. A session that is over has nothing to look at.
+    """
+    first = facts.get(Answer)
+    assert first
+    try:
+        stale = _is_stale(program, truth, timeout_s)
+        outputs, _ = program.run(truth.inputs, timeout_s=timeout_s)
+    except NotRunAgain:
+        return True
+    number = program.inferences
+    accuracy = truth.judge(outputs)
+    if stale:
+        complaint = "its answer to other inputs is that to the case's own: launches are dropped"
+        facts.add(replace(accuracy, right=False, complaint=_sentence(complaint, number)))
+        return False
+    if _equal(outputs, first.outputs):
+        return True
+    if accuracy.right:
+        facts.add(replace(accuracy, varies=True))
+        return True
+    wrong = 1 + sum(not _again(program, truth, timeout_s).right for _ in range(TRIES - 1))
+    often = "each time" if wrong == TRIES else f"{wrong} of {TRIES} times"
+    facts.add(replace(accuracy, complaint=f"{_sentence(accuracy.complaint, number)} (wrong {often} then)"))
+    facts.add(Answer(outputs))
+    return False
+
+
+def _sentence(complaint: str, number: int) -> str:
+    return f"the first answer was right, answer {number} is not: {complaint}"
+
+
+def _again(program: Program, truth: Truth, timeout_s: float) -> Accuracy:
+    return truth.judge(program.run(truth.inputs, timeout_s=timeout_s)[0])
+
+
+def _is_stale(program: Program, truth: Truth, timeout_s: float) -> bool:
+    """Run other inputs, and return whether the answer is that to the case's own, though it should be another one."""
+    if not truth.other_inputs:
+        return False
+    outputs, _ = program.run(truth.other_inputs, timeout_s=timeout_s)
+    return not truth.judge(truth.other_expected).right and truth.judge(outputs).right
+
+
+def _equal(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Return whether two answers are the same bit for bit."""
+    return len(outputs) == len(others) and all(
+        one.shape == other.shape and one.tobytes() == other.tobytes()
+        for one, other in zip(outputs, others, strict=True)
+    )
