@@ -20,6 +20,7 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.compile.artifacts.artifact import (
     INPUTS,
     LABELLED,
+    OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     Answers,
@@ -48,6 +49,8 @@ class Made:
     reference: Artifact | None = None
     labelled: Sequence[np.ndarray[Any, Any]] = ()
     """Inputs, labels, and the oracle's classes."""
+    other: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | None = None
+    """Another input, and the answer that it should have."""
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -65,6 +68,9 @@ class Made:
         folder.mkdir(exist_ok=True)
         for name, arrays in ((INPUTS, [self.given]), (OUTPUTS, [self.answer]), (OTHER_OUTPUTS, [self.answer + 1])):
             save_arrays(folder / name, arrays)
+        if self.other:
+            save_arrays(folder / OTHER_INPUTS, [self.other[0]])
+            save_arrays(folder / OTHER_OUTPUTS, [self.other[1]])
         if self.labelled:
             save_arrays(folder / LABELLED, list(self.labelled))
         vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0

@@ -105,6 +105,22 @@ def test_each_case_ends_as_it_would_on_any_device(
     assert results.peaks["copy_bytes_s"] > 0
 
 
+def test_what_was_timed_is_run_again_on_other_inputs_and_on_its_own(
+    place: Place, sidecar_cache: Path, opencl_program: Loadable
+) -> None:
+    place.pack(
+        sidecar_cache,
+        Made("same", opencl_program, X, RIGHT, other=(X, RIGHT)),
+        Made("stale", opencl_program, X, RIGHT, other=(X, RIGHT + 1)),
+    )
+    assert place.run()[0] == 0
+    same, stale = read(place, sidecar_cache).records
+    assert same.outcome is Outcome.OK
+    assert stale.outcome is Outcome.WRONG_RESULT
+    assert "its answer to other inputs is that to the case's own" in stale.message
+    assert not stale.wall_ms
+
+
 def test_a_run_that_was_ended_leaves_nothing_behind_and_goes_on(
     place: Place, sidecar_cache: Path, opencl_program: Loadable
 ) -> None:
