@@ -106,6 +106,10 @@ class OnnxModel(BaseModel):
         return {name: Distribution.parse(text) for name, text in texts.items()}
 
 
+class InnerModel(OnnxModel):
+    """A piece of a network on what the network makes of its inputs: some of that may be infinite on purpose."""
+
+
 def model_name(model: str | OnnxModel) -> str:
     """Return the name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
     if isinstance(model, str) and not model.endswith(SUFFIXES):

@@ -73,7 +73,7 @@ def compare_answers(
 ) -> Accuracy:
     """Compare outputs with the oracle's, output by output (`Truth`).
 
-    Raises ValueError if the oracle itself is not finite.
+    What is not finite in the oracle's has to be the same: the infinities of a mask inside a network, say.
     """
     if len(outputs) != len(oracle):
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
@@ -122,16 +122,12 @@ class _Judgement:
 
     @property
     def accuracy(self) -> Accuracy:
-        """How far the output is from the oracle's. Raises ValueError if that is not finite."""
+        """How far the output is from the oracle's."""
         import numpy as np
 
         got, want, index = self.got, self.want, self.index
         if got.shape != want.shape:
             return _refuse(f"output {index} has shape {got.shape}, expected {want.shape}")
-        if not np.isfinite(want.astype(np.float64)).all():
-            raise ValueError(
-                f"output {index} of the oracle is not finite: this model cannot be judged with these inputs"
-            )
         return self._real if np.issubdtype(want.dtype, np.floating) else self._whole
 
     @property
@@ -141,11 +137,14 @@ class _Judgement:
         mine, theirs, leeway = self.got.astype(np.float64), self.want.astype(np.float64), self.leeway
         with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
             error = np.asarray(np.abs(mine - theirs))
+        endless = ~np.isfinite(theirs)  # on purpose: a mask. It is right if it is the same
         error[~np.isfinite(error)] = np.inf
+        error[endless & ((mine == theirs) | (np.isnan(mine) & np.isnan(theirs)))] = 0.0
+        finite = np.where(endless, 0.0, theirs)
         own = np.zeros_like(theirs) if leeway.own is None else leeway.own.astype(np.float64)
         flips = np.zeros_like(theirs) if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
         tolerance = tolerance_of(self.want, self.relative_tolerance) + float(own.max(initial=0.0))
-        allowed, (peak, rms) = tolerance + flips, peak_and_rms(theirs)
+        allowed, (peak, rms) = tolerance + flips, peak_and_rms(finite)
         rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want))
         rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(flips)[1]
         rms_error = peak_and_rms(error)[1]
@@ -155,7 +154,7 @@ class _Judgement:
                 f"output {self.index} is off by {rms_error:.3g} in the root mean square, of {rms:.3g} (tolerance "
                 f"{rms_tolerance:.3g}), though each element is within {tolerance:.3g}"
             )
-        for part in parts_of(theirs, leeway, self.least):
+        for part in parts_of(finite, leeway, self.least):
             allowed = np.minimum(allowed, part.tolerance + flips)
             far = far or part.complain(self.index, error, own, flips)
         beyond = error > allowed
@@ -172,7 +171,7 @@ class _Judgement:
             right=not far,
             max_abs_err=worst,
             max_rel_err=largest / peak if peak else largest,
-            cosine=_cosine(mine.ravel(), theirs.ravel()),
+            cosine=_cosine(np.where(error == 0, finite, mine).ravel(), finite.ravel()),
             top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
             tolerance=limit,
             complaint=far,
@@ -230,7 +229,15 @@ def tolerance_of(want: Array, relative_tolerance: float) -> float:
 
     if not np.issubdtype(want.dtype, np.floating):
         return 0.0
-    return max(relative_tolerance * float(np.abs(want.astype(np.float64)).max(initial=0.0)), _resolution(want))
+    return max(relative_tolerance * _peak(want), _resolution(want))
+
+
+def _peak(want: Array) -> float:
+    """Return the largest finite magnitude."""
+    import numpy as np
+
+    wide = np.abs(want.astype(np.float64))
+    return float(wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
 def _resolution(want: Array) -> float:
@@ -239,7 +246,7 @@ def _resolution(want: Array) -> float:
 
     if not np.issubdtype(want.dtype, np.floating):
         return 0.0
-    return float(np.spacing(np.abs(want).max(initial=want.dtype.type(0))))
+    return float(np.spacing(want.dtype.type(_peak(want))))
 
 
 def _share(accuracy: Accuracy) -> float:
@@ -281,17 +288,22 @@ def vacuous(
 ) -> list[str]:
     """Return why being right proves nothing, one line for each output of which that is so.
 
-    `other` are the oracle's answers to other inputs, none if it had no answer. Raises ValueError if `oracle` is not
-    finite.
+    `other` are the oracle's answers to other inputs, none if it had no answer.
     """
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
-    reasons = [_reason(*one) for one in zip_longest(oracle, other, tolerances)]
+    reasons = [_reason(*one) if _is_finite(one[0]) else "" for one in zip_longest(oracle, other, tolerances)]
     for index, each in enumerate(rounding):
         if each > MOST_ROUNDING:
             reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
         elif math.isnan(each):
             reasons[index] = "is not finite if its numbers are moved by a rounding: how far it may be off is not known"
     return [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
+
+
+def _is_finite(want: Array) -> bool:
+    import numpy as np
+
+    return want.dtype.kind != "f" or bool(np.isfinite(want).all())
 
 
 def _reason(want: Array, elsewhere: Array | None, tolerance: float) -> str:

@@ -66,4 +66,5 @@ def request_of(job: dict[str, Any]) -> CompileRequest:
 
 
 def _question(job: dict[str, Any]) -> oracle.Question:
-    return oracle.Question(Path(job["request"]["model_file"]), job["seed"], job["inputs"], job["labelled"])
+    model = Path(job["request"]["model_file"])
+    return oracle.Question(model, job["seed"], job["inputs"], job["labelled"], job.get("inner", False))

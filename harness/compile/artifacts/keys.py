@@ -46,6 +46,8 @@ def oracle_job(
     model: str,
     inputs: Path | Inputs,
     labelled: Path | None = None,
+    *,
+    inner: bool = False,
 ) -> Job:
     """Return the job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
 
@@ -60,13 +62,16 @@ def oracle_job(
         "seed": seed,
         "inputs": plain_inputs(inputs),
         "labelled": str(labelled) if labelled else "",
+        "inner": inner,
     }
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
-    facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed}
+    facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
     facts |= {"fixed": told["fixed"]} if original.fixed else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
-    witness = Job("witness", key_of({"witness": compiled, "seed": seed}), f"LLVM's answer of {model}", payload)
+    witness = Job(
+        "witness", key_of({"witness": compiled, "seed": seed, "inner": inner}), f"LLVM's answer of {model}", payload
+    )
     return Job("oracle", key, f"oracle of {model}", payload, otherwise=witness)
 
 

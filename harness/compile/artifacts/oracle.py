@@ -59,10 +59,12 @@ class Question:
     """The file of its inputs, or how some of them are drawn."""
     labelled: str
     """A file of labelled data, if not empty."""
+    inner: bool = False
+    """Whether it is a piece of another network, inside which numbers may be infinite on purpose."""
 
     def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
         """Return what the case is run on, in the order in which a library takes it."""
-        return inputs_of(self.given, specs, self.seed)
+        return inputs_of(self.given, specs, self.seed, finite=not self.inner)
 
     def other_inputs(self, specs: Sequence[InputSpec], inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Other inputs of the same kind. Integers of a file, which may be divisors, are other choices of the same."""
@@ -169,7 +171,8 @@ def _write(
     judge: str,
 ) -> None:
     """Write the inputs and the answers to them; ask for the others and write those."""
-    _require_finite(answers, question, inputs)
+    if not question.inner:
+        _require_finite(answers, question, inputs)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
     others = question.other_inputs(specs, inputs)

@@ -19,7 +19,7 @@ from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
 from harness.base.failures import ModelError, UnsupportedOperator, UsageError
-from harness.base.model import OnnxModel, model_name
+from harness.base.model import InnerModel, OnnxModel, model_name
 from harness.base.plan import Budget, Job, Plan, unsupported
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
@@ -222,7 +222,7 @@ class _Model:
         if not isinstance(model, OnnxModel):
             return cls(model_source(name), cache / MODELS)
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
-        own = (model.clean, model.labelled, model.trust, model.fix)
+        own = (model.clean, model.labelled, model.trust, model.fix, isinstance(model, InnerModel))
         file = OnnxFile(name, model.onnx, model.shapes, inputs, *own)
         return cls(file, cache / MODELS)
 
@@ -246,7 +246,8 @@ class _Model:
         """What finds out the truth about it."""
         source, request = self.source, witness_request(self.file)
         original, inputs = source.original(self.folder), source.input_values(self.folder)
-        return oracle_job(original, request, self.digest, SEED, source.name, inputs, source.labelled)
+        inner = isinstance(source, OnnxFile) and source.inner
+        return oracle_job(original, request, self.digest, SEED, source.name, inputs, source.labelled, inner=inner)
 
 
 def _digest_of(file: Path) -> str:

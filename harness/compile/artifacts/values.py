@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     Values = Mapping[str, Array]
 
 
-def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
-    """Return the inputs of a file, or those that are drawn, some of them as is said."""
+def inputs_of(
+    given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int, *, finite: bool = True
+) -> dict[str, Array]:
+    """Return the inputs of a file, which are `finite` numbers, or those that are drawn, some of them as is said."""
     from harness.base.model import Distribution
     from harness.compile.models.input_files import load_inputs
     from harness.compile.models.spec import seeded_inputs
 
     if isinstance(given, str):
-        return load_inputs(Path(given), specs)
+        return load_inputs(Path(given), specs, finite=finite)
     return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
 
 
@@ -87,7 +89,7 @@ def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path)
     from harness.compile.oracle.truth import values_of
 
     model = load(file)
-    inputs = inputs_of(given, list(input_specs(model)), seed)
+    inputs = inputs_of(given, list(input_specs(model)), seed, finite=False)  # the oracle asks for that
     weights = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
     results = {f"{kinds[name]} {name!r}": array for name, array in values_of(model, inputs).items()}

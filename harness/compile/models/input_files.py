@@ -10,7 +10,7 @@ the model's own shape and number format, so a file that lies about its size cost
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +31,17 @@ OVERHEAD_BYTES = 1 << 20
 SUFFIX = ".npy"
 
 
-def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
+def load_inputs(file: Path, specs: Sequence[InputSpec], *, finite: bool = True) -> dict[str, Array]:
     """Return the arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
     with npz_errors(file):
         _require_small(file, specs)
         with zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(SUFFIX): name for name in archive.namelist() if name.endswith(SUFFIX)}
             _require_names(file, list(members), [spec.name for spec in specs])
-            return {spec.name: _array(file, archive, members[spec.name], spec) for spec in specs}
+            arrays = {spec.name: _array(file, archive, members[spec.name], spec) for spec in specs}
+    if finite:
+        _require_finite(file, arrays)
+    return arrays
 
 
 @contextmanager
@@ -90,9 +93,15 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
     if len(data) != length:
         raise ModelError(f"{file}: {spec.name!r} is cut short: {len(data)} of {length} bytes")
     array: Array = np.frombuffer(data, wanted).reshape(shape, order="F" if transposed else "C").copy(order="C")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ModelError(f"{file}: {spec.name!r} holds NaN or infinity", hint="no answer to it could be judged")
     return array
+
+
+def _require_finite(file: Path, arrays: Mapping[str, Array]) -> None:
+    import numpy as np
+
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"{file}: {name!r} holds NaN or infinity", hint="no answer to it could be judged")
 
 
 def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, object]:

@@ -81,6 +81,8 @@ class OnnxFile:
     """Whether torch may execute what a `.pt2` file holds."""
     fixes: Fixes = field(default_factory=dict)
     """Numbers of inputs that are fixed for good."""
+    inner: bool = False
+    """Whether it is a piece of another network, whose inputs may be infinite on purpose."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
@@ -113,7 +115,7 @@ class OnnxFile:
         """Return what is compiled, with its inputs checked against it. Raises `ModelError`."""
         found = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
-            require_in_range(load_inputs(self.inputs, found.inputs), found.ranges, self.inputs)
+            require_in_range(load_inputs(self.inputs, found.inputs, finite=not self.inner), found.ranges, self.inputs)
         else:
             require_drawable(self.inputs, found.inputs)
             require_drawn_in_range(self.inputs, found.ranges)

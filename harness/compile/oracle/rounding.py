@@ -97,7 +97,8 @@ def relative_movement(moved: Array, output: Array) -> float:
 
     if output.dtype.kind != "f" or output.size == 0:
         return 0.0
-    peak, rms = peak_and_rms(output.astype(np.float64))
+    wide = output.astype(np.float64)
+    peak, rms = peak_and_rms(np.where(np.isfinite(wide), wide, 0.0))
     farthest_one, farthest_rms = peak_and_rms(moved.astype(np.float64))
     return max(farthest_one / peak, farthest_rms / rms) if peak else 0.0
 

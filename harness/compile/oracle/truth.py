@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.base.failures import InputRefused, NoOutsideAnswer
+from harness.compile.models.number_formats import with_plain_copies
+from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import Original
 from harness.compile.oracle.judge import NoAnswer, Refusal
 
@@ -77,12 +79,16 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
 def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     """Return what every operator of an ONNX network makes of the inputs, where it is a tensor, by its name.
 
+    Numbers in a format that numpy lacks are in one that it has (`harness.compile.models.number_formats`).
+
     Raises NoOutsideAnswer, InputRefused.
     """
     import numpy as np
 
     names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
-    outputs: Sequence[Any] = first_answer(judges_of(with_outputs(model, names)), inputs).outputs
+    kinds = {name: kind.elem_type for name, kind in tensor_types(model).items()}
+    plain, asked = with_plain_copies(model, names, kinds)
+    outputs: Sequence[Any] = first_answer(judges_of(with_outputs(plain, asked)), inputs).outputs
     return {name: made for name, made in zip(names, outputs, strict=True) if isinstance(made, np.ndarray)}
 
 

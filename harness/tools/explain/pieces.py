@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.compile.models.number_formats import as_plain, plain_type
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.outline import OLDEST_IR_VERSION, inner_graphs, tensor_types
 
@@ -117,6 +118,8 @@ class Network:
         inputs = tuple(dict.fromkeys(name for one in inside for name in one.reads if name not in made))
         nodes = [self._nodes[operator.number - 1] for operator in inside]
         weights, constants = self._constants(nodes)
+        odd = {name: kind for name, kind in self._types.items() if plain_type(kind.elem_type)}
+        nodes, given, returned = as_plain(nodes, inputs, outputs, odd)
         piece = onnx.ModelProto()
         piece.CopyFrom(self._model)
         piece.ir_version = max(piece.ir_version, OLDEST_IR_VERSION)
@@ -125,8 +128,8 @@ class Network:
             onnx.helper.make_graph(
                 [*constants, *nodes],
                 "piece",
-                [self._value(name) for name in inputs],
-                [self._value(name) for name in outputs],
+                [given.get(name) or self._value(name) for name in inputs],
+                [returned.get(name) or self._value(name) for name in outputs],
                 weights,
             )
         )

@@ -104,6 +104,8 @@ class _Attempts:
     tried: int = 0
     smallest: SmallNetwork | None = None
     """The last one that failed in the same way."""
+    began_spoilt: bool | None = None
+    """Whether the right answer to the first network has NaN; None before there was one."""
 
     def fails_with(self, operators: Sequence[Operator]) -> bool:
         """Return whether these operators alone fail in the same way."""
@@ -113,11 +115,20 @@ class _Attempts:
         """Return whether a network fails in the same way. One that the harness itself refuses does not."""
         self.trials.progress.step(self.trials.plan.case.id, self._how_far)
         try:
-            found = FailureKind.of(self.run(network)) == self.kind
+            record = self.run(network)
+            found = FailureKind.of(record) == self.kind and not (record.accuracy and self._is_spoilt(network))
         except UsageError:
             return False
         self.smallest = network if found else self.smallest
         return found
+
+    def _is_spoilt(self, network: SmallNetwork) -> bool:
+        """Return whether the right answer to a smaller network is NaN, and that to the first one was not."""
+        import numpy as np
+
+        spoilt = any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in self.expected(network))
+        self.began_spoilt = spoilt if self.began_spoilt is None else self.began_spoilt
+        return spoilt and not self.began_spoilt
 
     @property
     def _how_far(self) -> str:

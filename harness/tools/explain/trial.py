@@ -16,7 +16,7 @@ from device_runner import store
 from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
-from harness.base.model import OnnxModel
+from harness.base.model import InnerModel
 from harness.base.outcome import Outcome
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Suite
@@ -121,7 +121,7 @@ class Trials:
         """Return the suite with a network, written into files, as its only model."""
         model = write_whole(self.folder / name / MODEL, network)
         inputs = write_whole(self.folder / name / VALUES, npz(values))
-        only = OnnxModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
+        only = InnerModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
         return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
 
     def _ask(self, tensors: list[str], name: str) -> None:

@@ -49,10 +49,18 @@ def test_what_is_not_finite_is_wrong(bad: float) -> None:
     assert "at [1, 2]" in verdict.complaint
 
 
-def test_an_oracle_that_is_not_finite_cannot_judge() -> None:
-    oracle = np.array([1.0, math.nan], np.float32)
-    with pytest.raises(ValueError, match="output 0 of the oracle is not finite"):
-        compare_answers([oracle], [oracle], 1e-3)
+@pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_on_purpose_has_to_be_the_same(special: float) -> None:
+    oracle = np.array([1.0, special, 3.0], np.float32)
+    assert compare_answers([oracle], [oracle], 1e-3).right
+    off = oracle.copy()
+    off[2] = 3.1
+    assert not compare_answers([off], [oracle], 1e-3).right
+    for other in (1.0, *({math.nan, math.inf, -math.inf} - {special})):
+        answer = oracle.copy()
+        answer[1] = other
+        if not (math.isnan(other) and math.isnan(special)):
+            assert not compare_answers([answer], [oracle], 1e-3).right
 
 
 def test_integers_have_to_be_equal() -> None:

@@ -1,0 +1,70 @@
+"""Number formats that numpy lacks: bfloat16, float8, int4. Between networks their numbers go in one that it has.
+
+Each of them is exact in float32 or in 8 bits, so that a network can be cut where it has such numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+SUFFIX = "/plain"
+_FLOATS = ("BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1")
+_INTEGERS = {"INT4": "INT8", "UINT4": "UINT8", "INT2": "INT8", "UINT2": "UINT8"}
+
+
+def plain_type(kind: int) -> int:
+    """Return the ONNX type that numbers of a type go in; 0 if they may go as they are."""
+    from onnx import TensorProto
+
+    name = TensorProto.DataType.Name(kind) if kind in TensorProto.DataType.values() else ""
+    plain = "FLOAT" if name in _FLOATS else _INTEGERS.get(name, "UNDEFINED")
+    return int(TensorProto.DataType.Value(plain))
+
+
+def with_plain_copies(model: Any, names: Sequence[str], kinds: Mapping[str, int]) -> tuple[Any, list[str]]:
+    """Return the network with a plain copy of each of these tensors that needs one, and the names to ask for."""
+    import onnx
+
+    odd = [name for name in names if plain_type(kinds.get(name, 0))]
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    whole.graph.node.extend(_cast(name, name + SUFFIX, plain_type(kinds[name])) for name in odd)
+    return whole, [name + SUFFIX if name in odd else name for name in names]
+
+
+def as_plain(
+    nodes: Iterable[Any], inputs: Sequence[str], outputs: Sequence[str], odd: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return nodes that take and give plain numbers in place of odd ones, and the values they take and give, by name.
+
+    `odd` has the types of the tensors that need it.
+    """
+    import onnx
+
+    taken = {name: name + "/own" for name in inputs if name in odd}
+    made = []
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.input[:] = [taken.get(name, name) for name in node.input]
+        made.append(copy)
+    before = [_cast(name, own, odd[name].elem_type) for name, own in taken.items()]
+    after = [_cast(name, name + SUFFIX, plain_type(odd[name].elem_type)) for name in outputs if name in odd]
+    given = {name: _plain_value(name, odd[name]) for name in taken}
+    returned = {name: _plain_value(name + SUFFIX, odd[name]) for name in outputs if name in odd}
+    return [*before, *made, *after], given, returned
+
+
+def _plain_value(name: str, kind: Any) -> Any:
+    import onnx
+
+    plain = onnx.TypeProto(tensor_type=kind)
+    plain.tensor_type.elem_type = plain_type(kind.elem_type)
+    return onnx.helper.make_value_info(name, plain)
+
+
+def _cast(name: str, to: str, kind: int) -> Any:
+    from onnx import helper
+
+    return helper.make_node("Cast", [name], [to], to=kind)
