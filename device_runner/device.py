@@ -248,6 +248,9 @@ class Program(Protocol):
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """`repeat` samples of one inference each, to the answer in the device's host memory, by the device's clock."""
 
+    def timed_answer(self, *, timeout_s: float) -> list[Array]:
+        """Return the outputs of the last inference that `wall_ms` timed, without another one."""
+
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
 

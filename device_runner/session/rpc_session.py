@@ -359,6 +359,11 @@ class RpcProgram:
         """Return samples of `host_entry`, by the device's own clock, on the inputs of the last `run`."""
         return self._samples(self._host, self._loadable.host_entry, repeat, timeout_s)
 
+    def timed_answer(self, *, timeout_s: float) -> list[Array]:
+        """Return what `host_entry` left at the end of its last inference."""
+        with self._session.calling(f"reading what {self._loadable.library.name} timed", timeout_s):
+            return _arrays(self._vm.get_outputs(self._loadable.host_entry))
+
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples of `entry` by the device's timer, on the inputs of the last `run`."""
         return self._samples(self._device, self._loadable.entry, repeat, timeout_s)

@@ -62,6 +62,10 @@ class FakeProgram:
         self.inferences += repeat
         return [2.0] * repeat
 
+    def timed_answer(self, *, timeout_s: float) -> list[Any]:
+        later = self.device.later_error if self.inferences > self.device.right_runs else 0.0
+        return [ANSWER + self.device.error + later]
+
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.device.met("device")
         return [self.device.kernels_ms(self.inputs)] * repeat

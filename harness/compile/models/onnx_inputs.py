@@ -137,6 +137,11 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
         if dim.dim_param and isinstance(found, int) and found < 1:
             raise ModelError(f"the extent {dim.dim_param!r} is given as {found}", hint="it is a whole number above 0")
         filled.append(found if isinstance(found, int) and found > 0 else 0)
+    if any(extent == 0 and not dim.dim_param for extent, dim in zip(declared, tensor.shape.dim, strict=True)):
+        raise ModelError(
+            f"input {value.name!r} has the fixed shape {declared}, which holds nothing",
+            hint="export it with an extent above 0, or remove the input",
+        )
     if 0 in filled or not tensor.HasField("shape"):
         names = (dim.dim_param or "?" for dim in tensor.shape.dim)
         text = ", ".join(name if extent is None else str(extent) for extent, name in zip(declared, names, strict=True))

@@ -152,7 +152,14 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
             machines[folder.name] = {"machine": folder.name}
         files = [file for file in sorted(folder.glob("*.json")) if file.name != MACHINE_FILE]
         read = [points for file in files if (points := _points_or_none(file, skipped))]
-        read.sort(key=lambda points: _place(next(iter(points.values())), order or {}))
+        first = [next(iter(points.values())) for points in read]
+        places = _places(first, order or {})
+        read = [read[index] for index in sorted(range(len(read)), key=lambda index: places[index])]
+        skipped += [
+            f"commit {point.commit[:12]} of {folder.name} is not in the repository any more: its date decides its place"
+            for point in first
+            if order and point.commit not in order
+        ]
         found: dict[Key, list[Point]] = {}
         for points in read:
             for key, point in points.items():
@@ -164,8 +171,16 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
     return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
 
 
-def _place(point: Point, order: Mapping[str, int]) -> tuple[int, int]:
-    return order.get(point.commit, -1), point.date_ms
+def _places(points: Sequence[Point], order: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """Return by what each point is sorted. A commit that is not in `order` comes after those of an earlier date."""
+    dated = sorted((point.date_ms, order[point.commit]) for point in points if point.commit in order)
+
+    def place(point: Point) -> tuple[int, int, int]:
+        if point.commit in order:
+            return order[point.commit], 0, point.date_ms
+        return max((number for date_ms, number in dated if date_ms <= point.date_ms), default=-1), 1, point.date_ms
+
+    return [place(point) for point in points]
 
 
 def _points_or_none(file: Path, skipped: list[str]) -> dict[Key, Point] | None:

@@ -201,6 +201,12 @@ class ReplayProgram:
         """Nothing can be sampled any more: `times` has the runner's samples."""
         raise RigFailure("the session is over")
 
+    def timed_answer(self, *, timeout_s: float) -> list[Array]:
+        """Return what the program answered when it was run again at the end."""
+        if not (runs := list(self._runs)):
+            raise NotRunAgain("the runner did not run it again")
+        return runs[-1]
+
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return the next samples of the reference kernel; of a case `times` has them."""
         if len(samples := [ms for _, ms in zip(range(repeat), self._device_ms, strict=False)]) < repeat:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_runner.device import PushResult
+from device_runner.device import PushResult, Steadiness
 from device_runner.failures import NotRunAgain
 from harness.base.outcome import Outcome
-from harness.measure.again import TRIES, judge_again
+from harness.measure.again import LONGEST_MS, TRIES, judge_again
 from harness.measure.correctness import Accuracy, Truth
 from harness.measure.decide import decide
-from harness.measure.probes.base import Answer, Facts
+from harness.measure.probes.base import Answer, Facts, Latency
+from harness.measure.probes.latency import Timing
 
 OWN, OTHER = np.array([1.0, 2.0], np.float32), np.array([5.0, -3.0], np.float32)
 TRUTH = Truth([OWN], [2 * OWN], 1e-5, other_inputs=[OTHER], other_expected=[2 * OTHER])
@@ -86,6 +87,19 @@ def test_a_later_answer_that_is_another_right_one_is_noted(error: float, varies:
     assert right
     assert accuracy is not None
     assert accuracy.varies is varies
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0])
+def test_of_a_slow_program_the_answer_that_was_timed_is_judged(error: float) -> None:
+    class Slow(Doubling):
+        def timed_answer(self, *, timeout_s: float) -> list[Any]:
+            return [2 * OWN + np.float32(error)]
+
+    program, facts = Slow(), Facts()
+    facts.add(Answer([2 * OWN]))
+    facts.add(Latency(Timing([2 * LONGEST_MS], [], [], warmed_up=True, inferences=3), None, Steadiness()))
+    assert judge_again(program, TRUTH, facts, 1.0) is (error == 0)  # type: ignore[arg-type]
+    assert len(program.asked) == (TRIES - 1 if error else 0)
 
 
 def test_a_session_that_is_over_has_nothing_to_look_at() -> None:

@@ -114,6 +114,13 @@ def test_dynamic_shape_says_how_to_fix_it(tmp_path: Path) -> None:
     assert spec.shape == (2, 4)
 
 
+def test_a_fixed_extent_of_zero_is_no_dynamic_one() -> None:
+    model = relu_model([1, 4])
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 0
+    with pytest.raises(ModelError, match=r"the fixed shape \[1, 0\], which holds nothing"):
+        input_specs(model, {})
+
+
 @pytest.mark.parametrize("shape", [[1, 5], [1, 4, 1], [0, 4], [1.5, 4]])
 def test_given_shape_that_cannot_be(shape: list[Any]) -> None:
     with pytest.raises(ModelError, match="is given the shape"):

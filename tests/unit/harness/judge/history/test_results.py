@@ -263,3 +263,11 @@ def test_what_is_kept_of_a_line_is_what_the_whole_record_has(tmp_path: Path) -> 
         assert {name: getattr(one, name) for name in fields} == {name: getattr(record, name) for name in fields}
     (skipped,) = kept.skipped
     assert "not a record of schema 2" in skipped
+
+
+def test_a_commit_that_the_repository_lost_is_named_and_placed_by_its_date(folder: Folder) -> None:
+    first, lost, last = (folder.commit(both(CASE, value, value)).stem[:8] * 5 for value in (10.0, 20.0, 30.0))
+    history = load(folder.path, {first: 5, last: 7})
+    assert [point.wall_ms for point in history.series[0].points] == [10.0, 20.0, 30.0]
+    assert [problem for problem in history.skipped if lost[:12] in problem and "not in the repository" in problem]
+    assert load(folder.path).skipped == []
