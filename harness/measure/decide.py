@@ -68,6 +68,9 @@ def _accuracy(facts: Facts) -> Decision | None:
         return Decision(Outcome.WRONG_RESULT, message, blamed=Owner.IMPORTER)
     if (half := facts.get(HalfRange)) and half.complaint:
         return Decision(Outcome.OUT_OF_RANGE, half.complaint, SCALE, accuracy.complaint)
+    if report and report.right_in_double:
+        shared = f"{report.name} gives the same answer, and in double precision the right one: both round so"
+        return Decision(Outcome.WRONG_RESULT, f"{accuracy.complaint}; {shared}")
     return Decision(Outcome.WRONG_RESULT, accuracy.complaint)
 
 

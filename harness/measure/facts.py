@@ -119,11 +119,13 @@ class WitnessReport:
     """Whether its answer is the path's, right or wrong."""
     first: str = ""
     """The first operator that it, and so TVM's importer, gets wrong; empty if that was not looked for or found."""
+    right_in_double: bool = False
+    """Whether it is right in double precision: then what it shares with the path rounds, and reads nothing wrong."""
 
     @property
     def blames_importer(self) -> bool:
         """Whether what it shares with the path, which is TVM's importer above all, has the fault of a wrong answer."""
-        return self.with_path and not self.with_judge
+        return self.with_path and not self.with_judge and not self.right_in_double
 
 
 @dataclass(frozen=True)

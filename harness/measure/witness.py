@@ -8,6 +8,7 @@ whose inputs are right and whose result is not is the one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,20 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     found = _answers(work, job, builder, ask=not accuracy.right)
     if not isinstance(found, Answers):
         return None
-    return compare_with_witness(answer.outputs, work.truth, found)
+    report = compare_with_witness(answer.outputs, work.truth, found)
+    return replace(report, right_in_double=_right_in_double(work, builder)) if report.blames_importer else report
+
+
+def _right_in_double(work: Work, builder: Builder | None) -> bool:
+    """Return whether TVM's importer and LLVM are right in double precision; False where they have no answer in it."""
+    from harness.compile.artifacts.keys import llvm_double_job
+
+    job = llvm_double_job(work.plan.oracle)
+    found = builder.build([job])[job.key] if builder else None
+    if not isinstance(found, Answers):
+        return False
+    outputs = load_arrays(found.folder / OUTPUTS)
+    return len(outputs) == len(work.truth.expected) and work.truth.judge(outputs).right
 
 
 def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:

@@ -53,6 +53,11 @@ def write_llvm_values(job: dict[str, Any], out: Path) -> None:
     oracle.write_llvm_values(_question(job), out)
 
 
+def ask_llvm_in_double(job: dict[str, Any], out: Path) -> None:
+    """Ask LLVM behind TVM's importer for the answers of a model in double precision."""
+    oracle.ask_llvm_in_double(_question(job), out)
+
+
 def measure_range(job: dict[str, Any], out: Path) -> None:
     """Write how large the numbers of a network become."""
     from harness.compile.artifacts import values

@@ -86,6 +86,12 @@ def llvm_values_job(oracle: Job) -> Job:
     return Job("llvm-values", key, f"LLVM's values of {oracle.title}", oracle.payload)
 
 
+def llvm_double_job(oracle: Job) -> Job:
+    """Return the job that asks LLVM behind TVM's importer in double precision."""
+    key = key_of({"llvm double": oracle.key, **versions()})
+    return Job("llvm-double", key, f"LLVM's answer of {oracle.title} in double precision", oracle.payload)
+
+
 def range_job(oracle: Job, title: str) -> Job:
     """Return the job that measures how large the numbers of an oracle's network become."""
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)

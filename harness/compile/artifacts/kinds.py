@@ -15,6 +15,7 @@ KINDS: Mapping[str, JobKind] = {
     "witness": JobKind("harness.compile.artifacts.jobs:ask_llvm"),
     "values": JobKind("harness.compile.artifacts.jobs:write_values", author=ORACLE),
     "llvm-values": JobKind("harness.compile.artifacts.jobs:write_llvm_values"),
+    "llvm-double": JobKind("harness.compile.artifacts.jobs:ask_llvm_in_double"),
     "range": JobKind("harness.compile.artifacts.jobs:measure_range", author=ORACLE),
 }
 """Those of the main job."""

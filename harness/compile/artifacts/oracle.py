@@ -141,6 +141,24 @@ def write_values(question: Question, out: Path) -> None:
     save_values(out, values_of(model, question.inputs(list(input_specs(model)))))
 
 
+def ask_llvm_in_double(question: Question, out: Path) -> None:
+    """Write what TVM's importer and LLVM make of the prepared network in double precision: the same without rounding.
+
+    Worker only: it imports TVM. Raises whatever that raises.
+    """
+    from tvm.relax.frontend.onnx import from_onnx
+
+    from harness.compile.models.double_precision import in_double
+    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
+
+    model = load(question.model)
+    specs = list(input_specs(model))
+    machine = cpu_machine(from_onnx(in_double(model), shape_dict={spec.name: list(spec.shape) for spec in specs}))
+    inputs = question.inputs(specs).values()
+    wide = [array.astype("float64") if array.dtype == "float32" else array for array in inputs]
+    save_arrays(out / OUTPUTS, run_on_cpu(machine, wide))
+
+
 def write_llvm_values(question: Question, out: Path) -> None:
     """Write every real tensor inside the prepared network as LLVM behind TVM's importer computes it.
 

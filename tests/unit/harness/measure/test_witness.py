@@ -130,3 +130,17 @@ def test_a_record_of_before_has_the_outcomes_usual_owner(tmp_path: Path) -> None
         del fields[name]
     assert Record.model_validate(fields).owner is Owner.PATH
     assert Record.model_validate_json(record.line()).owner is Owner.IMPORTER
+
+
+@pytest.mark.parametrize(("in_double", "owner"), [(OTHER, Owner.PATH), (ANSWER, Owner.IMPORTER)])
+def test_the_importer_is_not_to_blame_for_what_double_precision_mends(
+    tmp_path: Path, in_double: np.ndarray[tuple[int, ...], np.dtype[np.float32]], owner: Owner
+) -> None:
+    llvm = LLVM(tmp_path, ANSWER, known=False)
+    (tmp_path / "double").mkdir()
+    save_arrays(tmp_path / "double" / OUTPUTS, [in_double.astype(np.float64)])
+    llvm.values["llvm-double"] = Answers(tmp_path / "double", reused=True)
+    record = record_of(tmp_path, OTHER, llvm)
+    assert record.outcome is Outcome.WRONG_RESULT
+    assert record.owner is owner
+    assert ("both round so" in record.message) is (owner is Owner.PATH)
