@@ -10,8 +10,9 @@ from harness.base.failures import InvalidKernel
 
 _DEFINITION = re.compile(r"__kernel\s+void\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?(\w+)\s*\(([^{};]*)\)\s*\{")
 _IMAGE = re.compile(r"(?:__(read_only|write_only|read_write)\s+)?image2d(?:_array)?_t\s+(?:restrict\s+)?(\w+)")
-_HALF = re.compile(r"\bhalf\d*\b")
-_DOUBLE = re.compile(r"\bdouble\d*\b")
+_FORMAT = r"\b(?:convert_|as_)?{}\d*(?:_sat)?(?:_rt[ezpn])?\b"
+"""A type of OpenCL C, or a conversion to it: inside one kernel there may be nothing else of it."""
+_HALF, _DOUBLE = (re.compile(_FORMAT.format(name)) for name in ("half", "double"))
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _NAME_LAST = re.compile(r"(\w+)\s*$")
 _LOCAL = re.compile(r"__local\s+([a-z]+)(\d*)\s+\w+\[(\d+)\]")

@@ -68,11 +68,14 @@ def test_kernels_that_no_device_could_run_are_named(old: str, new: str, complain
 def test_half_precision_is_seen_in_parameters_and_bodies_and_not_in_what_follows() -> None:
     takes = "__kernel void takes(__global half* restrict a) {\n  a[0] = (half)1.0f;\n}\n"
     reads = "__kernel void reads(__read_only image2d_array_t in) {\n  half4 v = READ_IMAGEH(in, s, p);\n}\n"
+    inside = "__kernel void inside(__global float* a) {\n  a[0] = convert_float(convert_half_rte(a[1]));\n}\n"
+    loads = "__kernel void loads(__global float* a) {\n  a[0] = vload_half(0, (__global ushort*)a);\n}\n"
     pragma = '#error "Half precision floating point not supported"\n'
     found = {
-        kernel.name: kernel.half for kernel in kernels(PLAIN + pragma + takes.replace(" {", ";", 1) + takes + reads)
+        kernel.name: kernel.half
+        for kernel in kernels(PLAIN + pragma + takes.replace(" {", ";", 1) + takes + reads + inside + loads)
     }
-    assert found == {"plain": False, "takes": True, "reads": True}
+    assert found == {"plain": False, "takes": True, "reads": True, "inside": True, "loads": False}
 
 
 def test_double_precision_is_seen_in_kernels_alone() -> None:
