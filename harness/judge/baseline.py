@@ -79,13 +79,20 @@ class Baseline(CheckedFile):
     max_abs_err: float | None
     tolerance: float | None
     facts: dict[str, int]
+    network: str = ""
+    """Hash of the model's file, and `truth` the key of the oracle's answers; left out where they are not known."""
+    truth: str = ""
     unchecked: str = ""
     """Why nobody outside TVM could say what is right; left out of the file where somebody could."""
     sessions: list[BlessedSession]
 
     @model_serializer(mode="wrap")
     def _without_what_is_checked(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in serialise(self).items() if value or name != "unchecked"}
+        return {
+            name: value
+            for name, value in serialise(self).items()
+            if value or name not in ("unchecked", "network", "truth")
+        }
 
     @property
     def side(self) -> Side:
@@ -161,6 +168,8 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
         max_abs_err=last.max_abs_err,
         tolerance=last.tolerance,
         facts=last.facts,
+        network=last.network,
+        truth=last.truth,
         unchecked=last.unchecked,
         sessions=[BlessedSession.of(record) for record in timed],
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.base.failures import UsageError
 from harness.base.plan import Plan
-from harness.compile.artifacts.artifact import Artifact, Built
+from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, files_in, sides
 from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
@@ -177,15 +177,26 @@ def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey
     return f"a difference of {relative(margin):.1%} between them is not excluded ({relative(shift):+.1%})"
 
 
-def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan, Artifact]:
-    """Return a plan with the build of its baseline in place of this one.
+def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan, dict[str, Artifact | Answers]]:
+    """Return a plan with the build of its baseline in place of this one, and what it needs of the store.
 
-    Raises UsageError if that is not in the store.
+    A baseline of another network is judged by its own right answers. Raises UsageError if anything is not in the store.
     """
     old = builder.artifact(blessed.artifact)
     if old is None:
         raise UsageError(f"the baseline's build {blessed.artifact} is not in this store", hint="bless a build of yours")
-    return replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks), old
+    was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
+    network = plan.oracle.payload.get("network", "")
+    if not blessed.network or not network or blessed.network == network:
+        return was, {old.key: old}
+    truth = replace(plan.oracle, key=blessed.truth, otherwise=None)
+    answers = builder.find(truth)
+    if not isinstance(answers, Answers):
+        raise UsageError(
+            f"{plan.case.model} is another network than the blessed one, whose right answers are not in this store",
+            hint="bless the new network",
+        )
+    return replace(was, oracle=truth, range=None), {old.key: old, truth.key: answers}
 
 
 @dataclass(frozen=True)
@@ -215,7 +226,7 @@ class Remeasure:
         base = comparison.base.key if comparison.base else comparison.key
         blessed = next(one for one in self.baselines if one.side.key == base)
         was, old = blessed_plan(plan, blessed, self.builder)
-        return BothBuilds({Arm.BASE: was, Arm.HEAD: plan}, {**self.builder.build(plan.jobs), old.key: old}, blessed)
+        return BothBuilds({Arm.BASE: was, Arm.HEAD: plan}, {**self.builder.build(plan.jobs), **old}, blessed)
 
     def measurer(self, comparison: Comparison) -> Measure | str:
         """Return what runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""

@@ -94,6 +94,7 @@ class Recording:
     def of(cls, plan: Plan, origin: Origin) -> Recording:
         """Return the recording of a planned case."""
         recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
+        recording.note(network=plan.oracle.payload.get("network", ""), truth=plan.oracle.key)
         recording.note(quick=plan.budget.quick, model_changes=plan.changes, model_options=plan.model_options)
         if plan.budget.sustain_s:
             # Even a case that fails before its probe is of a series that no other compares with.

@@ -54,6 +54,7 @@ def oracle_job(
     The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
     the content of its `inputs` or how some are drawn, and the content of `labelled`.
     """
+    files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     asked = dataclasses.asdict(original)
     told = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
     payload = {
@@ -63,8 +64,8 @@ def oracle_job(
         "inputs": plain_inputs(inputs),
         "labelled": str(labelled) if labelled else "",
         "inner": inner,
+        "network": key_of({"network": files}),
     }
-    files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
     facts |= {"fixed": told["fixed"]} if original.fixed else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})

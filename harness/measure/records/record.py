@@ -80,6 +80,10 @@ class Record(BaseModel):
     """Tail of the log that proves it."""
     artifact: str = ""
     """Key of the artifact in the store."""
+    network: str = ""
+    """Hash of the model's file; empty in records of earlier versions."""
+    truth: str = ""
+    """Key of the oracle's answers in the store; empty likewise."""
     quirks: tuple[str, ...] = ()
     """Upstream defects that were worked around in this build."""
     effective_quirks: tuple[str, ...] | None = None

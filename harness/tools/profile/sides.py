@@ -78,7 +78,7 @@ def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, pr
             f"{folder} has no baseline of {plan.case.id} on {identity}", hint="`adreno-bench bless` makes one"
         )
     was, old = blessed_plan(plan, found[0], bench.builder)
-    return watch_case(was, {**bench.builder.build(plan.jobs), old.key: old}, bench.run, repeat, peaks, progress)
+    return watch_case(was, {**bench.builder.build(plan.jobs), **old}, bench.run, repeat, peaks, progress)
 
 
 def profile_with(toolchain: Toolchain, case: str, repeat: int = REPEAT) -> Profile:

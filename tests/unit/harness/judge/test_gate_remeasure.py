@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from fake_device import FakeDevice, a_plan, things
+from fake_device import ANSWER, FakeDevice, a_plan, things
 from fake_records import a_record, sessions
 
 from harness.base.failures import UsageError
-from harness.compile.artifacts.artifact import Artifact
+from harness.base.outcome import Outcome
+from harness.compile.artifacts.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, save_arrays
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, bless_build, sides
 from harness.judge.compare import Comparison
@@ -42,6 +43,9 @@ class BuiltAlready(Builder):
 
     def build(self, jobs: Any) -> Any:
         return {job.key: self._built[job.key] for job in jobs}
+
+    def find(self, job: Any) -> Any:
+        return self._built.get(job.key)
 
 
 def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(tmp_path: Path) -> None:
@@ -73,6 +77,34 @@ def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_
     measure = again.measurer(Comparison(here, blessing.baseline.side, None, Verdict.INCONCLUSIVE))
     assert callable(measure)
     assert measure(Arm.BASE).identity_key == device.identity.key != blessing.baseline.identity_key
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_build_of_another_network_is_judged_by_its_own_right_answers(tmp_path: Path, *, kept: bool) -> None:
+    device, file = FakeDevice(), RecordFile(tmp_path / "records.jsonl")
+    built = things(tmp_path)
+    truth = cast(Answers, built["o-tiny"])
+    (tmp_path / "new").mkdir()
+    save_arrays(tmp_path / "new" / INPUTS, [ANSWER])
+    save_arrays(tmp_path / "new" / OUTPUTS, [ANSWER + 1])  # what the device answers is wrong for the new network
+    save_arrays(tmp_path / "new" / OTHER_OUTPUTS, [ANSWER])
+    answers = {"o-tiny": Answers(tmp_path / "new", reused=True), **({"o-old": truth} if kept else {})}
+    old = a_record(identity=device.identity, artifact="c-tiny", network="old", truth="o-old")
+    blessing = bless_build([old])
+    assert blessing.baseline
+    plan = replace(a_plan(), oracle=replace(a_plan().oracle, payload={"network": "new"}))
+    builder = BuiltAlready({**built, **answers}, built["c-tiny"])
+    run = Run(device, TuningStore(tmp_path))
+    again = Remeasure([plan], [blessing.baseline], run, builder, tmp_path, file, SilentProgress())
+    measure = again.measurer(Comparison(SeriesKey(device.identity.key, CASE), None, None, Verdict.INCONCLUSIVE))
+    if not kept:
+        assert isinstance(measure, str)
+        assert measure.startswith("tiny is another network than the blessed one")
+        assert file.load().records == []
+        return
+    assert callable(measure)
+    assert measure(Arm.BASE).outcome is Outcome.OK
+    assert measure(Arm.HEAD).outcome is Outcome.WRONG_RESULT
 
 
 def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_path: Path) -> None:
