@@ -82,6 +82,17 @@ def one_line(text: str) -> str:
     return "an error without a message"
 
 
+_OWN_ASSERTION = re.compile(r"\bpocl\w*\.\w+:\d+: .*Assertion .* failed", re.IGNORECASE)
+
+
+def own_assertion(log: str) -> str:
+    """Return the line in which PoCL, the OpenCL of this host, ends a process by an assertion of its own; empty if none.
+
+    Whatever the program is, it is not at fault.
+    """
+    return next((found[0][:LINE_LIMIT] for line in log.splitlines() if (found := _OWN_ASSERTION.search(line))), "")
+
+
 def how_ended(code: int) -> str:
     """Return how a process ended, from its exit code as shells tell it: 128 + signal after a death by signal."""
     try:
@@ -90,6 +101,7 @@ def how_ended(code: int) -> str:
         return f"ended with code {code}"
 
 
+_RESETS = re.compile(r"^GPU resets since the phone booted: (\d+)", re.MULTILINE)
 ASK_TIMEOUT_S = 5.0
 CRASH_BYTES = EVIDENCE_LIMIT_BYTES // 2
 """How much of the crash log is kept: its end. The other half of the evidence is the server's own log."""
@@ -124,7 +136,10 @@ def explain_crash(transport: Transport, reset_count: str, resets_before: Callabl
             known = "" if before is None else f" ({before} when it was looked at last)"
             arguments = [str(seconds), reset_count, known, str(CRASH_BYTES)]
             command = ["sh", "-c", SCRIPT, "read its crash log", *arguments]
-            _add(failure, transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout)
+            told = transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout
+            if (count := _RESETS.search(told)) and before is not None and int(count[1]) > before:
+                failure.message += f"; the GPU was reset meanwhile ({int(count[1]) - before} times)"
+            _add(failure, told)
         raise
 
 

@@ -36,7 +36,7 @@ from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import BadAnswer
-from device_runner.session.diagnosis import failure_of, how_ended
+from device_runner.session.diagnosis import failure_of, how_ended, own_assertion
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
 from device_runner.session.rpc_replies import TEXT_LIMIT_BYTES
@@ -294,7 +294,10 @@ class RpcSession:
             return DeviceLost(f"{self._transport.name} went away and came back while {doing}", evidence=self.log())
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
-        return DeviceCrash(f"the process on the device {ending} while {doing}", evidence=self.log() or str(error))
+        message, log = f"the process on the device {ending} while {doing}", self.log()
+        if line := own_assertion(log):
+            message = f"PoCL, this host's OpenCL, ended the process while {doing}: {line}"
+        return (RigFailure if line else DeviceCrash)(message, evidence=log or str(error))
 
     def _boot(self, *, patient: bool) -> str:
         """Which boot it is. A phone that writes down a crash may be slow to answer; who is `patient` asks it again."""

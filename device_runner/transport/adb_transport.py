@@ -22,7 +22,7 @@ from posixpath import dirname
 
 from device_runner.deadline import Deadline, receive
 from device_runner.device import PushResult
-from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
+from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, Failure, RigFailure
 from device_runner.transport.adb import Adb
 from device_runner.transport.base import BOOT_ID, free_bytes, megabytes
 from device_runner.transport.quoting import quoted
@@ -131,8 +131,15 @@ def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = N
     return None if status == b"OKAY" else text or f"the device answered {status!r}"
 
 
-def _refusal(adb: Adb, reason: str, path: str) -> DeviceFailure:
+_FORBIDDEN = ("not permitted", "Permission denied")
+
+
+def _refusal(adb: Adb, reason: str, path: str) -> Failure:
     reason = reason.strip() or "it gave no reason"
+    if any(words in reason for words in _FORBIDDEN):
+        look = quoted("adb", "-s", adb.serial, "shell", quoted("ls", "-ld", dirname(path)))
+        message = f"device {adb.serial} refuses to store {path}: {reason}"
+        return RigFailure(message, hint=f"`{look}` shows who may write there")
     if "No space left" in reason or "Read-only file system" in reason:
         remove = quoted("adb", "-s", adb.serial, "shell", quoted("rm", "-r", dirname(path)))
         hint = f"free some space; `{remove}` removes what was pushed before"

@@ -25,7 +25,7 @@ from device_runner.failures import (
     ProgramFailure,
     Unsupported,
 )
-from device_runner.session.diagnosis import explain_crash, failure_of, one_line
+from device_runner.session.diagnosis import explain_crash, failure_of, one_line, own_assertion
 from device_runner.stand_ins.virtual import phone
 from device_runner.stand_ins.virtual.tvm_rpc.server import CRASH_LOG, note_crash
 from device_runner.transport.base import Transport
@@ -196,3 +196,9 @@ def test_a_long_build_log_is_kept_from_its_first_error_on() -> None:
 
 def test_a_long_message_is_cut() -> None:
     assert len(one_line("x" * 5_000)) == 300
+
+
+def test_an_assertion_of_pocl_itself_is_seen_and_one_of_another_program_is_not() -> None:
+    line = "python3: ./lib/CL/pocl_cache.c:138: pocl_cache_kernel_cachedir_path: Assertion `bytes_written > 0' failed."
+    assert own_assertion(f"something\n{line}\nmore").startswith("pocl_cache.c:138: pocl_cache_kernel_cachedir_path")
+    assert own_assertion("net: ./src/net.c:1: main: Assertion `x' failed.") == ""
