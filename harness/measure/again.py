@@ -12,14 +12,14 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import NotRunAgain
-from harness.measure.probes.base import Answer, Latency
+from harness.measure.facts import Answer, Latency
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from device_runner.device import Array, Program
-    from harness.measure.correctness import Accuracy, Truth
-    from harness.measure.probes.base import Facts
+    from harness.measure.correctness import Truth
+    from harness.measure.facts import Accuracy, Facts
 
 RUNS = 2
 """Inferences of one look."""

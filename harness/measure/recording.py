@@ -20,6 +20,7 @@ from harness.measure.context import Origin
 from harness.measure.decide import decide
 from harness.measure.facts import (
     Accuracy,
+    Batches,
     Endurance,
     Environment,
     Facts,

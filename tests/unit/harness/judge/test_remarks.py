@@ -8,7 +8,7 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.judge.remarks import MOST_SPREAD, remarks, spread_within
-from harness.measure.correctness import Accuracy
+from harness.measure.facts import Accuracy
 
 
 def samples(spread: float, count: int = 30) -> list[float]:

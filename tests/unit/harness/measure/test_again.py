@@ -13,10 +13,9 @@ from device_runner.device import PushResult, Steadiness
 from device_runner.failures import NotRunAgain
 from harness.base.outcome import Outcome
 from harness.measure.again import LONGEST_MS, TRIES, judge_again
-from harness.measure.correctness import Accuracy, Truth
+from harness.measure.correctness import Truth
 from harness.measure.decide import decide
-from harness.measure.probes.base import Answer, Facts, Latency
-from harness.measure.probes.latency import Timing
+from harness.measure.facts import Accuracy, Answer, Facts, Latency, Timing
 
 OWN, OTHER = np.array([1.0, 2.0], np.float32), np.array([5.0, -3.0], np.float32)
 TRUTH = Truth([OWN], [2 * OWN], 1e-5, other_inputs=[OTHER], other_expected=[2 * OTHER])

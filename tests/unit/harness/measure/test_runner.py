@@ -37,7 +37,7 @@ from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, A
 from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
-from harness.measure.facts import Sampling, TopOne
+from harness.measure.facts import Batches, Sampling, TopOne
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
 from harness.measure.progress import RunStep, SilentProgress
@@ -96,7 +96,8 @@ def test_a_case_that_is_wrong_by_the_end_gets_no_latency(built: Built, right_run
     assert record.message.startswith("the first answer was right, answer ")
     assert record.accuracy is not None
     assert not record.accuracy.right
-    assert record.wall_ms == record.device_ms == record.batched_ms == []
+    assert record.wall_ms == record.device_ms == []
+    assert record.part(Batches) is None
 
 
 def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from harness.compile.oracle.leeway import Leeway
-from harness.measure.correctness import Accuracy, compare_answers
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
 
 CHANCE = np.random.default_rng(0)
 TOLERANCE = 1e-5

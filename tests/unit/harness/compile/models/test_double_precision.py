@@ -32,5 +32,5 @@ def test_every_number_is_double_but_those_that_are_single_by_definition() -> Non
     (answer,) = first_answer(judges_of(wide), {"x": X.astype(np.float64)}).outputs
     exact = (X.astype(np.float64) * np.float64(np.float32(1 / 3))).repeat(2, axis=2).repeat(2, axis=3)
     assert answer.dtype == np.float64
-    np.testing.assert_allclose(answer, exact, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(answer, np.float64), exact, rtol=1e-6)
     assert model.graph.input[0].type.tensor_type.elem_type == TensorProto.FLOAT, "the network itself is left alone"

@@ -15,7 +15,8 @@ from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.oracle.leeway import Leeway, load_leeway, save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
-from harness.measure.correctness import Accuracy, compare_answers
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
 
 F = TensorProto.FLOAT
 CHANCE = np.random.default_rng(0)

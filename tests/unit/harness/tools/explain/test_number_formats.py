@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 
 from harness.compile.models.number_formats import plain_type
 from harness.compile.models.onnx_inputs import input_specs
-from harness.compile.models.pieces import Network, with_shapes
 from harness.compile.oracle.truth import first_answer, judges_of, values_of
+from harness.tools.explain.pieces import Network, with_shapes
 
 ODD = ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2", "INT4", "UINT4"]
 X = np.array([[1.3, -2.7, 0.4, 5.0]], np.float32)
