@@ -36,7 +36,6 @@ from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import InputSpec, Original
-from harness.compile.oracle.branches import take_decided_branches
 from harness.compile.oracle.leeway import save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
@@ -95,8 +94,7 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
         return ruling.judge.ask(original.with_fixed(arrays))
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
-    plain = take_decided_branches(model, original.fixed, whole, ruling.outputs)
-    measured = measure_leeway(plain.model, plain.inputs, ruling.outputs)
+    measured = measure_leeway(model, whole, ruling.outputs)
     save_arrays(
         out / ROUNDING, [np.array([one.rounding for one in measured]), np.array([one.half for one in measured])]
     )

@@ -97,7 +97,7 @@ def _as_mean(node: Any, types: Types, model: Any) -> list[Any]:
     """Return a global pool as the mean that it is, which there is in double precision."""
     from onnx import helper
 
-    from harness.compile.models.cleanup import opset_of
+    from harness.compile.models.preparation.opset import opset_of
 
     shape = static_shape(types.get(node.input[0])) if node.op_type == "GlobalAveragePool" else None
     if not shape:

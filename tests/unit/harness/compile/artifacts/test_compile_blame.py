@@ -6,7 +6,7 @@ import pytest
 
 from device_runner.failures import RigFailure
 from harness.base.failures import CompileFailure
-from harness.compile.artifacts.compile import stepping, telling_line
+from harness.compile.artifacts.compile import quote, stepping
 from harness.compile.compiler.passes import replace_last
 
 
@@ -45,4 +45,4 @@ def test_an_error_of_another_kind_is_the_compilers_fault_wherever_it_comes_from(
     ],
 )
 def test_the_line_that_says_what_is_wrong_is_quoted(error: str, line: str) -> None:
-    assert telling_line(error) == line
+    assert quote(ValueError(error)) == line
