@@ -168,7 +168,7 @@ def _why_silent(run: Run) -> str:
 
 
 class _Steps(SilentProgress):
-    """Tells the run, and whoever watches the device, what becomes of a case."""
+    """Tells the run, and who watches the device, how a case goes."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -2,7 +2,7 @@
 
 A right answer may decide otherwise than the judge where the two alternatives lie within a rounding of each other, and
 nowhere else. So the two sides of a decision are looked at apart: what is computed with the decisions as the judge takes
-them, and what becomes of the answer when what is compared is off by as much as it may be.
+them, and how far the answer moves when what is compared is off by as much as it may be.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class _Network:
         return [np.add(one, other) for one, other in zip(off, turns, strict=True)]
 
     def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[Array] | None:
-        """Return what becomes of the outputs where comparisons are as close as a precision allows."""
+        """Return the outputs for comparisons that are as close as a precision allows."""
         import numpy as np
 
         if not self.compared or moved is None:

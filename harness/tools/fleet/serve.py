@@ -57,7 +57,7 @@ class Lender:
 def serve(device: AdbDevice, lender: Lender, tell: Tell, say: Callable[[str], None], stop: threading.Event) -> None:
     """Offer a device that we hold, until `stop` is set. If the device or the tracker does not answer, try again later.
 
-    `tell` lets whoever watches the device on this host see what becomes of it, `say` is for the person who serves.
+    `tell` shows its use to people on this host, `say` is for the person who serves.
     """
     offer = Offer(device.name, lender.host, device.identity)
     with socket.create_server((lender.address, 0)) as listener:
