@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 RUNS = 2
 """Inferences of one look."""
+MOST_LOOKS = 4
+"""Looks at a program whose inferences are short: a driver may drop only some launches."""
 LARGEST_SHARE = 0.005
 """Share of a case's budget that the look after the warm-up may take; the other one is at the end."""
 LONGEST_MS = 100.0
 """Longest inference of a program that is run again at the end: two of these are 1 % of the usual 20 s. Of a longer one
-the answer that was timed last is judged, which takes none."""
+the answer that was timed last is judged, which takes none. Shorter ones together may take as long."""
 TRIES = 3
 """How often a wrong answer is tried, to know whether it is wrong each time."""
 
@@ -41,10 +43,18 @@ def judge_again(program: Program, truth: Truth, facts: Facts, timeout_s: float) 
 
     What is wrong replaces the first answer and its accuracy in `facts`. A session that is over has nothing to look at.
     """
-    first, latency = facts.get(Answer), facts.get(Latency)
+    latency = facts.get(Latency)
+    each_ms = median(latency.timing.wall_ms) if latency else LONGEST_MS
+    looks = max(1, min(MOST_LOOKS, int(LONGEST_MS / max(each_ms, 1e-3))))
+    return all(_look(program, truth, facts, timeout_s, again=each_ms <= LONGEST_MS) for _ in range(looks))
+
+
+def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, again: bool) -> bool:
+    """Judge the answer once: of the program run `again`, or the one that was timed last."""
+    first = facts.get(Answer)
     assert first
     try:
-        if latency and median(latency.timing.wall_ms) > LONGEST_MS:
+        if not again:
             stale, outputs = False, program.timed_answer(timeout_s=timeout_s)
         else:
             stale = _is_stale(program, truth, timeout_s)

@@ -172,7 +172,7 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
 
 
 def _places(points: Sequence[Point], order: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Number the points in the order of commits. A commit that is not in `order` comes after those of an earlier date."""
+    """Find where each point is sorted. A commit that is not in `order` comes after those of an earlier date."""
     dated = sorted((point.date_ms, order[point.commit]) for point in points if point.commit in order)
 
     def place(point: Point) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ import pytest
 from device_runner.device import PushResult, Steadiness
 from device_runner.failures import NotRunAgain
 from harness.base.outcome import Outcome
-from harness.measure.again import LONGEST_MS, TRIES, judge_again
+from harness.measure.again import LONGEST_MS, MOST_LOOKS, TRIES, judge_again
 from harness.measure.correctness import Truth
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Answer, Facts, Latency, Timing
@@ -99,6 +99,13 @@ def test_of_a_slow_program_the_answer_that_was_timed_is_judged(error: float) -> 
     facts.add(Latency(Timing([2 * LONGEST_MS], [], [], warmed_up=True, inferences=3), None, Steadiness()))
     assert judge_again(program, TRUTH, facts, 1.0) is (error == 0)  # type: ignore[arg-type]
     assert len(program.asked) == (TRIES - 1 if error else 0)
+
+
+def test_a_short_program_is_looked_at_several_times() -> None:
+    program, facts = Doubling(errors=[0.0] * (2 * MOST_LOOKS - 1) + [1.0] * TRIES), Facts()
+    facts.add(Answer([2 * OWN]))
+    facts.add(Latency(Timing([1.0], [], [], warmed_up=True, inferences=3), None, Steadiness()))
+    assert not judge_again(program, TRUTH, facts, 1.0)  # type: ignore[arg-type]
 
 
 def test_a_session_that_is_over_has_nothing_to_look_at() -> None:
