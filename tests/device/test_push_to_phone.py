@@ -11,7 +11,7 @@ from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import PushResult
-from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
+from device_runner.failures import DeviceFull, DeviceLost, Failure, RigFailure
 from device_runner.runtimes.phone import install
 from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb_transport import AdbTransport
@@ -50,12 +50,12 @@ def test_a_file_arrives_once(phone: VirtualPhone, device: AdbDevice, file: Path)
     [
         ({"full_after_bytes": 1_000_000}, DeviceFull),
         ({"send_error": "open failed: Read-only file system"}, DeviceFull),
-        ({"send_error": "open failed: Permission denied"}, DeviceLost),
+        ({"send_error": "open failed: Permission denied"}, RigFailure),
         ({"drop_after_bytes": 1_000_000}, DeviceLost),
     ],
 )
 def test_what_breaks_a_push_is_named_and_leaves_no_file(
-    phone: VirtualPhone, device: AdbDevice, file: Path, faults: dict[str, object], failure: type[DeviceFailure]
+    phone: VirtualPhone, device: AdbDevice, file: Path, faults: dict[str, object], failure: type[Failure]
 ) -> None:
     before = names(phone)
     phone.fault(**faults)
