@@ -32,7 +32,7 @@ HEAVY = (
 COMMANDS = (
     *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "isa", "show", "ops", "profile", "reduce"),
     *("pack", "ingest", "records", "report", "diverge", "kernels", "crossover", "partitions"),
-    *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune"),
+    *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune", "llm"),
 )
 
 

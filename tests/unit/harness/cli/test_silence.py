@@ -86,7 +86,7 @@ QUICK = {
 
 def test_every_command_is_here() -> None:
     named = {words.replace(",", "").partition(" ")[0] for words in SLOW}
-    assert named | QUICK.keys() | {"show", "history"} == {command.name for command in every_command()}
+    assert named | QUICK.keys() | {"show", "history", "llm"} == {command.name for command in every_command()}
 
 
 BY_THE_SCENE = (

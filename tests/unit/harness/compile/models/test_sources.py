@@ -343,11 +343,6 @@ def test_an_extent_of_minus_1_is_open(tmp_path: Path) -> None:
     assert OnnxFile("mine", file, {"x": [2, 4]}).prepare(tmp_path / "cache").inputs[0].shape == (2, 4)
 
 
-def test_an_extent_of_0_is_shown_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"dynamic shape \[0, 4\]: fix it"):
-        OnnxFile("mine", saved(tmp_path, relu_model([0, 4]))).prepare(tmp_path / "cache")
-
-
 def test_operators_in_disorder_are_sorted_unless_the_network_stays_as_it_is(tmp_path: Path) -> None:
     model = relu_model()
     model.graph.node.insert(0, model.graph.node.pop())
