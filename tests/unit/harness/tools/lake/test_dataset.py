@@ -61,7 +61,7 @@ def test_a_row_whose_line_is_no_record_is_named_and_left_out(tmp_path: Path) -> 
     with ParquetDataset([file], said.append) as found:
         assert len(list(found.newest(anything))) == 1
     assert len(said) == 1
-    assert said[0].startswith(f"skipped {file}, row 0: not a record")
+    assert said[0].startswith(f"skipped {file}, row 0: a record of schema 7")
 
 
 def test_a_damaged_file_is_a_failure_with_a_line(tmp_path: Path) -> None:
