@@ -1,6 +1,6 @@
 """Which owner each path gives to one cause: a table in Markdown, of operators and of networks.
 
-    adreno-bench ops --set onnx --mode with-workarounds --json > cells.json
+    adreno-bench ops --set onnx --mode workarounds --json > cells.json
     adreno-bench run --suite light/light.toml --records light.jsonl
     python -m benchmarks.owners cells.json [light.jsonl...]
 

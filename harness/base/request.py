@@ -25,7 +25,7 @@ WORKED_AROUND = QuirkPolicy()
 """All of them."""
 
 
-WITH_WORKAROUNDS, AS_SHIPPED = "with-workarounds", "as-shipped"
+WITH_WORKAROUNDS, AS_SHIPPED = "workarounds", "as-shipped"
 QUIRK_STATES = (WITH_WORKAROUNDS, AS_SHIPPED)
 """The two states that a history measures a release in: at its best, and as its users meet it."""
 

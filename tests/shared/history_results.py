@@ -105,7 +105,7 @@ def a_record(case: str, quirks: str, value: float | Outcome, tvm: str = "0.27.0"
 
 
 def both(case: str, worked_around: float | Outcome, as_shipped: float | Outcome) -> dict[tuple[str, str], Any]:
-    return {(case, "with-workarounds"): worked_around, (case, "as-shipped"): as_shipped}
+    return {(case, "workarounds"): worked_around, (case, "as-shipped"): as_shipped}
 
 
 def names(found: Sequence[Any]) -> list[str]:

@@ -34,9 +34,9 @@ PATHS = ("opencl", "texture", "clml")
 
 
 SetName = Literal["sweep", "sweep-float16", "onnx", "all"]
-Mode = Literal["with-workarounds", "as-shipped", "both"]
+Mode = Literal["workarounds", "as-shipped", "both"]
 """Which of the known defects of TVM are worked around."""
-MODES: dict[Mode, tuple[bool, ...]] = {"with-workarounds": (False,), "as-shipped": (True,), "both": (False, True)}
+MODES: dict[Mode, tuple[bool, ...]] = {"workarounds": (False,), "as-shipped": (True,), "both": (False, True)}
 
 
 def ops(

@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Folder:
 def step(folder: Folder, *decided: Decision) -> Event:
     """The step of the case with workarounds, after these decisions."""
     history = replace(load(folder.path), confirmed=decided)
-    return next(event for event in events(history) if event.series.quirks == "with-workarounds")
+    return next(event for event in events(history) if event.series.quirks == "workarounds")
 
 
 def confirmed(base: End, head: End, verdict: Verdict = Verdict.SLOWER) -> Decision:

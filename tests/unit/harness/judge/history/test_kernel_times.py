@@ -118,7 +118,7 @@ def test_only_the_build_that_was_right_at_that_commit_is_told_of(folder: Folder)
     wrong = folder.commit(both(CASE, Outcome.WRONG_RESULT, 10.0), artifact=ARTIFACT)
     profile_module.append_profile(profile_module.kernels_file(wrong.with_suffix(".jsonl")), right)
     (kernels,) = load_kernels(folder.path, load(folder.path), []).values()
-    assert (kernels.series.quirks, kernels.profiles) == ("with-workarounds", {folder.commits[0]: right})
+    assert (kernels.series.quirks, kernels.profiles) == ("workarounds", {folder.commits[0]: right})
 
 
 def test_of_a_long_history_the_newest_commits_and_both_sides_of_a_step_are_read(

@@ -64,7 +64,7 @@ def test_parameters_that_were_not_asked_for_are_no_points(folder: Folder) -> Non
     data = json.loads(file.read_text())
     data["results"]["outcome.Outcome.track_outcome"][0] = [0, float("nan")]
     file.write_text(json.dumps(data))
-    assert [one.quirks for one in load(folder.path).series] == ["with-workarounds"]
+    assert [one.quirks for one in load(folder.path).series] == ["workarounds"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", "{}", '{"commit_hash": "x", "date": 1, "results": 3}', "\xff"])
@@ -118,7 +118,7 @@ def test_broken_fixed_slower_and_faster_are_told_apart_and_the_worst_comes_first
     for n in range(12):
         folder.commit(both(CASE, 12.0 + 0.01 * (n % 3), Outcome.COMPILE_ERROR if n < 2 else 8.0 + 0.01 * (n % 2)))
     found = events(load(folder.path))
-    assert names(found) == ["faster as-shipped", "fixed as-shipped", "broken as-shipped", "slower with-workarounds"]
+    assert names(found) == ["faster as-shipped", "fixed as-shipped", "broken as-shipped", "slower workarounds"]
     (slower,) = (event for event in found if event.verdict is Verdict.SLOWER)
     assert slower.step
     assert 1 + slower.step.relative == pytest.approx(1.2, abs=0.01)
@@ -129,7 +129,7 @@ def test_a_short_history_knows_noise_from_what_one_library_differs_by_from_itsel
     for n, values in enumerate([(10.0, 10.05), (10.04, 10.0), (10.0, 10.06), (10.02, 10.0), (14.0, 14.05)]):
         folder.commit(both(CASE, *values), artifact=f"build {n}")
     found = events(load(folder.path))
-    assert sorted(names(found)) == ["slower as-shipped", "slower with-workarounds"]
+    assert sorted(names(found)) == ["slower as-shipped", "slower workarounds"]
     assert {event.after.commit for event in found} == {folder.commits[4]}
 
 
@@ -142,7 +142,7 @@ def test_a_short_history_whose_noise_nobody_knows_tells_no_step(folder: Folder) 
 def test_a_step_lies_where_the_artifact_changed_and_is_none_where_it_did_not(folder: Folder) -> None:
     for n in range(30):
         level_ms = 10.0 if n < 10 else 12.0 if n < 20 else 14.0
-        folder.commit({(CASE, "with-workarounds"): level_ms + 0.02 * (n % 3)}, artifact="old" if n < 11 else "new")
+        folder.commit({(CASE, "workarounds"): level_ms + 0.02 * (n % 3)}, artifact="old" if n < 11 else "new")
     (event,) = events(load(folder.path))
     assert event.after.commit == folder.commits[11]
 
@@ -159,7 +159,7 @@ def test_coverage_that_vanished(folder: Folder) -> None:
     folder.commit({**both(CASE, 10.0, 10.0), **both("gone-opencl-float32-untuned", 5.0, 5.0)})
     folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
     found = {(one.case.model, one.quirks) for one in vanished_series(load(folder.path))}
-    assert found == {("gone", "with-workarounds"), ("gone", "as-shipped"), ("tiny", "as-shipped")}
+    assert found == {("gone", "workarounds"), ("gone", "as-shipped"), ("tiny", "as-shipped")}
 
 
 def test_change_is_since_the_last_other_release(folder: Folder) -> None:
@@ -217,7 +217,7 @@ def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:
     case = Case.parse(CASE)
 
     def verdicts(*points: Point) -> list[Verdict]:
-        history = History({}, [Series("m", case, "with-workarounds", list(points))], {"m": [p.commit for p in points]})
+        history = History({}, [Series("m", case, "workarounds", list(points))], {"m": [p.commit for p in points]})
         return [event.verdict for event in events(history)]
 
     wrong, right = a_point(Outcome.WRONG_RESULT), a_point(Outcome.OK)

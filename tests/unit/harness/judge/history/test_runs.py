@@ -310,5 +310,5 @@ def test_what_is_kept_of_a_commit_is_not_measured_again(tmp_path: Path, monkeypa
     }.items():
         monkeypatch.setenv(name, value)
     suite = Suite(models=[f"m{n}" for n in range(3)], paths=["opencl"])
-    found = [asv_process.record_of(suite, case, "with-workarounds", tmp_path) for case in cases]
+    found = [asv_process.record_of(suite, case, "workarounds", tmp_path) for case in cases]
     assert [(record.case, record.wall_ms != []) for record in found] == [(case, True) for case in cases]
