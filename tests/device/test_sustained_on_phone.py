@@ -71,8 +71,8 @@ def test_an_inference_lasts_as_long_as_the_clock_of_the_level_says(
             loaded.run([np.ones((4, 8), np.float32)], timeout_s=LONG_S)
             for level, clock_mhz in enumerate(PhoneState().gpu.levels_mhz):
                 phone.update(gpu={"thermal_level": level})
-                expected = pytest.approx([3 * 800 / clock_mhz] * 3, rel=0.05)
-                assert eventually(lambda: loaded.wall_ms(3, timeout_s=LONG_S) == expected)  # noqa: B023
+                expected = pytest.approx(3 * 800 / clock_mhz, rel=0.05)  # a busy host adds to all but the fastest
+                assert eventually(lambda: min(loaded.wall_ms(9, timeout_s=LONG_S)) == expected)  # noqa: B023
     finally:
         phone.update(gpu={"thermal_level": 0})
 
