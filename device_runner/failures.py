@@ -113,7 +113,7 @@ class LinkFailure(RigFailure):
 
 
 class NotRunAgain(RigFailure):
-    """A session is over, and whoever held it did not run the program another time."""
+    """The session ended before the program ran another time."""
 
 
 class DiskFull(RigFailure):

@@ -136,10 +136,11 @@ def _further_modules() -> list[str]:
 
 
 def _tool(module: str) -> Tool:
+    hint = f"correct {VARIABLE}, or set PYTHONPATH to the folder that has {module}"
     try:
         tool = load(f"{module}:TOOL")
-    except (ImportError, AttributeError) as error:
-        hint = f"correct {VARIABLE}, or set PYTHONPATH to the folder that has {module}"
+    except Exception as error:  # the code of others runs here
         raise UsageError(f"{module} is not a tool: {error}", hint=hint) from error
-    assert isinstance(tool, Tool), f"{module}.TOOL is not a Tool"
+    if not isinstance(tool, Tool):
+        raise UsageError(f"{module} is not a tool: its TOOL is a value of {type(tool).__name__}", hint=hint)
     return tool

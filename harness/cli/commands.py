@@ -49,7 +49,7 @@ class Program(TyperGroup):
     """The program. Its help lists the commands by group, without rich, to import which takes three times as long."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is typed; if it was an option of another before, that one's words call it, too."""
+        """Return the command that is typed. The old spelling of one, as an option of another, calls it as well."""
         for command in (command for tool in tools() for command in tool.commands if command.formerly):
             name, option = command.formerly.split()
             if args[0] == name and option in args:

@@ -13,7 +13,7 @@ _SINGLE = {"Resize": (1, 2), "Upsample": (1,)}
 
 
 def in_double(model: Any) -> Any:
-    """Return the network in double precision. Its inputs are double, too."""
+    """Return the network, with its inputs, in double precision."""
     import onnx
 
     whole = onnx.ModelProto()

@@ -130,7 +130,7 @@ def _between_pixels(node: Any) -> bool:
 def move_numbers(model: Any, types: Types, draw: int) -> Any:
     """Return the network with a factor before every float32 number that an operator computes with.
 
-    Those inside the branches of an `If` and the bodies of loops and scans, too.
+    That includes the branches of an `If` and the bodies of loops and scans.
     """
     import onnx
 

@@ -1,7 +1,7 @@
 """The same network with its sums in another order, or in double precision: how far a long sum may be off.
 
-A judge rounds, too. The mean of 262,144 numbers, added one by one in single precision, is off by 2e-5 of itself,
-whoever adds them. Where the judge's answer differs from one with double sums, it is the judge that is off.
+A judge rounds, too. The mean of 262,144 numbers, added one by one in single precision, is off by 2e-5 of itself.
+Where the judge's answer differs from one with double sums, the judge is off.
 """
 
 from __future__ import annotations
