@@ -10,7 +10,7 @@ from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.weights import Weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from device_runner.device import Array
 
@@ -43,30 +43,54 @@ def frequencies(config: LlmConfig) -> Any:
     return (1 - share) * turns / scaling.factor + share * turns
 
 
-def compute(config: LlmConfig, weights: Weights, tokens: Array, move: Move | None = None) -> Reference:
-    """Compute a text. `move` is applied to every weight and result, to learn how far rounding moves the answer."""
+def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[Move] = ()) -> list[Reference]:
+    """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
+
+    The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
+    weight is made once: of a network of a billion numbers, making them takes longer than the arithmetic.
+    """
     import numpy as np
 
-    move = move or _stay
-    network = _Network(config, weights, move, len(tokens))
-    x = move(network.weight("embed.weight"))[tokens]
-    hidden = []
+    memory = _LayerMemory(weights)
+    networks = [_Network(config, memory, move, len(tokens)) for move in (_stay, *moves)]
+    states = [network.embed(tokens) for network in networks]
+    hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
-        x = network.layer(x, f"layers.{layer}.")
-        hidden.append(x)
-    head = "embed.weight" if config.tied else "head.weight"
-    logits = network.norm(x, "norm.weight") @ network.weight(head).T
-    return Reference(move(logits), np.stack(hidden))
+        memory.clear()
+        states = [network.layer(x, f"layers.{layer}.") for network, x in zip(networks, states, strict=True)]
+        for layers, x in zip(hidden, states, strict=True):
+            layers.append(x)
+    memory.clear()
+    logits = (network.logits(x) for network, x in zip(networks, states, strict=True))
+    return [Reference(array, np.stack(layers)) for array, layers in zip(logits, hidden, strict=True)]
 
 
 def _stay(array: Any) -> Any:
     return array
 
 
-class _Network:
-    """The arithmetic of a layer."""
+class _LayerMemory:
+    """The weights of one layer, which several networks read."""
 
-    def __init__(self, config: LlmConfig, weights: Weights, move: Move, count: int) -> None:
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._tensors: dict[str, Array] = {}
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight as float32."""
+        if name not in self._tensors:
+            self._tensors[name] = self._weights.tensor(name)
+        return self._tensors[name]
+
+    def clear(self) -> None:
+        """Forget the weights of a layer."""
+        self._tensors.clear()
+
+
+class _Network:
+    """The arithmetic of a network."""
+
+    def __init__(self, config: LlmConfig, weights: _LayerMemory, move: Move, count: int) -> None:
         import numpy as np
 
         self._config, self._weights, self._move = config, weights, move
@@ -78,6 +102,10 @@ class _Network:
         """Return a weight in float64."""
         return self._move(self._weights.tensor(name).astype("float64"))
 
+    def embed(self, tokens: Array) -> Any:
+        """Return the rows of the table of embeddings."""
+        return self._move(self._weights.tensor("embed.weight")[tokens].astype("float64"))
+
     def norm(self, x: Any, name: str) -> Any:
         import numpy as np
 
@@ -87,7 +115,13 @@ class _Network:
         product = x @ self.weight(f"{name}.weight").T
         return self._move(product + self.weight(f"{name}.bias") if bias else product)
 
+    def logits(self, x: Any) -> Any:
+        """Return the logits of what leaves the last layer."""
+        head = "embed.weight" if self._config.tied else "head.weight"
+        return self._move(self.norm(x, "norm.weight") @ self.weight(head).T)
+
     def layer(self, x: Any, prefix: str) -> Any:
+        """Return what leaves a layer."""
         import numpy as np
 
         c = self._config

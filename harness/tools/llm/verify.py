@@ -25,6 +25,7 @@ from harness.tools.llm.weights import EffectiveWeights, Weights
 
 if TYPE_CHECKING:
     from device_runner.device import Array
+    from harness.tools.llm.judge import Move
 
 TEXT_SEED = 7
 
@@ -46,28 +47,22 @@ class LlmTruth:
     length: int
 
     @cached_property
+    def _answers(self) -> list[Reference]:
+        """The right answers, then those with every number off by a few units."""
+        effective = EffectiveWeights(self.weights, self.form)
+        return compute(self.config, effective, text(self.config, self.length), [_mover(draw) for draw in range(DRAWS)])
+
+    @property
     def reference(self) -> Reference:
         """The right answers."""
-        return compute(self.config, EffectiveWeights(self.weights, self.form), text(self.config, self.length))
+        return self._answers[0]
 
     @cached_property
     def rounding(self) -> list[float]:
         """What rounding may do: to the logits, then to what leaves each layer; relative to their peaks."""
-        moves = [self._moved(draw) for draw in range(DRAWS)]
-        return [ROUNDING_FACTOR[self.form.dtype] * max(draws) for draws in zip(*moves, strict=True)]
-
-    def _moved(self, draw: int) -> list[float]:
-        """Return how far all tensors move if each number is off by a few units."""
-        import numpy as np
-
-        rng = np.random.default_rng(draw)
-
-        def move(array: Any) -> Any:
-            return array * rng.uniform(1 - AMOUNT, 1 + AMOUNT, array.shape)
-
-        effective = EffectiveWeights(self.weights, self.form)
-        moved = compute(self.config, effective, text(self.config, self.length), move)
-        return [_distance(*pair) for pair in zip(_tensors(moved), _tensors(self.reference), strict=True)]
+        truth, *moved = map(_tensors, self._answers)
+        distances = [[_distance(*pair) for pair in zip(tensors, truth, strict=True)] for tensors in moved]
+        return [ROUNDING_FACTOR[self.form.dtype] * max(draws) for draws in zip(*distances, strict=True)]
 
     @property
     def tolerance(self) -> float:
@@ -87,6 +82,14 @@ class LlmTruth:
             if not compare_answers([layer.astype("float32")], [want.astype("float32")], limit).right:
                 return index
         return None
+
+
+def _mover(draw: int) -> Move:
+    """Return what moves each number of an array by up to a few units of float32."""
+    import numpy as np
+
+    rng = np.random.default_rng(draw)
+    return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
 
 
 def _tensors(reference: Reference) -> list[Array]:
