@@ -32,9 +32,9 @@ from subprocess import DEVNULL, PIPE
 from tabulate import tabulate
 
 from device_runner.store import cache_root
-from harness.base.cache import LEFT_BEHIND, entries
 from harness.compile.schedules.database import read as read_schedules
 from harness.measure.records.record import RecordFile
+from harness.tools.cache.entries import LEFT_BEHIND, entries
 
 BENCH = (sys.executable, "-c", "from harness.cli import main; main()")
 CASES = ("tiny-opencl-float32-untuned", "tiny-texture-float32-untuned")

@@ -20,6 +20,8 @@ VARIABLE = "ADRENO_BENCH_TOOLS"
 """Environment: modules of further tools, between commas, each with a `TOOL`. Their code runs: name your own only."""
 
 TOOLS = (
+    "harness.tools.init",
+    "harness.tools.calibrate",
     "harness.tools.tune",
     "harness.tools.ops",
     "harness.tools.llm",
@@ -33,6 +35,7 @@ TOOLS = (
     "harness.tools.doctor",
     "harness.tools.fleet",
     "harness.tools.builders",
+    "harness.tools.cache",
 )
 """Packages of tools, in the order of their commands in `--help`. Each has a `TOOL`."""
 

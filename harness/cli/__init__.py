@@ -35,15 +35,12 @@ MAIN_JOB = (
     ),
     Command("bless", "Save the latest right results as baselines.", "Judge"),
     Command("compare", "Compare two releases, commits or records files.", "Judge"),
-    Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", "Judge"),
     Command("history", "Measure commits and releases with asv, and publish what moved.", "Judge"),
     Command("show", "Show the latest record of each case, or a summary of one case.", "Explain"),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", "Explain"),
     Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", "Devices"),
     Command("runtime", "Keep TVM's runtime for phones and boards on this host.", "Devices"),
-    Command("init", "Write a suite file with every key and a comment on each.", "Set up"),
     Command("list", "List the cases of the suite.", "Set up", "harness.cli.list_cases:list_cases"),
-    Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", "Set up"),
 )
 
 

@@ -13,9 +13,8 @@ out noisier than it.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,23 +23,19 @@ from pydantic import Field as field
 
 from harness.base.outcome import Outcome
 from harness.judge.baseline import Baseline
-from harness.judge.checked_file import CheckedFile, round_digits
+from harness.judge.checked_file import CheckedFile
 from harness.judge.sides import SeriesKey
-from harness.judge.stats import robust
 from harness.judge.stats.noise import (
     FEWEST_SESSIONS,
-    NoiseEstimate,
     Pool,
     Spread,
     StoredSession,
-    estimate_noise,
     is_far_steadier,
     pool_of,
     pooled_variance,
     spread_of,
 )
-from harness.judge.stats.pair import Rules, finite
-from harness.judge.stats.session import LONGEST_MS, SHORTEST_MS, Location, Noise, Samples, summarise, summarise_each
+from harness.judge.stats.session import LONGEST_MS, SHORTEST_MS, Location, Noise, Samples, summarise_each
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile
 
@@ -48,8 +43,6 @@ PROFILES = "noise"
 """Folder of profiles, one level below the baselines, so that no profile is read as a baseline."""
 LEAST_SD = 1e-9
 """No rig is steadier."""
-SESSIONS_A_SIDE = (1, 4, 8, 16)
-"""Numbers of sessions for which a file says what they show."""
 MOST_RECORDS = 64
 """Most of a series' last records to read: enough for its noise, and read fast."""
 SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
@@ -97,46 +90,6 @@ class NoiseProfile(CheckedFile):
     smallest_detectable: tuple[DetectableChange, ...]
     left_out: tuple[str, ...] = ()
     """Sessions that could not be used, and why."""
-
-    @property
-    def estimate(self) -> NoiseEstimate:
-        """The noise for the statistics."""
-        noise = Noise(self.sd, self.df)
-        return NoiseEstimate(
-            True, self.sessions, noise, self.sd_upper, self.false_alarm_rate, self.splits, self.left_out
-        )
-
-
-def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
-    """Return the noise profile that records of one series give, in the order taken; or why they give none."""
-    timed = [record for record in records if record.outcome is Outcome.OK and record.comparable_ms]
-    found = estimate_noise([record.wall_ms for record in timed], rules)
-    if not found.ok:
-        return found.reasons
-    good, _ = summarise([record.wall_ms for record in timed])
-    last = timed[-1]
-    return NoiseProfile(
-        case=last.case,
-        identity_key=last.identity_key,
-        emulated=last.emulated,
-        artifact=last.artifact,
-        tvm=last.tvm,
-        ffi=last.ffi,
-        began=timed[0].started_at,
-        ended=last.started_at,
-        sessions=found.sessions,
-        location_ms=round_digits(math.exp(robust.location([session.log_ms for session in good]))),
-        sd=max(LEAST_SD, round_digits(found.noise.sd)),
-        df=round_digits(found.noise.df),
-        sd_upper=max(LEAST_SD, round_digits(found.sd_upper)),
-        false_alarm_rate=found.false_alarm_rate,
-        splits=found.splits,
-        smallest_detectable=tuple(
-            DetectableChange(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
-            for count in SESSIONS_A_SIDE
-        ),
-        left_out=found.reasons,
-    )
 
 
 def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile | None:

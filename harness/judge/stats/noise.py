@@ -1,4 +1,4 @@
-"""The noise of a series: by running one artifact against itself, and learned from kept sessions.
+"""The noise of a series, learned from kept sessions.
 
 Where a series has few sessions, what its neighbours share tells: the variances of the series of one rig are taken for
 draws from a scaled inverse chi-square; what it is, their scatter tells, and each series is drawn towards it by its
@@ -14,27 +14,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from harness.judge.stats.engine import TurnPlan, bars_at, compare_sessions, visible_change
-from harness.judge.stats.pair import RULES, Rules
 from harness.judge.stats.session import (
     DAY_DF,
     DAY_SD,
     Noise,
-    Samples,
-    SessionSummary,
-    effective_size,
-    summarise,
 )
-from harness.judge.stats.turns import BLOCK
 
-FEWEST_SESSIONS, MOST_SESSIONS = 4, 64
-SPLITS = 200
-SURE = 0.9
-"""Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
-NO_NOISE = Noise(math.nan, 0.0)
-"""Nothing is known."""
+FEWEST_SESSIONS = 4
+"""Fewest sessions of a noise profile."""
 FEWEST_SERIES = 3
 """Fewest series of a rig from which their common noise can be learned."""
 FEWEST_TO_CHOOSE = 8
@@ -43,76 +30,6 @@ MOST_DF = 40.0
 """No noise is known better than by so many sessions: the rig of today is not quite that of last month."""
 LEAST_VARIANCE = 1e-12
 Key = TypeVar("Key", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class NoiseEstimate:
-    """The noise of one series. Relative numbers are fractions; unknown ones are NaN."""
-
-    ok: bool
-    sessions: int = 0
-    noise: Noise = NO_NOISE
-    """To be handed to the engine."""
-    sd_upper: float = math.nan
-    """The noise is below this with 90 % confidence."""
-    false_alarm_rate: float = math.nan
-    """Share of alarms among splits of the sessions into halves. The splits overlap: a check, not a bound."""
-    splits: int = 0
-    reasons: tuple[str, ...] = ()
-
-    def smallest_detectable(self, sessions: int, rules: Rules = RULES) -> float:
-        """Return the change that `sessions` a side, looked at once, show with 95 %.
-
-        The noise is taken at its upper limit.
-        """
-        if not self.ok or sessions < 1:
-            return math.nan
-        df = self.noise.df + 2 * sessions - 2
-        bars = bars_at(1, TurnPlan(rules, BLOCK), df)
-        return visible_change(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
-
-    def sessions_needed(self, relevant: float, rules: Rules = RULES) -> int | None:
-        """Fewest sessions a side that support a threshold of `relevant`, a fraction; None if `MOST_SESSIONS` do not."""
-        enough = (count for count in range(1, MOST_SESSIONS + 1) if self.smallest_detectable(count, rules) <= relevant)
-        return next(enough, None)
-
-
-def estimate_noise(sessions: Sequence[Samples], rules: Rules = RULES) -> NoiseEstimate:
-    """Learn the noise of a series from sessions of one artifact, in the order taken. Never raises for data."""
-    good, refused = summarise(sessions)
-    if len(good) < FEWEST_SESSIONS:
-        reason = f"{len(good)} usable sessions; at least {FEWEST_SESSIONS} are needed"
-        return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
-    from scipy.special import chdtri
-
-    noise = noise_between(good)
-    if not noise.is_known:
-        return NoiseEstimate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
-    alarms, splits = _false_alarms(good, rules)
-    return NoiseEstimate(
-        True,
-        sessions=len(good),
-        noise=noise,
-        sd_upper=noise.sd * math.sqrt(noise.df / float(chdtri(noise.df, SURE))),
-        false_alarm_rate=alarms / splits,
-        splits=splits,
-        reasons=refused,
-    )
-
-
-def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
-    """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
-    logs = [one.log_ms for one in sessions]
-    within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
-    return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
-
-
-def _false_alarms(good: Sequence[SessionSummary], rules: Rules) -> tuple[int, int]:
-    """Alarms among random splits into halves, the same ones each time."""
-    generator, half = np.random.default_rng(SPLITS), len(good) // 2
-    orders = [generator.permutation(len(good)) for _ in range(SPLITS)]
-    pairs = [([good[i] for i in order[:half]], [good[i] for i in order[half : 2 * half]]) for order in orders]
-    return sum(compare_sessions(base, head, rules).verdict.changed for base, head in pairs), SPLITS
 
 
 class StoredSession(NamedTuple):

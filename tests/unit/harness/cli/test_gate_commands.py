@@ -16,10 +16,11 @@ from device_runner.failures import Failure
 from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.judge.gate import AS_SHIPPED, NO_RECORD, OTHER_IDENTITY, SUSTAINED, WORKED_AROUND
-from harness.judge.noise import PROFILES, NoiseProfile, profile_of
+from harness.judge.noise import PROFILES, NoiseProfile
 from harness.judge.sides import model_of
 from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record
+from harness.tools.calibrate.calibration import profile_of
 from harness.tools.sustain.part import Sustained
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"

@@ -11,10 +11,11 @@ from fake_records import IDENTITY, a_record, sessions
 from device_runner.device import Identity
 from harness.judge.baseline import bless_build
 from harness.judge.gate import Gate, why_two_series
-from harness.judge.noise import PROFILES, NoiseProfile, profile_of
+from harness.judge.noise import PROFILES, NoiseProfile
 from harness.judge.sides import SeriesKey, model_of, of_one_model, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
+from harness.tools.calibrate.calibration import profile_of
 
 CASE = "tiny-opencl-float32-untuned"
 OTHER, OTHER_MODEL = replace(IDENTITY, serial="another"), replace(IDENTITY, serial="another", driver="2")

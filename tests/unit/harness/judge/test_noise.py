@@ -12,13 +12,14 @@ from fake_records import IDENTITY, a_record, sessions
 
 from harness.judge.baseline import bless_build
 from harness.judge.compare import compare_sides
-from harness.judge.noise import NoiseProfile, history_records, learn, profile_of, stored_records
+from harness.judge.noise import NoiseProfile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.noise import Spread, StoredSession, pool_of, pooled_variance, spread_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import DAY_SD, Location
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
+from harness.tools.calibrate.calibration import profile_of
 
 KEY = SeriesKey(IDENTITY.key, "tiny-opencl-float32-untuned")
 SD = 0.01

@@ -17,9 +17,8 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
 from harness.base.suite import Suite
 from harness.judge.baseline import bless_build
-from harness.judge.calibrate import interrupted_sessions
 from harness.judge.compare import compare_sides
-from harness.judge.noise import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
@@ -32,6 +31,7 @@ from harness.measure.records.record import Record
 from harness.measure.runner import settled_by
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Request
+from harness.tools.calibrate.calibration import interrupted_sessions, profile_of
 
 EMULATED = replace(IDENTITY, kind="virtual", emulated=("gpu",))
 

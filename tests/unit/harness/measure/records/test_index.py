@@ -20,13 +20,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
-from harness.base import cache
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.judge.sides import latest_build
 from harness.measure.records import index_database
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, Releases, ResumeKey, parse
+from harness.tools.cache.entries import entries, prune
 
 OLD = Releases(tvm="0.25.0", ffi="0.1.12")
 RECORDS = st.builds(
@@ -389,7 +389,7 @@ def test_the_cache_says_whose_index_it_is_and_prunes_it(tmp_path: Path) -> None:
     script += f"from harness.measure.records.index import RecordIndex; RecordIndex(Path({str(file)!r}))"
     subprocess.run([sys.executable, "-c", script], check=True)
     root = Path(os.environ["ADRENO_BENCH_CACHE"])
-    (entry,) = [entry for entry in cache.entries(root) if entry.kind == index_database.KIND]
+    (entry,) = [entry for entry in entries(root) if entry.kind == index_database.KIND]
     assert entry.title == str(file)
-    cache.prune(root, 0.0)
+    prune(root, 0.0)
     assert databases() == []

@@ -12,14 +12,14 @@ import typer
 from device_runner.failures import RigFailure
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
-from harness.base.template import PRESETS, suite_text
 from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
 from harness.judge.report.screen import out
+from harness.tools.init.template import PRESETS, suite_text
 
 if TYPE_CHECKING:
     from harness.base.model import OnnxModel
-    from harness.compile.models.search import ModelSearch
+    from harness.tools.init.search import ModelSearch
 
 DEFAULT_MODELS = ["mobilenet_v1"]
 
@@ -102,7 +102,7 @@ def _require_models(names: Sequence[str], folder: Path) -> None:
 
 def _search(folder: Path) -> ModelSearch:
     """Return the networks below a folder. ONNX is loaded only if there are any."""
-    from harness.compile.models.search import find_models
+    from harness.tools.init.search import find_models
 
     return find_models(folder, cache_root())
 

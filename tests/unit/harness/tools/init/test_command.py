@@ -18,12 +18,12 @@ from harness.base import suite
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, model_name
 from harness.base.suite import Suite, load_suite
-from harness.base.template import PRESETS, suite_text
 from harness.cli import app
-from harness.cli.init import PresetName
 from harness.compile.artifacts.planner import check
 from harness.compile.compiler.releases import harness_version, versions
 from harness.compile.models.zoo import ZOO
+from harness.tools.init.command import PresetName
+from harness.tools.init.template import PRESETS, suite_text
 
 
 @pytest.fixture(autouse=True)

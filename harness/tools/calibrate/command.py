@@ -28,8 +28,8 @@ from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
 
 if TYPE_CHECKING:
-    from harness.judge.calibrate import CalibrationResult
     from harness.measure.records.record import Record
+    from harness.tools.calibrate.calibration import CalibrationResult
 
 DEFAULT_CALIBRATION = Path("calibration.jsonl")
 MUCH = 10.0
@@ -69,7 +69,7 @@ def calibrate(
     latest build of each series from records instead. Writes a noise profile for each series below the baselines, to be
     reviewed as a diff.
     """
-    from harness.judge.calibrate import exit_code_of, profile_all
+    from harness.tools.calibrate.calibration import exit_code_of, profile_all
 
     rules = relevance.rules
     if given:
@@ -91,9 +91,9 @@ def calibrate(
 def _sessions(
     what: SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
 ) -> dict[str, list[Record]]:
-    from harness.judge.calibrate import take_sessions
     from harness.measure.records.record import RecordFile
     from harness.measure.workbench import open_workbench
+    from harness.tools.calibrate.calibration import take_sessions
 
     file, request = RecordFile(records or DEFAULT_CALIBRATION), what.request()
     file.require_writable()
@@ -121,7 +121,7 @@ def _save(one: CalibrationResult, baselines: Path) -> bool:
 
 
 def _table(done: Sequence[CalibrationResult], written: Sequence[bool]) -> str:
-    from harness.judge.noise import SESSIONS_A_SIDE
+    from harness.tools.calibrate.calibration import SESSIONS_A_SIDE
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
     headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)
@@ -159,9 +159,11 @@ def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
 
 def _sentence(one: CalibrationResult, rules: Rules) -> str:
     """Return what a person wants to know of a case."""
+    from harness.tools.calibrate.calibration import estimate_of
+
     if one.profile is None:
         return f"inconclusive: {'; '.join(one.reasons)}"
-    known = one.profile.estimate
+    known = estimate_of(one.profile)
     change = _percent(known.smallest_detectable(SHOWN_A_SIDE, rules))
     seen = f"a change of {change} can be seen with {SHOWN_A_SIDE} sessions"
     needed = known.sessions_needed(rules.relevant, rules)
@@ -174,6 +176,8 @@ def _percent(change: float) -> str:
 
 
 def _plain(one: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
+    from harness.tools.calibrate.calibration import estimate_of
+
     found = one.profile
     return {
         "case": one.key.case,
@@ -182,6 +186,6 @@ def _plain(one: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any
         "written": written,
         "reasons": one.reasons,
         "noise_profile": found.model_dump(mode="json", by_alias=True) if found else None,
-        "sessions_needed": found.estimate.sessions_needed(rules.relevant, rules) if found else None,
+        "sessions_needed": estimate_of(found).sessions_needed(rules.relevant, rules) if found else None,
         "relevant": rules.relevant,
     }

@@ -18,7 +18,7 @@ from harness.cli.options import AsJson
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
-    from harness.base.cache import CacheEntry
+    from harness.tools.cache.entries import CacheEntry
 
 DEFAULT_UNUSED_DAYS = 14.0
 
@@ -55,7 +55,7 @@ def cache(
 
 
 def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: bool, as_json: bool) -> None:
-    from harness.base.cache import prune
+    from harness.tools.cache.entries import prune
 
     files = 0
     if device:  # first: opening a device may make what the cache is pruned of
@@ -74,7 +74,7 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
 
 
 def _list(root: Path, as_json: bool) -> None:
-    from harness.base.cache import entries
+    from harness.tools.cache.entries import entries
 
     found, now = entries(root), time.time()
     if as_json:

@@ -22,13 +22,20 @@ from harness.base.outcome import ExitCode, Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import bless_build
-from harness.judge.calibrate import CalibrationResult, exit_code_of, profile_all, take_sessions
-from harness.judge.noise import PROFILES, NoiseProfile, find_profile, profile_of
+from harness.judge.noise import PROFILES, NoiseProfile, find_profile
 from harness.judge.stats.pair import Rules
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, RecordFile
 from harness.measure.tuning import TuningStore
+from harness.tools.calibrate.calibration import (
+    CalibrationResult,
+    estimate_of,
+    exit_code_of,
+    profile_all,
+    profile_of,
+    take_sessions,
+)
 
 CASE = "tiny-opencl-float32-untuned"
 RULES = Rules()
@@ -164,7 +171,7 @@ def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) ->
     assert 9 < made.location_ms < 11
     shown = [one.change or 0 for one in made.smallest_detectable]
     assert shown == sorted(shown, reverse=True)
-    assert shown[1] == pytest.approx(made.estimate.smallest_detectable(4), rel=1e-3)
+    assert shown[1] == pytest.approx(estimate_of(made).smallest_detectable(4), rel=1e-3)
 
 
 def test_no_baseline_is_taken_for_a_noise_profile_nor_the_other_way_round(tmp_path: Path) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.base.outcome import ExitCode, Outcome, exit_code
 from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
-from harness.judge.noise import NoiseProfile, profile_of
+from harness.judge.checked_file import round_digits
+from harness.judge.noise import LEAST_SD, DetectableChange, NoiseProfile
 from harness.judge.sides import SeriesKey, finding
-from harness.judge.stats.pair import Rules
+from harness.judge.stats import robust
+from harness.judge.stats.pair import Rules, finite
+from harness.judge.stats.session import Noise, summarise
 from harness.measure.context import Run
 from harness.measure.progress import Progress
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, ResumeKey
 from harness.measure.runner import run_suite
+from harness.tools.calibrate.estimate import NoiseEstimate, estimate_noise
 
 
 @dataclass(frozen=True)
@@ -104,3 +109,47 @@ def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:
     """Return the exit code of a calibration. A series that is too noisy is nobody's fault."""
     known = [Outcome.OK for one in done if one.profile]
     return exit_code([*known, *(one.outcome for one in done if one.outcome)])
+
+
+def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
+    """Return the noise profile that records of one series give, in the order taken; or why they give none."""
+    timed = [record for record in records if record.outcome is Outcome.OK and record.comparable_ms]
+    found = estimate_noise([record.wall_ms for record in timed], rules)
+    if not found.ok:
+        return found.reasons
+    good, _ = summarise([record.wall_ms for record in timed])
+    last = timed[-1]
+    return NoiseProfile(
+        case=last.case,
+        identity_key=last.identity_key,
+        emulated=last.emulated,
+        artifact=last.artifact,
+        tvm=last.tvm,
+        ffi=last.ffi,
+        began=timed[0].started_at,
+        ended=last.started_at,
+        sessions=found.sessions,
+        location_ms=round_digits(math.exp(robust.location([session.log_ms for session in good]))),
+        sd=max(LEAST_SD, round_digits(found.noise.sd)),
+        df=round_digits(found.noise.df),
+        sd_upper=max(LEAST_SD, round_digits(found.sd_upper)),
+        false_alarm_rate=found.false_alarm_rate,
+        splits=found.splits,
+        smallest_detectable=tuple(
+            DetectableChange(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
+            for count in SESSIONS_A_SIDE
+        ),
+        left_out=found.reasons,
+    )
+
+
+def estimate_of(profile: NoiseProfile) -> NoiseEstimate:
+    """Return the noise of a profile for the statistics."""
+    noise = Noise(profile.sd, profile.df)
+    return NoiseEstimate(
+        True, profile.sessions, noise, profile.sd_upper, profile.false_alarm_rate, profile.splits, profile.left_out
+    )
+
+
+SESSIONS_A_SIDE = (1, 4, 8, 16)
+"""Numbers of sessions for which a file says what they show."""
