@@ -1,8 +1,7 @@
-"""What a quirk is: a known defect of some TVM releases, how to find out whether it is there, and its workaround."""
+"""What a quirk is: a known defect of some TVM releases, and its workaround."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,9 +43,6 @@ class Quirk:
     workaround: str
     """One line of what is done instead."""
     paths: tuple[str, ...]
-    probe: Callable[..., ProbeAnswer]
-    """Takes the quirks whose workarounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
-    `ask` runs it in a process of its own."""
     edits: Edits = NO_EDITS
     """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
     since: str = "0.25"

@@ -1,7 +1,7 @@
 """The known defects of TVM's CLML path, a row each, in the order in which their workarounds are applied.
 
-A row says what goes wrong, where it can be read, what is done instead, the smallest network that shows it, and the edit
-that keeps the operator on OpenCL or mends it. All are in 0.25 and later releases.
+A row says what goes wrong, where it can be read, what is done instead, and the edit that keeps the operator on OpenCL
+or mends it. All are in 0.25 and later releases.
 docs/explanation/clml.md explains them.
 """
 
@@ -13,9 +13,8 @@ from harness.base.case import Precision
 from harness.compile.compiler.compat import dtype_of
 from harness.compile.paths.base import Edits
 from harness.compile.paths.clml.patterns import ClmlEdits
-from harness.compile.quirks import clml_edits, clml_probes
+from harness.compile.quirks import clml_edits
 from harness.compile.quirks.base import Quirk
-from harness.compile.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, offers
 
 _row = partial(Quirk, paths=("clml",))
 
@@ -25,7 +24,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "the pipeline of target qcom/adreno-opencl-clml raises AttributeError: relax.backend.adreno has no clml",
         upstream="relax/backend/adreno/__init__.py; pipeline.py: library_dispatch_passes",
         workaround="the module is imported before the pipeline is asked for",
-        probe=clml_probes.imports_of_backend,
         essential=True,  # and the import is in `harness.compile.paths.clml.register`, so there is no edit
     ),
     _row(
@@ -34,7 +32,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="python/tvm/relax/transform/fold_batch_norm_to_conv2d_for_inference.py; clml_runtime.cc: "
         "CreateBatchNormLayer",
         workaround="a beta that is not used is made zero, a gamma one, before TVM looks at them",
-        probe=clml_probes.unscaled_batch_norm,
         edits=Edits(relax=clml_edits.spell_out_batch_norm_flags),
     ),
     _row(
@@ -44,7 +41,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax.transform.ToMixedPrecision; "
         "python/tvm/relax/transform/fold_batch_norm_to_conv2d_for_inference.py adds a float32 epsilon",
         workaround="batch norms are folded into convolutions before the network is converted",
-        probe=clml_probes.batch_norm_in_mixed_precision,
         edits=Edits(model=clml_edits.fold_batch_norms),
         precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
     ),
@@ -54,7 +50,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: is_op('relax.clip')(x); if it matched, codegen.cc would drop it and "
         "clml_runtime.cc would look for a name that is exactly `clip`",
         workaround="a pattern of ours offloads clip(x, 0, 6) as the activation relu6, which the runtime has",
-        probe=clml_probes.relu6,
         edits=ClmlEdits(patterns=clml_edits.relu6_pattern),
     ),
     _row(
@@ -62,7 +57,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "a weight that is no constant, and `bias + conv(x)`, match and then fail in the code generator",
         upstream="src/relax/backend/contrib/clml/codegen.cc: CreateCompositeConvJSONNode (memo_.count is false)",
         workaround="such a convolution, or the sum, stays on OpenCL",
-        probe=offers("openclml.bias.nn.conv2d", lambda op, _, x: op.add(constant(1, 4, 1, 1), conv(x))),
         edits=ClmlEdits(veto=clml_edits.has_unplaced_operand),
     ),
     _row(
@@ -71,7 +65,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: most checks do not look at dtype; clml_utils.cc: MakeCLDataType; "
         "clml_runtime.cc gives all tensors of an operator the format of its result",
         workaround="operators on other than float32 alone or float16 alone stay on OpenCL",
-        probe=offers("openclml.reshape", lambda op, _, x: op.reshape(x, (1, 256)), dtype="int64"),
         edits=ClmlEdits(veto=lambda match: {*map(dtype_of, match.tensors)} not in ({"float32"}, {"float16"})),
     ),
     _row(
@@ -81,7 +74,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: only _check_binary_op looks at the batch; clml_utils.cc: "
         "MakeCLMLTensor",
         workaround="operators on batches above one, or on more than four dimensions, stay on OpenCL",
-        probe=offers("openclml.nn.conv2d", lambda _op, _, x: conv(x), shape=(2, 4, 8, 8)),
         edits=ClmlEdits(veto=clml_edits.is_too_large),
     ),
     _row(
@@ -90,7 +82,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: _check_conv2d never looks at groups; clml_runtime.cc: "
         "CreateConvolution2DLayer, whose depthwise mode no pattern of Relax can reach",
         workaround="convolutions with more than one group stay on OpenCL",
-        probe=offers("openclml.nn.conv2d", lambda _op, _, x: conv(x, groups=4)),
         edits=ClmlEdits(veto=clml_edits.is_grouped),
     ),
     _row(
@@ -98,10 +89,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "a convolution whose result is used beside the activation fused to it yields the activated result twice",
         upstream="clml_runtime.cc: one tensor per node, whatever its number of outputs",
         workaround="operators are fused only if nothing else reads what passes between them",
-        probe=offers(
-            "openclml.relu.nn.conv2d",
-            lambda op, emit, x: op.add(convolved := emit(conv(x)), op.nn.relu(convolved)),
-        ),
         edits=ClmlEdits(veto=lambda match: match.inner_result_escapes),
     ),
     _row(
@@ -109,7 +96,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "a scalar, a row or a whole tensor added to a convolution is handed over as a bias per channel",
         upstream="relax/backend/adreno/clml.py: conv_pattern takes any constant for a bias",
         workaround="only a constant of one number per channel is fused as a bias",
-        probe=offers("openclml.bias.nn.conv2d", lambda op, _, x: op.add(conv(x), constant(1, 4, 8, 8))),
         edits=ClmlEdits(veto=clml_edits.has_no_bias_per_channel),
     ),
     _row(
@@ -117,10 +103,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "the value, the mode, and the convolution's own padding are dropped when a pad is fused into a convolution",
         upstream="src/relax/backend/contrib/clml/codegen.cc: CreateCompositeConvJSONNode writes pad_width over padding",
         workaround="only zeros, around height and width, before a convolution without padding, are fused",
-        probe=offers(
-            "openclml.pad.nn.conv2d",
-            lambda op, _, x: conv(op.nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), pad_value=1.0), padding=0),
-        ),
         edits=ClmlEdits(veto=clml_edits.is_pad_unlike_padding),
     ),
     _row(
@@ -129,7 +111,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/backend/contrib/clml/codegen.cc: only composites that end in nn.conv2d get `batchnorm`; "
         "clml_runtime.cc: CreateConvolution2DLayer",
         workaround="the batch norm is offloaded by itself",
-        probe=offers("openclml.bn.nn.conv2d_transpose", lambda _op, emit, x: batch_norm(emit, emit(conv_transpose(x)))),
         edits=ClmlEdits(veto=lambda match: {"relax.nn.conv2d_transpose", "relax.nn.batch_norm"} <= {*match.calls}),
     ),
     _row(
@@ -138,7 +119,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: OpenCLMLOffLoad converts before it matches; "
         "relax/transform/legalize_ops/nn.py: conv2d_transpose takes IOHW only",
         workaround="those that stay are converted back to IOHW",
-        probe=clml_probes.transposed_conv_on_opencl,
         edits=Edits(relax=clml_edits.convert_transposed_back),
     ),
     _row(
@@ -146,10 +126,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "the epsilon of a batch norm fused into a convolution keeps six decimals: 1e-7 becomes 0",
         upstream="src/relax/backend/contrib/clml/codegen.cc: std::to_string(epsilon)",
         workaround="such a batch norm is offloaded by itself, where its epsilon is written in full",
-        probe=offers(
-            "openclml.bn.bias.nn.conv2d",
-            lambda op, emit, x: batch_norm(emit, op.add(conv(x), constant(1, 4, 1, 1)), epsilon=1e-7),
-        ),
         edits=ClmlEdits(veto=clml_edits.has_rounded_epsilon),
     ),
     _row(
@@ -158,7 +134,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/backend/contrib/clml/codegen.cc: the inputs of a kernel are its arguments, then its "
         "constants",
         workaround="subtractions from a constant and divisions of one stay on OpenCL",
-        probe=offers("openclml.relax.subtract", lambda op, _, x: op.subtract(constant(1, 4, 8, 8), x)),
         edits=ClmlEdits(veto=clml_edits.has_constant_on_the_left),
     ),
     _row(
@@ -167,7 +142,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/transform/fuse_ops.cc gives the composite one parameter; clml_runtime.cc: "
         "CreateBinaryLayer",
         workaround="operators on one tensor twice stay on OpenCL",
-        probe=offers("openclml.relax.add", lambda op, _, x: op.add(x, x)),
         edits=ClmlEdits(veto=clml_edits.has_same_operand_twice),
     ),
     _row(
@@ -176,7 +150,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: _check_maxpool2d, _check_avgpool2d; clml_runtime.cc: "
         "CreatePoolingLayer",
         workaround="pooling whose result depends on one of them stays on OpenCL",
-        probe=offers("openclml.nn.max_pool2d", lambda op, _, x: op.nn.max_pool2d(x, (2, 2), layout="NHWC")),
         edits=ClmlEdits(veto=clml_edits.is_pooling_of_another_kind),
     ),
     _row(
@@ -184,7 +157,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "global average pooling of height x width is given a window of width x height",
         upstream="clml_runtime.cc: CreateGlobalPoolingLayer, {in_dims.w, in_dims.h} where other pooling has {h, w}",
         workaround="global pooling of tensors that are not square stays on OpenCL",
-        probe=clml_probes.global_pool,
         edits=ClmlEdits(veto=clml_edits.is_global_pool_not_square),
     ),
     _row(
@@ -192,7 +164,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "softmax along any axis is offloaded; along others than channels and width it is computed along the channels",
         upstream="clml_runtime.cc: CreateSoftmaxLayerTensor, a layout for axis 3 and one for all others",
         workaround="softmax along an axis that the runtime does not know stays on OpenCL",
-        probe=offers("openclml.relax.nn.softmax", lambda op, _, x: op.nn.softmax(x, axis=2)),
         edits=ClmlEdits(veto=clml_edits.is_softmax_along_another_axis),
     ),
     _row(
@@ -200,7 +171,6 @@ QUIRKS: tuple[Quirk, ...] = (
         "convolutions without activation and batch norm are created without the tuning cache, tuned or not",
         upstream="clml_runtime.cc: CreateConvolution2DLayer, clCreateMLOpConvolutionForwardQCOM(…, nullptr)",
         workaround="none; the offload report counts them, so that a tuned run is not taken for more than it is",
-        probe=clml_probes.tuning_cache_of_conv,
     ),
     _row(
         "clml-runtime-name",
@@ -208,6 +178,5 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="relax/backend/adreno/clml.py: is_clml_runtime_enabled; codegen.cc registers "
         "relax.is_openclml_runtime_enabled",
         workaround="nothing here asks it; the loader of CLML modules and the device's extensions are looked up instead",
-        probe=clml_probes.name_of_runtime,
     ),
 )

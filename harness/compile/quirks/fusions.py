@@ -19,19 +19,8 @@ from harness.compile.compiler.tir import (
     with_block,
     with_body,
 )
-from harness.compile.paths.base import Edits, Workaround
-from harness.compile.quirks.base import ProbeAnswer, Quirk
-from harness.compile.quirks.sample import (
-    biased_conv_and_silu,
-    conv_and_erf,
-    conv_and_its_input,
-    fails_to_lower,
-    lower,
-    scatter,
-    source,
-)
-from harness.compile.quirks.texels import QUIRKS as TEXELS
-from harness.compile.quirks.texels import SERIAL_STORE
+from harness.compile.paths.base import Edits
+from harness.compile.quirks.base import Quirk
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
@@ -39,8 +28,6 @@ _INNER = ("a", "b", "value", "condition", "true_value", "false_value")
 """Names under which expressions of TIR hold others, beside their lists."""
 _CONV = "conv2d_NCHWc"
 """In the names of blocks for which `dlight.adreno.Conv2d` is."""
-_TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
-"""Another defect, by which every store of a vector is serialised."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 Rewrite = Callable[[Any], Any]
@@ -212,31 +199,6 @@ def _has_vector_form(operator: Any) -> bool:
     return bool(operator.get_attr("TVectorizable")) or operator.name.rpartition(".")[2] in _OWN_RULE
 
 
-def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
-    """Count the blocks of a convolution with a bias and SiLU that no thread runs."""
-    from tvm import tirx
-
-    mod = lower(biased_conv_and_silu(), applied)
-    left = [
-        name
-        for function in mod.functions.values()
-        if isinstance(function, tirx.PrimFunc)
-        for name in unbound_blocks(function)
-    ]
-    seen = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
-    return ProbeAnswer.of(bool(left), seen, "threads run all of a convolution with a bias and SiLU")
-
-
-def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
-    """Look whether `erf` behind a convolution is stored lane by lane, each over the whole texel."""
-    try:
-        serial = SERIAL_STORE.search(source(conv_and_erf(), (*applied, _TYPED_STORES)))
-    except Exception as error:  # as where nothing else is fused with it
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
-    seen = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
-    return ProbeAnswer.of(bool(serial), seen, "each texel of `erf` is stored once")
-
-
 QUIRKS = (
     Quirk(
         "opaque-kernel-schedule",
@@ -245,7 +207,6 @@ QUIRKS = (
         upstream='python/tvm/s_tir/dlight/adreno/pool.py: get_sblock(name="root") before it looks for a pool',
         workaround="such functions are marked as scheduled",
         paths=("opencl", "texture", "clml"),
-        probe=fails_to_lower(scatter, "a scatter is lowered"),
         edits=Edits(relax=skip_threaded),
     ),
     Quirk(
@@ -256,7 +217,6 @@ QUIRKS = (
         "it has inlined a block with several readers, or cannot inline one",
         workaround="blocks with several readers are inlined before any schedule; what is left is a kernel of its own",
         paths=("texture",),
-        probe=_left_without_threads,
         edits=Edits(relax=schedule_whole),
     ),
     Quirk(
@@ -267,7 +227,6 @@ QUIRKS = (
         "reader of the input",
         workaround="the convolution reads a copy of its input, which dlight inlines",
         paths=("texture",),
-        probe=fails_to_lower(conv_and_its_input, "a 1x1 convolution with its input added is lowered"),
         edits=Edits(relax=read_input_apart),
     ),
     Quirk(
@@ -278,7 +237,6 @@ QUIRKS = (
         "the loop around the store",
         workaround="the lanes are collected in private memory, and stored at once",
         paths=("texture",),
-        probe=_one_lane_stored,
         edits=Edits(tir=store_whole_texels),
     ),
 )

@@ -8,22 +8,10 @@ from functools import reduce
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_function
-from harness.compile.paths.base import Edits, Workaround
-from harness.compile.paths.kernels import kernels
-from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import ProbeAnswer, Quirk
-from harness.compile.quirks.sample import conv, dropout, fails_to_lower, source, sum_of_stack
+from harness.compile.paths.base import Edits
+from harness.compile.quirks.base import Quirk
 
 _NOT_IN_C = re.compile(r"[^0-9A-Za-z_]")
-
-
-def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
-    """Build a convolution of `gpu_0/data_0`, a name as Caffe2 gives it."""
-    built = source(conv(input_name="gpu_0/data_0"), applied, OpenCLPath())
-    parameters = [text.strip() for kernel in kernels(built) for text in kernel.parameters.split(",")]
-    broken = next((text for text in parameters if "/" in text), None)
-    right = f"a kernel's parameters are {', '.join(parameters)}"
-    return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
 
 
 def rename_inputs(mod: Any) -> Any:
@@ -135,7 +123,6 @@ QUIRKS = (
         "src/target/source/codegen_c.cc: a name's hint is taken as an identifier",
         workaround="such inputs get names of letters, digits and underscores; they are passed by position",
         paths=("opencl", "texture", "clml"),
-        probe=_slash_in_a_name,
         edits=Edits(model=rename_inputs),
     ),
     Quirk(
@@ -145,7 +132,6 @@ QUIRKS = (
         "result",
         workaround="dropouts, which do nothing in inference, are taken out of the model",
         paths=("texture", "clml"),
-        probe=fails_to_lower(dropout, "a dropout is lowered"),
         edits=Edits(model=without_dropout),
     ),
     Quirk(
@@ -156,7 +142,6 @@ QUIRKS = (
         "letters from ABCDE",
         workaround="sums, means and extrema of stacked tensors are taken in pairs; other stacks are concatenations",
         paths=("texture", "clml"),
-        probe=fails_to_lower(sum_of_stack, "a stack is lowered"),
         edits=Edits(model=without_stacks),
     ),
 )

@@ -8,11 +8,8 @@ from device_runner.names import shorten
 from harness.compile.compiler.compat import rewrite_main, type_of, with_function
 from harness.compile.compiler.passes import Passes, insert_before_first
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
-from harness.compile.paths.base import Edits, Workaround
-from harness.compile.paths.kernels import kernels
-from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import ProbeAnswer, Quirk
-from harness.compile.quirks.sample import many_in_a_row, source
+from harness.compile.paths.base import Edits
+from harness.compile.quirks.base import Quirk
 
 LONGEST_KERNEL = 120
 """Most characters of a kernel's name."""
@@ -51,12 +48,6 @@ def _with_short_names(mod: Any, _context: Any) -> Any:
     return relax.transform.Normalize()(with_function(builder.get(), "main", main)).with_attr(LONG_NAMES, names)
 
 
-def _longest_name(*applied: Workaround) -> ProbeAnswer:
-    """Build many element-wise operators in a row, and measure the name of their kernel."""
-    longest = max(len(kernel.name) for kernel in kernels(source(many_in_a_row(), applied, OpenCLPath())))
-    return ProbeAnswer.of(longest > LONGEST_KERNEL, f"a kernel's name has {longest} characters")
-
-
 QUIRKS = (
     Quirk(
         "long-kernel-name",
@@ -64,7 +55,6 @@ QUIRKS = (
         upstream="src/relax/transform/fuse_ops.cc: the name of a group has no limit",
         workaround="names beyond 120 characters end in a hash; the manifest of the artifact has the whole ones",
         paths=("opencl", "texture", "clml"),
-        probe=_longest_name,
         edits=Edits(relax=shorten_names),
     ),
 )

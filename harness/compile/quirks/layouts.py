@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from harness.compile.compiler.compat import (
     copy_function,
     dtype_of,
-    memory_scope,
     rewrite_main,
     tuple_fields,
     type_of,
     with_function,
 )
 from harness.compile.compiler.passes import Passes, insert_before, replace_last
-from harness.compile.paths.base import Edits, Layouts, Workaround
-from harness.compile.paths.lowered_module import memory_scopes
-from harness.compile.quirks.base import ProbeAnswer, Quirk
-from harness.compile.quirks.sample import (
-    conv,
-    conv_of_sum,
-    fails_to_lower,
-    lower,
-    max_pool_into_smaller_image,
-    split_channels,
-    transposed_conv,
-)
+from harness.compile.paths.base import Edits, Layouts
+from harness.compile.quirks.base import Quirk
 
 _CONV = "relax.nn.conv2d"
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
-_COPY = "vm.builtin.to_device"
 
 
 def plain_if_grouped(call: Any) -> Layouts:
@@ -101,41 +87,6 @@ def without_split_points(mod: Any) -> Any:
     return rewrite_main(mod, is_op("relax.split")(data), replace)
 
 
-def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
-    """Look in the lowered module for a copy from one layout of images to another."""
-    copies = list(_copies(lower(max_pool_into_smaller_image(), applied)))
-    bad = next((" to ".join(scopes) for scopes in copies if _reorders(*scopes)), "")
-    none = f"{len(copies)} copies of a max pool's result, none from image to image"
-    return ProbeAnswer.of(bool(bad), f"the result of a max pool is copied from {bad}", none)
-
-
-def _copies(mod: Any) -> Iterator[tuple[str, str]]:
-    """Scopes of source and target of each copy in a lowered `main`."""
-    places = _places(mod)
-    for variable, call in _calls(mod):
-        if getattr(call.op, "global_symbol", "") == _COPY:
-            yield places.get(call.args[0], ""), places[variable]
-
-
-def _calls(mod: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each variable of `main` that holds what a call returns, and the call."""
-    for block in mod["main"].body.blocks:
-        for binding in block.bindings:
-            if hasattr(binding.value, "op"):
-                yield binding.var, binding.value
-
-
-def _places(mod: Any) -> dict[Any, str]:
-    """Return the memory scope of each tensor that a lowered `main` allocates or copies."""
-    scopes, places = memory_scopes(mod), dict[Any, str]()
-    for variable, call in _calls(mod):
-        if getattr(call.op, "name", "") == "relax.vm.alloc_tensor":
-            places[variable] = scopes[int(call.args[-1].value)]
-        elif getattr(call.op, "global_symbol", "") == _COPY:
-            places[variable] = str(call.args[-1].value)
-    return places
-
-
 def copy_through_buffers(passes: Passes) -> Passes:
     """Before kernels are made for the scopes of their arguments, put a buffer between the images of a copy."""
     import tvm
@@ -163,21 +114,6 @@ def _through_buffers(mod: Any, _context: Any) -> Any:
 def _reorders(source: str, target: str) -> bool:
     """Return whether both are images, in which TVM lays out the same tensor differently."""
     return "texture" in source and "texture" in target and source != target
-
-
-def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
-    """Look in the lowered module for a kernel that takes an image and is given a buffer, or the other way round."""
-    mod = lower(conv_of_sum(), applied)
-    places, kernels = _places(mod), {name.name_hint: function for name, function in mod.functions.items()}
-    taken = [
-        (name, places[argument], memory_scope(kernels[name], parameter))
-        for _, call in _calls(mod)
-        if (name := getattr(call.op, "name_hint", "")) in kernels
-        for argument, parameter in zip(call.args, kernels[name].params, strict=True)
-        if argument in places
-    ]
-    bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in taken if place != scope), "")
-    return ProbeAnswer.of(bool(bad), bad, f"{len(taken)} tensors lie where their kernels look for them")
 
 
 def one_kernel_for_each_memory(passes: Passes) -> Passes:
@@ -236,7 +172,6 @@ QUIRKS = (
         "relax/backend/adreno/pipeline.py",
         workaround="convolutions with more than one group stay in NCHW, on buffers",
         paths=("texture",),
-        probe=fails_to_lower(partial(conv, groups=8), "a depthwise convolution is lowered"),
         edits=Edits(layouts=plain_if_grouped),
     ),
     Quirk(
@@ -246,7 +181,6 @@ QUIRKS = (
         upstream="src/relax/op/nn/convolution.cc: InferLayoutConv2dTranspose",
         workaround="transposed convolutions stay in NCHW, on buffers",
         paths=("texture",),
-        probe=fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
         edits=Edits(layouts=plain_if_transposed),
     ),
     Quirk(
@@ -256,7 +190,6 @@ QUIRKS = (
         upstream="src/relax/op/tensor/manipulate.cc: InferLayoutSplit changes the axis and leaves indices_or_sections",
         workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",
         paths=("texture",),
-        probe=fails_to_lower(split_channels, "a split of channels is lowered"),
         edits=Edits(model=without_split_points),
     ),
     Quirk(
@@ -265,7 +198,6 @@ QUIRKS = (
         upstream="python/tvm/relax/transform/legalize_ops/adreno/convolution.py: out_dtype is commented out",
         workaround="a legalisation of ours passes the result's number format on",
         paths=("texture",),
-        probe=fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
         edits=Edits(relax=legalize_with_out_dtype),
     ),
     Quirk(
@@ -275,7 +207,6 @@ QUIRKS = (
         "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
         workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
         paths=("texture",),
-        probe=_copied_between_images,
         edits=Edits(relax=copy_through_buffers),
     ),
     Quirk(
@@ -285,7 +216,6 @@ QUIRKS = (
         "the one before",
         workaround="calls whose tensors lie in other memory get a copy of the function before it is made for one",
         paths=("texture",),
-        probe=_given_other_memory,
         edits=Edits(relax=one_kernel_for_each_memory),
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,28 +9,13 @@ from typing import Any
 from harness.compile.compiler.compat import bytes_of, writes_texture
 from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, passes_before
 from harness.compile.compiler.tir import walk
-from harness.compile.paths.base import EditPasses, Edits, Workaround
-from harness.compile.paths.kernels import kernels
-from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
-from harness.compile.quirks.sample import (
-    average_pool,
-    average_pool_into_image,
-    concat,
-    conv_and_padding,
-    fails_to_lower,
-    grouped_conv_and_activation,
-    lower,
-    source,
-)
-
-_GROUP = 4
-"""Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""
+from harness.compile.paths.base import EditPasses, Edits
+from harness.compile.quirks.base import Quirk
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
 
-_MOST_SHARED = 30 << 10
+MOST_SHARED = 30 << 10
 """Most bytes of a work-group: every OpenCL device has 32 KiB, and sums over a work-group take some of them."""
 
 _WORK_ITEMS = 256
@@ -101,14 +85,14 @@ def fallback_if_local_memory_ends(func: Any, target: Any) -> Any:
         except ScheduleError:  # another defect, with a workaround of its own
             return None
         if schedule is not None:
-            too_much = _shared_bytes(schedule.mod) > _MOST_SHARED
+            too_much = _shared_bytes(schedule.mod) > MOST_SHARED
             return dlight.gpu.Fallback().apply(func, target, False) if too_much else None
     return None
 
 
 def _shared_bytes(mod: Any) -> int:
     """Return the bytes that work-items of a group share, after TVM has cut buffers down to what a group touches."""
-    if _allocated(mod) <= _MOST_SHARED:
+    if _allocated(mod) <= MOST_SHARED:
         return 0
     for one in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
         mod = one(mod)
@@ -171,47 +155,6 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
     return dlight.adreno.Fallback().apply(func, target, False) if writes_texture(func) else None
 
 
-def _private_numbers(*applied: Workaround) -> ProbeAnswer:
-    """Build a grouped 1x1 convolution with an activation, and count the numbers that a work-item keeps to itself."""
-    code = "".join(kernel.body for kernel in kernels(source(grouped_conv_and_activation(), applied, OpenCLPath())))
-    sizes = [int(size) for size in re.findall(r"^\s*float \w+_local\w*\[(\d+)\];", code, re.MULTILINE)]
-    if not sizes:
-        return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
-    seen = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
-    return ProbeAnswer.of(max(sizes) > _GROUP, seen)
-
-
-def _local_memory(*applied: Workaround) -> ProbeAnswer:
-    """Build a convolution and a padding, and count its local memory."""
-    most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
-    seen = f"a convolution with a padding behind it takes {most} bytes of local memory"
-    return ProbeAnswer.of(most > _MOST_SHARED, seen)
-
-
-def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
-    """Look whether the schedule of an average pool into an image has a loop over lanes."""
-    try:
-        lowered = lower(average_pool_into_image(), applied)
-    except Exception as error:  # as 0.25 and 0.26 do
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[0])
-    return _stores_single_numbers(lowered, "avg_pool2d", "average pool")
-
-
-def _concatenation_into_image(*applied: Workaround) -> ProbeAnswer:
-    """Look whether the schedule of a concatenation into an image has a loop over lanes."""
-    return _stores_single_numbers(lower(concat(), applied), "concatenate", "concatenation")
-
-
-def _stores_single_numbers(lowered: Any, name: str, what: str) -> ProbeAnswer:
-    """PRESENT if the function of this name, which writes an image, has no loop over lanes."""
-    func = {name.name_hint: func for name, func in lowered.functions.items()}.get(name)
-    if func is None or not writes_texture(func):
-        return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
-    one = f"{'an' if what.startswith('a') else 'a'} {what}"
-    seen = f"{one} into an image has no loop over its four lanes"
-    return ProbeAnswer.of("T.vectorized" not in func.script(), seen, f"{one} stores four lanes at a time")
-
-
 QUIRKS = (
     Quirk(
         "reduction-schedule-raises",
@@ -220,7 +163,6 @@ QUIRKS = (
         until="0.27",
         workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
         paths=("texture",),
-        probe=fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
         edits=Edits(relax=put_first(fallback_if_reduction_raises)),
     ),
     Quirk(
@@ -230,7 +172,6 @@ QUIRKS = (
         "order than the reduction's",
         workaround="what the epilogue reads is in local memory, which the work-items of a group share",
         paths=("opencl", "texture", "clml"),
-        probe=_private_numbers,
         edits=Edits(relax=put_first(reduction_with_shared_tile)),
     ),
     Quirk(
@@ -241,7 +182,6 @@ QUIRKS = (
         "whatever their size",
         workaround="functions that would take more than 30 KiB get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        probe=_local_memory,
         edits=Edits(relax=put_first(fallback_if_local_memory_ends)),
     ),
     Quirk(
@@ -251,7 +191,6 @@ QUIRKS = (
         "cache_write after decompose_reduction, which raises for every reduction along two axes",
         workaround="reductions that write a texture get a schedule of ours, as TVM's for max pools",
         paths=("texture",),
-        probe=_average_pool_into_image,
         edits=Edits(relax=put_first(reduction_by_texel)),
     ),
     Quirk(
@@ -261,7 +200,6 @@ QUIRKS = (
         "right",
         workaround="functions that write a texture get dlight's adreno.Fallback schedule, which vectorises the lanes",
         paths=("texture",),
-        probe=_concatenation_into_image,
         edits=Edits(relax=put_first(fallback_by_texel)),
     ),
 )

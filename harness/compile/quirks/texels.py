@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
-from harness.compile.paths.base import Edits, Workaround
-from harness.compile.paths.kernels import kernels
-from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
-from harness.compile.quirks.sample import conv, max_pool, source
+from harness.compile.paths.base import Edits
+from harness.compile.quirks.base import Quirk
 
 _STORE = "tirx.texture2d_store"
-SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
 
 
 def allocate_outside(passes: Passes) -> Passes:
@@ -53,26 +49,6 @@ def _type_stores(statement: Any) -> Any:
     return map_children(statement, _type_stores)
 
 
-def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:
-    """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
-    pool = "".join(k.body for k in kernels(source(max_pool(), applied)) if k.name.startswith("max_pool2d"))
-    buffer = re.search(r"(float4?) \w+_local\w*\[(\d+)\];", pool)
-    if not buffer:
-        return ProbeAnswer(Presence.CANNOT_TELL, "the max pool has no local buffer")
-    lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
-    return ProbeAnswer.of(lanes < 4, f"four lanes of a max pool accumulate in `{buffer.group()}`")
-
-
-def _serial_stores(*applied: Workaround) -> ProbeAnswer:
-    """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
-    text = source(conv(), applied)
-    if SERIAL_STORE.search(text):
-        return ProbeAnswer.of(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
-    if "write_image" in text:
-        return ProbeAnswer.of(False, "each texel is stored once")
-    return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
-
-
 QUIRKS = (
     Quirk(
         "vectorized-alloc",
@@ -80,7 +56,6 @@ QUIRKS = (
         upstream="src/tirx/transform/vectorize_loop.cc; the schedule is python/tvm/s_tir/dlight/adreno/pool.py",
         workaround="the buffer is allocated around the loop, with room for every lane",
         paths=("texture",),
-        probe=_lanes_of_max_pool,
         edits=Edits(tir=allocate_outside),
     ),
     Quirk(
@@ -90,7 +65,6 @@ QUIRKS = (
         since="0.26",
         workaround="texture stores are typed int32 before VectorizeLoop, which then widens their value",
         paths=("texture",),
-        probe=_serial_stores,
         edits=Edits(tir=give_stores_a_number_type),
     ),
 )

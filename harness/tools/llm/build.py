@@ -24,7 +24,7 @@ from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
-from harness.tools.llm.quirks import WORKED_AROUND, quirks_of
+from harness.tools.llm.quirks import PROBES, WORKED_AROUND, quirks_of
 from harness.tools.llm.weights import Weights, library_tensors
 
 PREFIX = "weight"
@@ -127,7 +127,7 @@ def _job(kind: str, title: str, facts: dict[str, Any]) -> Job:
 
 def probe_quirk(job: dict[str, Any], out: Path) -> None:
     """Worker only: ask the TVM of this process."""
-    answer: ProbeAnswer = quirks_of([job["quirk"]])[0].probe()
+    answer: ProbeAnswer = PROBES[job["quirk"]]()
     (out / ANSWER).write_text(json.dumps(asdict(answer)), encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -104,7 +104,6 @@ QUIRKS = (
         upstream="python/tvm/relax/frontend/nn/llm/_decode_kernels.py: _merge_state_inplace",
         workaround="a barrier before the sums of exponentials are overwritten",
         paths=("opencl",),
-        probe=_merge,
         edits=Edits(model=add_merge_barrier),
     ),
     Quirk(
@@ -113,7 +112,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/gpu/matmul.py: Matmul.sch_outer_reduction",
         workaround="such products get dlight's schedule for reductions",
         paths=("opencl",),
-        probe=_odd_width,
         edits=Edits(relax=put_first(reduction_if_matmul_raises)),
     ),
     Quirk(
@@ -122,11 +120,14 @@ QUIRKS = (
         upstream="python/tvm/relax/backend/adreno/pipeline.py",
         workaround="pipeline `mlc`, which has them; the ratio of both is in the table",
         paths=("opencl",),
-        probe=_default_rules,
     ),
 )
-
-
+PROBES: dict[str, Callable[..., ProbeAnswer]] = {
+    "merge-barrier": _merge,
+    "matmul-odd-width": _odd_width,
+    "default-pipeline-products": _default_rules,
+}
+"""The probe of each quirk, by its id. It takes the quirks whose workarounds are applied, none for TVM as it is."""
 WORKED_AROUND = tuple(quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS)
 """Ids of those that have a workaround in the build."""
 

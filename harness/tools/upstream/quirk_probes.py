@@ -21,7 +21,7 @@ from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.keys import ROOT, digest
 from harness.compile.artifacts.pool import Builder, Watcher
 from harness.compile.compiler.releases import versions
-from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
+from harness.compile.quirks import Presence, ProbeAnswer, Quirk
 
 LIMITS = Limits(build_s=60.0, build_memory_gb=8.0)
 """A probe takes less than a second; one that takes a minute hangs."""
@@ -30,8 +30,9 @@ ANSWER = "answer.json"
 
 def probe(job: dict[str, Any], out: Path) -> None:
     """Ask the TVM of this process, and leave the answer in a folder. Worker only."""
-    quirk = next(quirk for quirk in QUIRKS if quirk.id == job["quirk"])
-    (out / ANSWER).write_text(json.dumps(asdict(quirk.probe())), encoding="utf-8")
+    from harness.tools.upstream.probes import PROBES
+
+    (out / ANSWER).write_text(json.dumps(asdict(PROBES[job["quirk"]]())), encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -53,7 +54,8 @@ def _job(quirk: str) -> Job:
 @functools.cache
 def _sources() -> str:
     """Hash our sources that decide what a probe asks: faster to find than those of all that is compiled."""
-    folders = (ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler"))
+    folders = [ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler")]
+    folders.append(Path(__file__).parent / "probes")
     return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
 
 

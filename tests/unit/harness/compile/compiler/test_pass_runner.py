@@ -14,7 +14,7 @@ from harness.base.failures import CompileFailure
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.compiler.pass_runner import StepFailed, culprit, run_passes, run_step
 from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.quirks.sample import concat, conv, lower, sum_of_stack
+from harness.tools.upstream.probes.sample import concat, conv, lower, sum_of_stack
 
 
 class Picky(Exception):

@@ -10,8 +10,8 @@ import clml_golden
 import pytest
 
 from harness.compile.paths.clml.codegen import Partition, partition
-from harness.compile.quirks.clml_probes import conv
-from harness.compile.quirks.sample import network
+from harness.tools.upstream.probes.clml import conv
+from harness.tools.upstream.probes.sample import network
 
 CASES = sorted(clml_golden.CASES)
 

@@ -14,8 +14,8 @@ from harness.compile.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_o
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.paths.clml.report import render
 from harness.compile.quirks import quirks_for
-from harness.compile.quirks.clml_probes import constant, conv, parts
-from harness.compile.quirks.sample import network
+from harness.tools.upstream.probes.clml import constant, conv, parts
+from harness.tools.upstream.probes.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 PIXELS = 8 * 8

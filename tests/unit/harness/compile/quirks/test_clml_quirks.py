@@ -11,8 +11,8 @@ import pytest
 
 from harness.base.case import Precision
 from harness.compile.quirks import quirks_for
-from harness.compile.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, count_composites
-from harness.compile.quirks.sample import network
+from harness.tools.upstream.probes.clml import batch_norm, constant, conv, conv_transpose, count_composites
+from harness.tools.upstream.probes.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 

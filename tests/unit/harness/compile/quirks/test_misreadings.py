@@ -10,32 +10,33 @@ import pytest
 
 from harness.base.failures import CompileFailure, MisreadOperator, revived
 from harness.base.outcome import Outcome, Owner
-from harness.compile.quirks.misreadings import MISREADINGS, Misreading, _network, _resize
+from harness.compile.quirks.misreadings import MISREADINGS, Misreading
 from harness.measure.decide import decide
 from harness.measure.facts import Facts
+from harness.tools.upstream.probes.misreadings import EXAMPLES, network, resize
 
 every = pytest.mark.parametrize("misreading", MISREADINGS, ids=lambda one: one.id)
 
 
 @every
 def test_the_smallest_network_that_shows_it_is_refused_by_name_with_what_to_do(misreading: Misreading) -> None:
-    model = misreading.example()
+    model = EXAMPLES[misreading.id]()
     with pytest.raises(MisreadOperator, match=f"misreads {misreading.operator} 'y0': ") as raised:
         misreading.refuse(model)
     assert raised.value.hint == misreading.hint
 
 
 READ_RIGHT = {
-    "whole pixels": partial(_resize, scales=(2.0, 2.0), mode="linear"),
-    "sizes": partial(_resize, sizes=(11, 13), mode="cubic"),
+    "whole pixels": partial(resize, scales=(2.0, 2.0), mode="linear"),
+    "sizes": partial(resize, sizes=(11, 13), mode="cubic"),
     "aligned corners": partial(
-        _resize, scales=(1.7, 1.7), mode="linear", coordinate_transformation_mode="align_corners"
+        resize, scales=(1.7, 1.7), mode="linear", coordinate_transformation_mode="align_corners"
     ),
-    "antialias of a larger image": partial(_resize, sizes=(14, 18), mode="linear", antialias=1),
-    "dropout": partial(_network, "Dropout", (4, 8), [np.float32(0.5), np.bool_(False)]),
-    "dropout of nothing": partial(_network, "Dropout", (4, 8), [np.float32(0), np.bool_(True)]),
+    "antialias of a larger image": partial(resize, sizes=(14, 18), mode="linear", antialias=1),
+    "dropout": partial(network, "Dropout", (4, 8), [np.float32(0.5), np.bool_(False)]),
+    "dropout of nothing": partial(network, "Dropout", (4, 8), [np.float32(0), np.bool_(True)]),
     "the shape that the padding makes": partial(
-        _network,
+        network,
         "ConvTranspose",
         (1, 1, 3, 3),
         [np.ones((1, 1, 3, 3), np.float32)],
@@ -44,14 +45,14 @@ READ_RIGHT = {
         output_padding=[1, 1],
     ),
     "average": partial(
-        _network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
+        network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
     ),
-    "layer norm": partial(_network, "LayerNormalization", (2, 4), [np.ones(4, np.float32)]),
+    "layer norm": partial(network, "LayerNormalization", (2, 4), [np.ones(4, np.float32)]),
     "batch norm in training that nobody asks for its statistics": partial(
-        _network, "BatchNormalization", (2, 1, 3), [np.ones(1, np.float32)] * 4, training_mode=1
+        network, "BatchNormalization", (2, 1, 3), [np.ones(1, np.float32)] * 4, training_mode=1
     ),
     "statistics that are mixed half and half": partial(
-        _network,
+        network,
         "BatchNormalization",
         (2, 1, 3),
         [np.ones(1, np.float32)] * 4,
@@ -59,8 +60,8 @@ READ_RIGHT = {
         training_mode=1,
         momentum=0.5,
     ),
-    "depth": partial(_network, "SpaceToDepth", (1, 2, 4, 6), [], blocksize=2),
-    "transposed": partial(_network, "ConvTranspose", (1, 1, 3, 3), [np.ones((1, 1, 3, 3), np.float32)]),
+    "depth": partial(network, "SpaceToDepth", (1, 2, 4, 6), [], blocksize=2),
+    "transposed": partial(network, "ConvTranspose", (1, 1, 3, 3), [np.ones((1, 1, 3, 3), np.float32)]),
 }
 
 

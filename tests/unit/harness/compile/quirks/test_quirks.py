@@ -1,4 +1,4 @@
-"""The quirks: which apply when, and whether the installed TVM is as they say."""
+"""The quirks: which apply when."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.compile.compiler.compat import structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
-from harness.compile.compiler.releases import release, tvm_version
-from harness.compile.paths.base import NO_EDITS
+from harness.compile.compiler.releases import release
 from harness.compile.paths.clml.patterns import ClmlEdits
-from harness.compile.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
+from harness.compile.quirks import QUIRKS, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import identifiers
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
-from harness.compile.quirks.sample import network
-
-FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
+from harness.tools.upstream.probes.sample import network
 
 
 def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
@@ -95,17 +92,6 @@ def test_quirks_are_chosen_only_of_what_is_as_shipped() -> None:
 def test_release_reads_versions() -> None:
     assert release("0.27.0.post1") == (0, 27, 0)
     assert release("0.28.dev3+g1234") == (0, 28)
-
-
-@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
-def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
-    affected = any(quirk.affects(tvm_version(), path, p) for path in quirk.paths for p in quirk.precisions)
-    assert quirk.probe().state is (Presence.PRESENT if affected else Presence.ABSENT)
-
-
-@pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
-def test_workaround_removes_the_defect(quirk: Quirk) -> None:
-    assert quirk.probe(quirk).state is Presence.ABSENT
 
 
 def test_parts_of_channels_that_four_does_not_divide_are_left_to_the_layout_pass() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.base.plan import Job
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
+from harness.tools.upstream.probes import PROBES
 from harness.tools.upstream.quirk_probes import LIMITS, probe_answers
 
 NOBODY = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
@@ -32,7 +33,7 @@ def asked(cache: Path, *quirks: Quirk, **more: Any) -> tuple[list[ProbeAnswer], 
 def test_an_answer_is_asked_for_once_and_then_found(tmp_path: Path) -> None:
     quirk, title = QUIRKS[0], f"probe of {QUIRKS[0].id}"
     answers, states = asked(tmp_path, quirk)
-    assert answers == [quirk.probe()]
+    assert answers == [PROBES[quirk.id]()]
     assert states == [(title, "queued"), (title, "building"), (title, "built")]
     again, states = asked(tmp_path, quirk)
     assert again == answers

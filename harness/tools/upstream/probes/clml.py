@@ -14,7 +14,7 @@ from harness.compile.paths.base import ImageLimits, Workaround, edit_model, edit
 from harness.compile.paths.clml import ClmlPath, partition_module
 from harness.compile.paths.clml.offload import offload_of
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.compile.quirks.sample import Emit, network
+from harness.tools.upstream.probes.sample import Emit, Probe, network
 
 _CREATE_CONVOLUTION = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
 _SWAPPED_WINDOW = "{in_dims.w, in_dims.h}"
@@ -65,7 +65,7 @@ def count_composites(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
 
 def offers(
     composite: str, body: Callable[[Any, Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32"
-) -> Callable[..., ProbeAnswer]:
+) -> Probe:
     """Return a probe: PRESENT if this composite, which the runtime refuses or computes differently, is offloaded.
 
     `body` makes the network of TVM's operators, what adds one to it, and its input.
@@ -163,3 +163,39 @@ def _runtime_source() -> str:
 
     file = Path(tvm.__file__).parent / "src" / "runtime" / "extra" / "contrib" / "clml" / "clml_runtime.cc"
     return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+PROBES: dict[str, Probe] = {
+    "clml-not-imported": imports_of_backend,
+    "clml-batch-norm-flags": unscaled_batch_norm,
+    "clml-mixed-batch-norm": batch_norm_in_mixed_precision,
+    "clml-relu6": relu6,
+    "clml-unplaced-operand": offers("openclml.bias.nn.conv2d", lambda op, _, x: op.add(constant(1, 4, 1, 1), conv(x))),
+    "clml-number-format": offers("openclml.reshape", lambda op, _, x: op.reshape(x, (1, 256)), dtype="int64"),
+    "clml-tensor-shape": offers("openclml.nn.conv2d", lambda _op, _, x: conv(x), shape=(2, 4, 8, 8)),
+    "clml-grouped-conv": offers("openclml.nn.conv2d", lambda _op, _, x: conv(x, groups=4)),
+    "clml-inner-result": offers(
+        "openclml.relu.nn.conv2d",
+        lambda op, emit, x: op.add(convolved := emit(conv(x)), op.nn.relu(convolved)),
+    ),
+    "clml-bias-shape": offers("openclml.bias.nn.conv2d", lambda op, _, x: op.add(conv(x), constant(1, 4, 8, 8))),
+    "clml-pad-conv": offers(
+        "openclml.pad.nn.conv2d",
+        lambda op, _, x: conv(op.nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1), pad_value=1.0), padding=0),
+    ),
+    "clml-conv-transpose": offers(
+        "openclml.bn.nn.conv2d_transpose", lambda _op, emit, x: batch_norm(emit, emit(conv_transpose(x)))
+    ),
+    "clml-transpose-layout": transposed_conv_on_opencl,
+    "clml-epsilon": offers(
+        "openclml.bn.bias.nn.conv2d",
+        lambda op, emit, x: batch_norm(emit, op.add(conv(x), constant(1, 4, 1, 1)), epsilon=1e-7),
+    ),
+    "clml-constant-left": offers("openclml.relax.subtract", lambda op, _, x: op.subtract(constant(1, 4, 8, 8), x)),
+    "clml-same-operand": offers("openclml.relax.add", lambda op, _, x: op.add(x, x)),
+    "clml-pooling": offers("openclml.nn.max_pool2d", lambda op, _, x: op.nn.max_pool2d(x, (2, 2), layout="NHWC")),
+    "clml-global-pool": global_pool,
+    "clml-softmax-axis": offers("openclml.relax.nn.softmax", lambda op, _, x: op.nn.softmax(x, axis=2)),
+    "clml-untuned-conv": tuning_cache_of_conv,
+    "clml-runtime-name": name_of_runtime,
+}

@@ -12,6 +12,8 @@ from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.paths.texture import TexturePath
 from harness.compile.quirks.base import ProbeAnswer
 
+Probe = Callable[..., ProbeAnswer]
+"""Takes the quirks whose workarounds are applied, none for TVM as it is."""
 Emit = Callable[[Any], Any]
 """Adds an expression to a network and returns the variable that holds it."""
 
@@ -189,7 +191,7 @@ def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXT
     return opencl_source(path.build(lowered, target, workarounds))
 
 
-def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Callable[..., ProbeAnswer]:
+def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Probe:
     """Return a probe: PRESENT if TVM's own passes of the texture path raise on a module, whatever it is.
 
     Args:

@@ -1,0 +1,55 @@
+"""Probes of fused functions: what TVM's schedules leave without threads, or store lane by lane."""
+
+from __future__ import annotations
+
+from harness.compile.compiler.tir import unbound_blocks
+from harness.compile.paths.base import Workaround
+from harness.compile.quirks.base import ProbeAnswer
+from harness.compile.quirks.texels import QUIRKS as TEXELS
+from harness.tools.upstream.probes.sample import (
+    Probe,
+    biased_conv_and_silu,
+    conv_and_erf,
+    conv_and_its_input,
+    fails_to_lower,
+    lower,
+    scatter,
+    source,
+)
+from harness.tools.upstream.probes.texels import SERIAL_STORE
+
+_TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
+"""Another defect, by which every store of a vector is serialised."""
+
+
+def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
+    """Count the blocks of a convolution with a bias and SiLU that no thread runs."""
+    from tvm import tirx
+
+    mod = lower(biased_conv_and_silu(), applied)
+    left = [
+        name
+        for function in mod.functions.values()
+        if isinstance(function, tirx.PrimFunc)
+        for name in unbound_blocks(function)
+    ]
+    seen = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
+    return ProbeAnswer.of(bool(left), seen, "threads run all of a convolution with a bias and SiLU")
+
+
+def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
+    """Look whether `erf` behind a convolution is stored lane by lane, each over the whole texel."""
+    try:
+        serial = SERIAL_STORE.search(source(conv_and_erf(), (*applied, _TYPED_STORES)))
+    except Exception as error:  # as where nothing else is fused with it
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
+    seen = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
+    return ProbeAnswer.of(bool(serial), seen, "each texel of `erf` is stored once")
+
+
+PROBES: dict[str, Probe] = {
+    "opaque-kernel-schedule": fails_to_lower(scatter, "a scatter is lowered"),
+    "texture-left-blocks": _left_without_threads,
+    "texture-shared-input": fails_to_lower(conv_and_its_input, "a 1x1 convolution with its input added is lowered"),
+    "texture-scalar-call": _one_lane_stored,
+}

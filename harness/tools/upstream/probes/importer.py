@@ -1,0 +1,25 @@
+"""Probes of what the importer leaves in a model."""
+
+from __future__ import annotations
+
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probes.sample import Probe, conv, dropout, fails_to_lower, source, sum_of_stack
+
+
+def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
+    """Build a convolution of `gpu_0/data_0`, a name as Caffe2 gives it."""
+    built = source(conv(input_name="gpu_0/data_0"), applied, OpenCLPath())
+    parameters = [text.strip() for kernel in kernels(built) for text in kernel.parameters.split(",")]
+    broken = next((text for text in parameters if "/" in text), None)
+    right = f"a kernel's parameters are {', '.join(parameters)}"
+    return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
+
+
+PROBES: dict[str, Probe] = {
+    "input-name-in-kernel": _slash_in_a_name,
+    "dropout-layout": fails_to_lower(dropout, "a dropout is lowered"),
+    "stack-layout": fails_to_lower(sum_of_stack, "a stack is lowered"),
+}

@@ -1,0 +1,21 @@
+"""Probes of the names of kernels."""
+
+from __future__ import annotations
+
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import ProbeAnswer
+from harness.compile.quirks.kernel_names import LONGEST_KERNEL
+from harness.tools.upstream.probes.sample import Probe, many_in_a_row, source
+
+
+def _longest_name(*applied: Workaround) -> ProbeAnswer:
+    """Build many element-wise operators in a row, and measure the name of their kernel."""
+    longest = max(len(kernel.name) for kernel in kernels(source(many_in_a_row(), applied, OpenCLPath())))
+    return ProbeAnswer.of(longest > LONGEST_KERNEL, f"a kernel's name has {longest} characters")
+
+
+PROBES: dict[str, Probe] = {
+    "long-kernel-name": _longest_name,
+}

@@ -1,0 +1,77 @@
+"""Probes of the schedules that TVM's rules for GPUs give."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.compile.compiler.compat import writes_texture
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.compile.quirks.schedules import MOST_SHARED
+from harness.tools.upstream.probes.sample import (
+    Probe,
+    average_pool,
+    average_pool_into_image,
+    concat,
+    conv_and_padding,
+    fails_to_lower,
+    grouped_conv_and_activation,
+    lower,
+    source,
+)
+
+_GROUP = 4
+"""Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""
+
+
+def _private_numbers(*applied: Workaround) -> ProbeAnswer:
+    """Build a grouped 1x1 convolution with an activation, and count the numbers that a work-item keeps to itself."""
+    code = "".join(kernel.body for kernel in kernels(source(grouped_conv_and_activation(), applied, OpenCLPath())))
+    sizes = [int(size) for size in re.findall(r"^\s*float \w+_local\w*\[(\d+)\];", code, re.MULTILINE)]
+    if not sizes:
+        return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
+    seen = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
+    return ProbeAnswer.of(max(sizes) > _GROUP, seen)
+
+
+def _local_memory(*applied: Workaround) -> ProbeAnswer:
+    """Build a convolution and a padding, and count its local memory."""
+    most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
+    seen = f"a convolution with a padding behind it takes {most} bytes of local memory"
+    return ProbeAnswer.of(most > MOST_SHARED, seen)
+
+
+def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the schedule of an average pool into an image has a loop over lanes."""
+    try:
+        lowered = lower(average_pool_into_image(), applied)
+    except Exception as error:  # as 0.25 and 0.26 do
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[0])
+    return _stores_single_numbers(lowered, "avg_pool2d", "average pool")
+
+
+def _concatenation_into_image(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the schedule of a concatenation into an image has a loop over lanes."""
+    return _stores_single_numbers(lower(concat(), applied), "concatenate", "concatenation")
+
+
+def _stores_single_numbers(lowered: Any, name: str, what: str) -> ProbeAnswer:
+    """PRESENT if the function of this name, which writes an image, has no loop over lanes."""
+    func = {name.name_hint: func for name, func in lowered.functions.items()}.get(name)
+    if func is None or not writes_texture(func):
+        return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
+    one = f"{'an' if what.startswith('a') else 'a'} {what}"
+    seen = f"{one} into an image has no loop over its four lanes"
+    return ProbeAnswer.of("T.vectorized" not in func.script(), seen, f"{one} stores four lanes at a time")
+
+
+PROBES: dict[str, Probe] = {
+    "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
+    "reduction-epilogue-private": _private_numbers,
+    "local-memory-overflow": _local_memory,
+    "texture-average-pool": _average_pool_into_image,
+    "texture-scalar-schedule": _concatenation_into_image,
+}

@@ -1,0 +1,38 @@
+"""Probes of lanes of a texel that TVM loses."""
+
+from __future__ import annotations
+
+import re
+
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.tools.upstream.probes.sample import Probe, conv, max_pool, source
+
+SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
+
+
+def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:
+    """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
+    pool = "".join(k.body for k in kernels(source(max_pool(), applied)) if k.name.startswith("max_pool2d"))
+    buffer = re.search(r"(float4?) \w+_local\w*\[(\d+)\];", pool)
+    if not buffer:
+        return ProbeAnswer(Presence.CANNOT_TELL, "the max pool has no local buffer")
+    lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
+    return ProbeAnswer.of(lanes < 4, f"four lanes of a max pool accumulate in `{buffer.group()}`")
+
+
+def _serial_stores(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
+    text = source(conv(), applied)
+    if SERIAL_STORE.search(text):
+        return ProbeAnswer.of(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
+    if "write_image" in text:
+        return ProbeAnswer.of(False, "each texel is stored once")
+    return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
+
+
+PROBES: dict[str, Probe] = {
+    "vectorized-alloc": _lanes_of_max_pool,
+    "texture-store-broadcast": _serial_stores,
+}
