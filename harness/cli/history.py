@@ -132,22 +132,20 @@ def summary(
     """Say how the newest commit did on each device, and what moved there."""
     from harness.judge.decisions import FILE as CONFIRMED
     from harness.judge.history.events import events
-    from harness.judge.history.kernel_times import load_kernels
     from harness.judge.history.results import load
     from harness.judge.history.runs import load_project
-    from harness.judge.history.section import load_sections
+    from harness.judge.history.section import HistoryView, load_sections
     from harness.judge.report.summary import facts, lines
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     results = load_project(config).results
     found = load(results, confirmed=CONFIRMED)
-    sections = load_sections(results, found.commits)
+    sections = load_sections(HistoryView(results, found, events(found), summary=True))
     if as_json:
         out_json(facts(found, sections))
     else:
-        kernels = load_kernels(results, found, events(found), only_moved=True)
-        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, sections=sections, kernels=kernels)))
+        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, sections=sections)))
     if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
     _name_skipped(found.skipped)

@@ -16,10 +16,10 @@ from benchmarks.synthetic_history import history
 from harness.compile.compiler.tir import OperatorWork
 from harness.judge.history.results import load
 from harness.judge.report.page import PLOTLY, SCRIPT
-from harness.judge.report.plots import plot_roofline
 from harness.judge.report.site import PAGES, write_site
 from harness.measure.kernels.profile import Operator, Peaks, Profile, append_profile, kernels_file
 from harness.measure.records.record import Record, RecordFile
+from harness.tools.profile.figures import plot_roofline
 from harness.tools.sustain.page import draw
 from harness.tools.sustain.part import Sustained
 
@@ -52,8 +52,8 @@ Box = tuple[str, float, float, float, float]
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the history that docs/evidence/findings.md tells of."""
-    folder = tmp_path_factory.mktemp("kept")
-    write_site(load(ROOT / "docs" / "example" / "results"), folder, "graphs.html")
+    folder, results = tmp_path_factory.mktemp("kept"), ROOT / "docs" / "example" / "results"
+    write_site(load(results), folder, "graphs.html", results)
     return folder
 
 

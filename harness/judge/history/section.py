@@ -1,7 +1,7 @@
-"""What a tool adds to a history: notes on cases, on the pages, in the summary and in its JSON.
+"""What a tool adds to a history: notes on cases, a line on what moved, and pages of its own.
 
-A tool names a place under `history` in its `page_sections`: a function of the folder of results and of the commits of
-each machine, in order, that returns a `HistorySection`.
+A tool names a place under `history` in its `page_sections`: a function of a `HistoryView` that returns a
+`HistorySection`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.tool import load, places
+from harness.judge.history.events import Event
+from harness.judge.history.results import History, Series
 from harness.judge.verdict import Verdict
 
 PAGE = "history"
@@ -38,24 +40,60 @@ class Note:
 
 
 @dataclass(frozen=True)
+class HistoryView:
+    """What a tool is told of a history."""
+
+    results: Path
+    """The folder, in which a tool's own files lie beside those of asv."""
+    history: History
+    moved: Sequence[Event]
+    summary: bool = False
+    """Whether pages are not asked for."""
+
+
+@dataclass(frozen=True)
+class SectionPage:
+    """A page of the site."""
+
+    file: str
+    title: str
+    template: str
+    """A template of the tool's package that extends `site.html.j2`."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the template needs beside the facts of the site."""
+    in_menu: bool = False
+    scripts: Sequence[str] = ()
+    """Files of scripts that it needs, of those beside the pages."""
+
+
+@dataclass(frozen=True)
 class HistorySection:
     """All that one tool adds."""
 
-    name: str
-    """Key of the notes' facts in JSON."""
+    name: str = ""
+    """Key of the notes' facts in JSON; empty of a tool without notes."""
     notes: tuple[Note, ...] = ()
     closing: str = ""
     """Last sentence in the summary."""
+    remark: Callable[[Event], str] = lambda _event: ""
+    """Returns a line on what moved, or nothing."""
+    link: Callable[[Series], str] = lambda _series: ""
+    """Returns the file of a series' page, or nothing."""
+    link_text: str = ""
+    """The words of that link."""
+    package: str = ""
+    """Package that has the templates."""
+    pages: tuple[SectionPage, ...] = ()
 
     def of_case(self, machine: str, case: str) -> Iterator[Note]:
         """Yield the notes on a case of a machine."""
         return (note for note in self.notes if (note.machine, note.case) == (machine, case))
 
 
-MakeSection = Callable[[Path, Mapping[str, Sequence[str]]], HistorySection]
+MakeSection = Callable[[HistoryView], HistorySection]
 
 
-def load_sections(results: Path, commits: Mapping[str, Sequence[str]]) -> list[HistorySection]:
-    """Return what tools add to the history of a folder of results; `commits` are those of each machine, in order."""
+def load_sections(view: HistoryView) -> list[HistorySection]:
+    """Return what tools add to a history."""
     makers: list[MakeSection] = [load(place) for page, place in places("page_sections") if page == PAGE]
-    return [make(results, commits) for make in makers]
+    return [make(view) for make in makers]

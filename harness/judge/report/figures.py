@@ -14,12 +14,9 @@ from markupsafe import escape
 
 from harness.base.outcome import CaseState
 from harness.base.request import AS_SHIPPED
-from harness.judge.history.kernel_times import CaseKernels
 from harness.judge.history.results import History, Point, Series
 from harness.judge.report import words
 from harness.judge.report.points import thin
-from harness.measure.kernels.peaks import RooflinePoint, points_of, roof_of
-from harness.measure.kernels.profile import Profile
 
 Trace = dict[str, Any]
 
@@ -45,12 +42,6 @@ UNTIMED_PX = MARGIN_PX["t"] + MARGIN_PX["b"] + TICKS_PX + 1
 """The same as `PLOT_PX` where no series has a latency: the axis of commits alone."""
 DENSE = 150
 """Commits from which on a line stands for neighbouring points: their dots would hide each other."""
-OPERATORS = 6
-"""Number of operators with a line of their own; the others share one."""
-LARGEST_PX = 40.0
-"""Size of an operator's mark, if it took all the time."""
-NAMED = 3
-"""Operators of each case that have their name beside them, those that take longest."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +115,7 @@ def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
 
 
 def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
-    tvm, day, short = _text(point.tvm), words.date_text(point), _text(point.commit[: words.HASH_LENGTH])
+    tvm, day, short = plain_text(point.tvm), words.date_text(point), plain_text(point.commit[: words.HASH_LENGTH])
     if words.is_release(point):
         return f"TVM {tvm}", day
     return (f"{tvm}<br>{short}", day) if by_release else (f"{day}<br>{short}", tvm and f"TVM {tvm}")
@@ -152,7 +143,7 @@ def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> l
         if state is CaseState.RIGHT:
             places = _dots(right, dense)
         if places:
-            why = [_text(points[place].message) for place in places]
+            why = [plain_text(points[place].message) for place in places]
             hover = f"%{{x}}<br>%{{customdata}}<br>{words.SYMBOLS[state]} {state.value}"
             text = {"text": why, "hovertemplate": f"{hover}<br>%{{text}}<extra></extra>"}
             rest = text if any(why) else {"hovertemplate": f"{hover}<extra></extra>"}
@@ -197,7 +188,7 @@ def _row_name(name: str, row: int) -> Trace:
     """Return a click on it hides the line of its series."""
     at = {"x": 0, "xref": "paper", "xanchor": "left", "xshift": 32 - MARGIN_PX["l"]}
     at |= {"y": row + 0.3, "yref": "y2", "yanchor": "middle"}
-    return {**at, "text": _text(name), "showarrow": False, "captureevents": True, "font": {"size": 11}}
+    return {**at, "text": plain_text(name), "showarrow": False, "captureevents": True, "font": {"size": 11}}
 
 
 def _row_sample(line: Trace, row: int) -> Trace:
@@ -206,108 +197,13 @@ def _row_sample(line: Trace, row: int) -> Trace:
     return {"type": "line", **at, "yref": "y2", "y0": row + 0.3, "y1": row + 0.3, "line": line}
 
 
-# Kernels
-
-
-def kernel_times(kernels: CaseKernels) -> Figure:
-    """Return the operators that take longest at any commit, and all others as one, over the commits."""
-    times = list(kernels.times_ms.values())
-    longest: dict[str, float] = {}
-    for one in times:
-        for label, ms in one.items():
-            longest[label] = max(ms, longest.get(label, 0.0))
-    labels = sorted(longest, key=lambda label: -longest[label])[:OPERATORS]
-    columns = [(label, [one.get(label) for one in times], COLOURS[place]) for place, label in enumerate(labels)]
-    if len(longest) > OPERATORS:
-        rest = [sum(ms for label, ms in one.items() if label not in labels) for one in times]
-        columns.append((f"{len(longest) - OPERATORS} others", list(rest), QUIET))
-    points = [kernels.point(commit) for commit in kernels.times_ms]
-    x = [_text(point.tvm if words.is_release(point) else point.commit[: words.HASH_LENGTH]) for point in points]
-    told = [_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]
-    traces = [
-        {
-            "name": _text(name),
-            "x": x,
-            "y": [number(ms) for ms in column],
-            "customdata": told,
-            "mode": "lines+markers",
-            "line": {"color": colour, "dash": LINES[place % len(LINES)]},
-            "hovertemplate": f"{_text(name)}<br>%{{customdata}}<br>%{{y}} ms<extra></extra>",
-        }
-        for place, (name, column, colour) in enumerate(columns)
-    ]
-    layout = {
-        "legend": {"orientation": "h", "y": -0.15},
-        "xaxis": {"type": "category", "tickangle": 0, "zeroline": False},
-        "yaxis": axis_from_zero("time of an inference, ms"),
-    }
-    return Figure(f"time of each operator over {len(points)} commits", 400, traces, layout)
-
-
-def roofline(profiles: Sequence[Profile]) -> Figure | None:
-    """Plot each operator's rate over its intensity below the device's peaks; None if nothing can be drawn.
-
-    The model: Williams, Waterman and Patterson, Roofline (CACM 52(4), 2009). Operations and bytes are those that an
-    operator needs, so a point is where a perfect kernel of it would lie, moved down by what its kernels waste.
-    """
-    points = {profile.case: points_of(profile) for profile in profiles}
-    intensities = [point.intensity for found in points.values() for point in found]
-    if not intensities:
-        return None
-    traces = [
-        {
-            "name": f"at best: {_rate(peaks.copy_gb_s)} GB/s, {_rate(peaks.float32_gflop_s)} GFLOP/s",
-            "x": [number(x) for x, _ in roof],
-            "y": [number(y) for _, y in roof],
-            "mode": "lines",
-            "line": {"color": QUIET, "width": 2},
-            "hoverinfo": "skip",
-        }
-        for peaks in dict.fromkeys(profile.peaks for profile in profiles)
-        if (roof := roof_of(peaks, min(intensities), max(intensities)))
-    ]
-    looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
-    traces += [_operators(*found, *look) for look, found in zip(looks, points.items(), strict=False)]
-    layout = {
-        "legend": {"orientation": "h", "y": -0.2},
-        "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
-        "yaxis": {"type": "log", "title": {"text": "GFLOP/s, as needed"}, "fixedrange": True},
-    }
-    return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
-
-
-def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str) -> Trace:
-    labels = [_text(point.label) for point in points]
-    told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
-    sizes = [number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
-    return {
-        "name": _text(case),
-        "x": [number(point.intensity) for point in points],
-        "y": [number(point.gflop_s) for point in points],
-        "text": [label if place < NAMED else "" for place, label in enumerate(labels)],
-        "customdata": told,
-        "mode": "markers+text",
-        "textposition": names,
-        "textfont": {"size": 10},
-        "cliponaxis": False,
-        "marker": {"color": colour, "symbol": symbol, "opacity": 0.6, "size": sizes},
-        "hovertemplate": "%{customdata}<br>%{y} GFLOP/s<extra></extra>",
-    }
-
-
-# Shared
-
-
-def _rate(value: float | None) -> str:
-    return f"{value:,.0f}" if value and value >= 1000 else f"{value:.3g}"
-
-
 def axis_from_zero(label: str) -> Trace:
     """Return an axis from zero, with its unit."""
     return {"rangemode": "tozero", "title": {"text": label, "standoff": 4}, "fixedrange": True}
 
 
-def _text(text: str) -> str:
+def plain_text(text: str) -> str:
+    """Escape a text of others, since plotly takes markup."""
     return str(escape(text))
 
 

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
 ROOM = "harness.judge.report"
 PLOTLY, SCRIPT, FILTER = SCRIPTS = ("plotly.js", "figures.js", "filter.js")
+FIGURES = (PLOTLY, SCRIPT)
+"""Scripts of a page with figures."""
 
 
-def environment(package: str = ROOM) -> Environment:
-    """Return our templates and those of a package, with what all of them use. Raises SetupMissing without jinja2."""
+def environment(*packages: str) -> Environment:
+    """Return our templates and those of packages, with what all of them use. Raises SetupMissing without jinja2."""
     try:
         from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
         from jinja2.utils import htmlsafe_json_dumps
     except ImportError as error:
         raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader(ROOM)]),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, ROOM)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -57,7 +59,7 @@ def require_page(file: Path) -> None:
 
 
 def write_page(
-    file: Path, template: str, *, package: str = ROOM, scripts: Sequence[str] = (PLOTLY, SCRIPT), **facts: Any
+    file: Path, template: str, *, package: str = ROOM, scripts: Sequence[str] = FIGURES, **facts: Any
 ) -> None:
     """Write a page that stands alone, from a package's template that extends `base.html.j2`. Raises SetupMissing."""
     shared = {"pages": {}, "page": "", "skipped": [], "scripts": [_script(name) for name in scripts]}

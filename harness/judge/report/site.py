@@ -30,14 +30,12 @@ from harness.judge.history.events import (
     too_short_text,
     vanished_series,
 )
-from harness.judge.history.kernel_times import key_of, load_kernels
 from harness.judge.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
 from harness.judge.history.runs import Project, asv
-from harness.judge.history.section import HistorySection, Note, load_sections
+from harness.judge.history.section import HistorySection, HistoryView, Note, SectionPage, load_sections
 from harness.judge.report import words
-from harness.judge.report.figures import Figure, commit_names, kernel_times, latencies, roofline
-from harness.judge.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
-from harness.judge.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
+from harness.judge.report.figures import Figure, commit_names, latencies
+from harness.judge.report.page import FIGURES, FILTER, environment, write_scripts
 from harness.judge.report.points import POINTS, write_points
 from harness.judge.report.strips import sparkline
 from harness.judge.verdict import Verdict
@@ -46,12 +44,10 @@ from harness.measure.progress import Tally
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
-FIGURES = (PLOTLY, SCRIPT)
 PAGES = {
     "index.html": ("front.html.j2", "Newest state", (FILTER,)),
     "moved.html": ("moved.html.j2", "What moved", ()),
     "charts.html": ("charts.html.j2", "Charts", FIGURES),
-    "kernels.html": ("kernels.html.j2", "Kernels", ()),
     "coverage.html": ("coverage.html.j2", "Coverage", ()),
     "installed.html": ("installed.html.j2", "Installed", ()),
 }
@@ -158,8 +154,7 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     step("reading the results")
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
-    sections = load_sections(project.results, history.commits)
-    pages = write_site(history, project.html, GRAPHS, sections, project.results, docs, step)
+    pages = write_site(history, project.html, GRAPHS, project.results, docs, step)
     return PublishedSite(project.html / "index.html", pages, history.skipped)
 
 
@@ -179,18 +174,18 @@ def write_site(
     history: History,
     folder: Path,
     graphs: str,
-    sections: Sequence[HistorySection] = (),
     results: Path | None = None,
     docs: str = "",
     step: Step = no_step,
 ) -> int:
     """Write all pages and return how many. `graphs` is the name of asv's own page, `docs` the address of the docs.
 
-    Of cases whose kernels were watched, the profiles are read from `results`.
+    Tools add what they find in `results`.
     """
-    templates = environment()
     moved = events(history)
-    kernels = load_kernels(results, history, moved) if results else {}
+    sections = load_sections(HistoryView(results, history, moved)) if results else []
+    added = [page for section in sections for page in section.pages]
+    templates = environment(*(section.package for section in sections if section.package))
     templates.globals.update(
         change=change,
         change_bounds=change_bounds,
@@ -198,11 +193,14 @@ def write_site(
         anchor=lambda machine, model: f"{machine}-{model}",
         graph=lambda series: _graph(graphs, series),
         notes=lambda series: list(_notes(sections, series)),
-        kernels_of=lambda series: file_of(key_of(series)) if key_of(series) in kernels else "",
-        between=lambda event: comparison_of(event, kernels.get(key_of(event.series))),
+        links=lambda series: [(one.link_text, file) for one in sections if (file := one.link(series))],
+        remarks=lambda event: list(filter(None, (section.remark(event) for section in sections))),
     )
     facts = {
-        "pages": {name: title for name, (_, title, _) in PAGES.items()},
+        "pages": {
+            **{name: title for name, (_, title, _) in PAGES.items()},
+            **{page.file: page.title for page in added if page.in_menu},
+        },
         "graphs": graphs,
         "docs": docs,
         "history": history,
@@ -218,26 +216,19 @@ def write_site(
         "charts": _charts(history, moved),
         "commits": commit_names(history),
         "points": POINTS,
-        "kernel_pages": (watched := pages_of(kernels)),
     }
     write_scripts(folder)
     write_points(history, folder)
     tally = Tally()
-    tally.expect(len(PAGES) + len(watched))
-    for name, (template, title, scripts) in PAGES.items():
+    tally.expect(len(PAGES) + len(added))
+    ours = [SectionPage(name, title, template, scripts=scripts) for name, (template, title, scripts) in PAGES.items()]
+    for page in [*ours, *added]:
         step(f"our pages: {tally}")
-        text = templates.get_template(template).render(page=name, title=title, scripts=scripts, **facts)
-        (folder / name).write_text(text, encoding="utf-8")
+        own = {"page": page.file, "title": page.title, "scripts": page.scripts}
+        text = templates.get_template(page.template).render(**facts, **page.facts, **own)
+        (folder / page.file).write_text(text, encoding="utf-8")
         tally.did()
-    of_case = templates.get_template("case_kernels.html.j2")
-    for one in watched:
-        step(f"our pages: {tally}")
-        times = kernel_times(one.kernels) if one.kernels.times_ms else None
-        drawn = {"times": times, "roofline": roofline([one.kernels.newest[1]]), "scripts": FIGURES}
-        mine = {"page": one.file, "title": one.series.case.id, "one": one, "comparisons": comparisons(one, moved)}
-        (folder / one.file).write_text(of_case.render(**facts, **mine, **drawn), encoding="utf-8")
-        tally.did()
-    return len(PAGES) + len(watched)
+    return len(PAGES) + len(added)
 
 
 def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, str, Figure]]:

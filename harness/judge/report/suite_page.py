@@ -16,7 +16,7 @@ from harness.judge.compare import kernel_changes
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce
-from harness.judge.report.kernel_pages import rows_of
+from harness.judge.report.kernel_rows import rows_of
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.judge.report.page import FILTER, write_page
 from harness.judge.report.part_view import part_facts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import to_builtins
@@ -20,11 +19,9 @@ from harness.judge.history.events import (
     too_short_text,
     vanished_series,
 )
-from harness.judge.history.kernel_times import Kernels, key_of
 from harness.judge.history.results import History, Series
 from harness.judge.history.section import HistorySection
 from harness.judge.report import words
-from harness.judge.report.kernel_pages import comparison_of
 
 MOST_ROWS = 200
 
@@ -34,14 +31,13 @@ def lines(
     *,
     markdown: bool,
     sections: Sequence[HistorySection] = (),
-    kernels: Kernels = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield the report, line by line."""
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
         if any(one.machine == machine for one in history.series):
-            yield from _machine(history, machine, markdown, kernels)
+            yield from _machine(history, machine, markdown, sections)
     for section in sections:
         yield from _section(section, markdown)
     for problem in history.skipped:
@@ -73,7 +69,7 @@ def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str
             }
             for machine in sorted(history.commits)
         ],
-        **{section.name: [dict(note.facts) for note in section.notes] for section in sections},
+        **{section.name: [dict(note.facts) for note in section.notes] for section in sections if section.name},
         "skipped": history.skipped,
     }
 
@@ -107,7 +103,7 @@ def _event(event: Event) -> dict[str, Any]:
     return {**_which(event.series), **numbers, **told, **sure}
 
 
-def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -> Iterator[str]:
+def _machine(history: History, machine: str, markdown: bool, sections: Sequence[HistorySection]) -> Iterator[str]:
     newest, here = history.commits[machine][-1], _at_newest(history, machine)
     counts = Counter(one.newest.state.value for one in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
@@ -123,8 +119,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
             what = _bold(verdict.value, markdown)
             told = words.step_text(event) or event.after.message
             yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(told)}"
-            if (between := comparison_of(event, kernels.get(key_of(event.series)))) and between.leading:
-                yield f"  {_plain(between.leading)}"
+            yield from (f"  {_plain(remark)}" for section in sections if (remark := section.remark(event)))
             if command := words.confirmation(event):
                 yield f"  confirm it: {command}"
     for one in gone:

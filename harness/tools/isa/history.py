@@ -18,7 +18,7 @@ from device_runner.store import cache_root
 from harness.base.case import Case, Precision
 from harness.base.suite import Suite
 from harness.judge.history import asv_process
-from harness.judge.history.section import HistorySection, Note
+from harness.judge.history.section import HistorySection, HistoryView, Note
 from harness.judge.report.words import HASH_LENGTH
 from harness.judge.verdict import Verdict
 from harness.measure.context import new_id
@@ -56,9 +56,9 @@ Points = Sequence[tuple[str, Sequence[MachineCode]]]
 """Commits with what was compiled at each."""
 
 
-def section(results: Path, commits: Mapping[str, Sequence[str]]) -> HistorySection:
-    """Return the notes of a history on machine code; `commits` are those of each machine, in order."""
-    states = list(_states(results, commits))
+def section(view: HistoryView) -> HistorySection:
+    """Return the notes of a history on machine code."""
+    states = list(_states(view.results, view.history.commits))
     compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
     closing = f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times." if states else ""
     return HistorySection("machine_code", tuple(_note(*state) for state in states), closing)

@@ -16,5 +16,6 @@ TOOL = Tool(
         "gate": "harness.tools.profile.sides:GateKernels",
         "compare": "harness.tools.profile.sides:RevisionKernels",
     },
+    page_sections={"history": "harness.tools.profile.history:section"},
     watchers=("harness.tools.profile.watcher:KernelWatcher",),
 )

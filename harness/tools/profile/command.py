@@ -65,7 +65,7 @@ def profile(
     if trace:
         trace.write_text(trace_of(watched.inferences), encoding="utf-8")
     if plot:
-        from harness.judge.report.plots import plot_roofline
+        from harness.tools.profile.figures import plot_roofline
 
         plot_roofline([measured, beside] if beside else [measured], plot)
     if as_json:

@@ -20,7 +20,7 @@ from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.compile.artifacts.artifact import Artifact, CompileResult
 from harness.judge.history.results import load
-from harness.judge.history.section import load_sections
+from harness.judge.history.section import HistoryView, load_sections
 from harness.judge.report.site import write_site
 from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
@@ -185,7 +185,7 @@ def results(tmp_path: Path) -> Path:
 
 def test_a_history_tells_what_became_of_the_code_and_between_which_commits(results: Path, tmp_path: Path) -> None:
     history = load(results)
-    (section,) = load_sections(results, history.commits)
+    section = next(one for one in load_sections(HistoryView(results, history, [])) if one.name == "machine_code")
     first, other = section.notes
     machine, commits = first.machine, history.commits[first.machine]
     assert (first.case, first.moved) == (CASE, Verdict.HEAVIER)
@@ -196,7 +196,7 @@ def test_a_history_tells_what_became_of_the_code_and_between_which_commits(resul
     assert f"heavier {CASE} for a740 ({machine}): instructions +100 %: conv" in told
     assert [one["gpu"] for one in facts(history, [section])["machine_code"]] == ["a740", "a630"]
     (html := tmp_path / "html").mkdir()
-    write_site(history, html, "graphs.html", [section])
+    write_site(history, html, "graphs.html", results)
     front = (html / "index.html").read_text(encoding="utf-8")
     assert front.count("a740: 0 M instructions, 16 waves") == 1, "beside the series with workarounds, and no other"
     assert "heavier here" in front

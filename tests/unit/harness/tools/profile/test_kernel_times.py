@@ -15,16 +15,18 @@ from page_figures import figures_of, trace_of
 
 from harness.base.outcome import Outcome
 from harness.compile.compiler.tir import OperatorWork
-from harness.judge.history import kernel_times
 from harness.judge.history.events import events
-from harness.judge.history.kernel_times import load_kernels
 from harness.judge.history.results import load
-from harness.judge.report.kernel_pages import SHOWN, comparisons, pages_of, rows_between, rows_of
+from harness.judge.history.section import HistoryView, load_sections
+from harness.judge.report.kernel_rows import SHOWN, rows_between, rows_of
 from harness.judge.report.site import PAGES, write_site
 from harness.judge.report.summary import lines
 from harness.measure.kernels import profile as profile_module
 from harness.measure.kernels.peaks import bound_of
 from harness.measure.kernels.profile import Operator, Peaks, Profile, hash_of, hashes_of
+from harness.tools.profile import kernel_times
+from harness.tools.profile.kernel_pages import comparisons, pages_of
+from harness.tools.profile.kernel_times import load_kernels
 
 CASE = "tiny-texture-float32-untuned"
 ARTIFACT = "a" * 24
@@ -145,8 +147,8 @@ def site(folder: Folder, into: Path) -> Mapping[str, str]:
 def test_the_summary_names_the_operator_behind_a_step(folder: Folder, markdown: bool) -> None:
     slowed(folder)
     history = load(folder.path)
-    kernels = load_kernels(folder.path, history, events(history), only_moved=True)
-    told = list(lines(history, markdown=markdown, kernels=kernels))
+    sections = load_sections(HistoryView(folder.path, history, events(history), summary=True))
+    told = list(lines(history, markdown=markdown, sections=sections))
     (place,) = (place for place, line in enumerate(told) if "slower" in line and "with workarounds" in line)
     assert told[place + 1].startswith("  conv2d to 8: 8 ms against 4, 100% of the difference")
 
@@ -157,7 +159,7 @@ def slower(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     root = tmp_path_factory.mktemp("slower")
     slowed(folder := Folder(root / "results"))
     pages = site(folder, root / "html")
-    return dict(sorted(pages.items(), key=lambda page: page[0] not in PAGES))
+    return dict(sorted(pages.items(), key=lambda page: page[0].startswith("kernels-")))
 
 
 def test_the_page_of_a_case_says_which_kernels_made_it_slower(slower: Mapping[str, str]) -> None:
@@ -178,7 +180,7 @@ def test_the_page_of_a_case_says_which_kernels_made_it_slower(slower: Mapping[st
 
 def test_what_moved_names_the_kernels_and_leads_to_their_page(slower: Mapping[str, str]) -> None:
     *_, name = slower
-    assert len(slower) == len(PAGES) + 1
+    assert len(slower) == len(PAGES) + len(["kernels.html", name])
     for page in ("index.html", "moved.html", "kernels.html"):
         assert f'href="{name}"' in slower[page]
     assert "conv2d to 8: 8 ms against 4" in slower["moved.html"]
@@ -187,7 +189,7 @@ def test_what_moved_names_the_kernels_and_leads_to_their_page(slower: Mapping[st
 def test_a_history_without_kernel_times_says_nothing_of_them(folder: Folder, tmp_path: Path) -> None:
     commit(folder, 10.0)
     pages = site(folder, tmp_path / "html")
-    assert set(pages) == set(PAGES)
+    assert set(pages) == {*PAGES, "kernels.html"}
     assert "No kernels were watched in this history." in pages["kernels.html"]
     assert "kernels-" not in "".join(pages.values())
 

@@ -8,39 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from harness.judge.history.events import Event
-from harness.judge.history.kernel_times import CaseKernels, Kernels, Key
 from harness.judge.history.results import Point, Series
 from harness.judge.report import words
-from harness.measure.kernels.operators import Group, groups_of, in_words
-from harness.measure.kernels.peaks import bound_of
+from harness.judge.report.kernel_rows import Row, rows_between, rows_of
+from harness.measure.kernels.operators import in_words
 from harness.measure.kernels.profile import Profile
+from harness.tools.profile.kernel_times import CaseKernels, Kernels, Key
 
 STEPS = 5
 """Newest steps of a case that are taken apart."""
-SHOWN = 15
-"""Rows of a table; the rest is one more."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One kind of operator on both sides of a comparison; None on a side that has none."""
-
-    label: str
-    before_ms: float | None
-    now_ms: float | None
-    share: float
-    """Share of the kernels' time now."""
-    launches: str
-    """Launches of an inference: now, or before and now."""
-    source: str
-    """What became of its kernels' source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
-    bound: str
-    """How near it is to the best that the device can do."""
-
-    @property
-    def change_ms(self) -> float:
-        """How much longer it takes now."""
-        return (self.now_ms or 0.0) - (self.before_ms or 0.0)
 
 
 @dataclass(frozen=True)
@@ -125,51 +101,3 @@ def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> 
 def _named_by_commit(profile: Profile, point: Point) -> Profile:
     """Return a profile that is named by its commit, as both sides are of one case."""
     return profile.model_copy(update={"case": words.commit_text(point)})
-
-
-def rows_of(profile: Profile) -> list[Row]:
-    """Return a profile by itself, the longest first."""
-    groups = _longest_first(groups_of(profile, profile.model_copy(update={"operators": ()})))
-    return _rows(groups, profile, compared=False)
-
-
-def rows_between(before: Profile, now: Profile, *, rebuilt: bool) -> list[Row]:
-    """Return two profiles side by side.
-
-    What differs most comes first if the build did, too; else the longest, because differences are noise.
-    """
-    groups = groups_of(now, before)
-    return _rows(groups if rebuilt else _longest_first(groups), now, compared=True)
-
-
-def _longest_first(groups: Sequence[Group]) -> list[Group]:
-    return sorted(groups, key=lambda group: -max(group.mine_ms, group.other_ms))
-
-
-def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[Row]:
-    rows = [_row(group.label, [group], now, compared=compared) for group in groups[:SHOWN]]
-    rest = groups[SHOWN:]
-    return rows + ([_row(f"{len(rest)} others", rest, now, compared=compared)] if rest else [])
-
-
-def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> Row:
-    now = [one for group in groups for one in group.mine]
-    before = [one for group in groups for one in group.other]
-    now_ms, before_ms = (sum(one.ms for one in side) if side else None for side in (now, before))
-    launches = [str(sum(one.launches for one in side)) for side in (before, now)]
-    bound = bound_of(now, profile.peaks)
-    return Row(
-        label,
-        before_ms,
-        now_ms,
-        (now_ms or 0.0) / profile.kernels_ms if profile.kernels_ms else 0.0,
-        " | ".join(launches) if compared else launches[1],
-        _source(groups) if compared else "",
-        f"{bound.share:.1%} of {bound.of}" if bound else "",
-    )
-
-
-def _source(groups: Sequence[Group]) -> str:
-    """Return the change of their kernels' source; empty if it differs between them."""
-    found = {group.source for group in groups}
-    return found.pop() if len(found) == 1 else ""

@@ -1,0 +1,83 @@
+"""Rows of a table of kernels: the operators of a profile, or of two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.measure.kernels.operators import Group, groups_of
+from harness.measure.kernels.peaks import bound_of
+from harness.measure.kernels.profile import Profile
+
+SHOWN = 15
+"""Rows of a table; the rest is one more."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of operator on both sides of a comparison; None on a side that has none."""
+
+    label: str
+    before_ms: float | None
+    now_ms: float | None
+    share: float
+    """Share of the kernels' time now."""
+    launches: str
+    """Launches of an inference: now, or before and now."""
+    source: str
+    """What became of its kernels' source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+    bound: str
+    """How near it is to the best that the device can do."""
+
+    @property
+    def change_ms(self) -> float:
+        """How much longer it takes now."""
+        return (self.now_ms or 0.0) - (self.before_ms or 0.0)
+
+
+def rows_of(profile: Profile) -> list[Row]:
+    """Return a profile by itself, the longest first."""
+    groups = _longest_first(groups_of(profile, profile.model_copy(update={"operators": ()})))
+    return _rows(groups, profile, compared=False)
+
+
+def rows_between(before: Profile, now: Profile, *, rebuilt: bool) -> list[Row]:
+    """Return two profiles side by side.
+
+    What differs most comes first if the build did, too; else the longest, because differences are noise.
+    """
+    groups = groups_of(now, before)
+    return _rows(groups if rebuilt else _longest_first(groups), now, compared=True)
+
+
+def _longest_first(groups: Sequence[Group]) -> list[Group]:
+    return sorted(groups, key=lambda group: -max(group.mine_ms, group.other_ms))
+
+
+def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[Row]:
+    rows = [_row(group.label, [group], now, compared=compared) for group in groups[:SHOWN]]
+    rest = groups[SHOWN:]
+    return rows + ([_row(f"{len(rest)} others", rest, now, compared=compared)] if rest else [])
+
+
+def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> Row:
+    now = [one for group in groups for one in group.mine]
+    before = [one for group in groups for one in group.other]
+    now_ms, before_ms = (sum(one.ms for one in side) if side else None for side in (now, before))
+    launches = [str(sum(one.launches for one in side)) for side in (before, now)]
+    bound = bound_of(now, profile.peaks)
+    return Row(
+        label,
+        before_ms,
+        now_ms,
+        (now_ms or 0.0) / profile.kernels_ms if profile.kernels_ms else 0.0,
+        " | ".join(launches) if compared else launches[1],
+        _source(groups) if compared else "",
+        f"{bound.share:.1%} of {bound.of}" if bound else "",
+    )
+
+
+def _source(groups: Sequence[Group]) -> str:
+    """Return the change of their kernels' source; empty if it differs between them."""
+    found = {group.source for group in groups}
+    return found.pop() if len(found) == 1 else ""
