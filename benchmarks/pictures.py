@@ -130,7 +130,7 @@ def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExpor
         return record.identity_key, record.case, record.as_shipped
 
     builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
-    write_report(file, builds, {}, comparison, sections=[first_wrong_of(records)] if comparison else [])
+    write_report(file, builds, comparison, sections=[first_wrong_of(records)] if comparison else [])
     return file
 
 

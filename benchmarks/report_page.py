@@ -33,7 +33,7 @@ def main() -> None:
         ours, site = Path(folder, "report.html"), Path(folder, "site")
         site.mkdir()
         begun = time.process_time()
-        write_report(ours, builds, {})
+        write_report(ours, builds)
         wrote_s = time.process_time() - begun
         write_site(history(commits=2, series=1), site, "graphs.html")
         drawn = {

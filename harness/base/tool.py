@@ -95,7 +95,8 @@ class Tool:
     part_views: Mapping[str, str] = field(default_factory=dict)
     """Places of `harness.judge.report.part_view.PartView`, by the name of the part."""
     page_sections: Mapping[str, str] = field(default_factory=dict)
-    """Places of what adds to a page, by the page: `report` or `history`."""
+    """Places of what adds to a page: under `history` (`harness.judge.history.section`), and under `report` or `details`
+    (`harness.judge.report.sections`)."""
     record_sources: Mapping[str, str] = field(default_factory=dict)
     """Places of what opens records that are not JSON lines: by the suffix of a file `(files, say) -> RecordSource`, and
     under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""

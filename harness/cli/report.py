@@ -11,14 +11,12 @@ import typer
 from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.tables import size
-from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, RuleOptions, grouped, matches_models
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.judge.report.screen import out
 
 if TYPE_CHECKING:
     from harness.judge.report.comparison import ComparisonExport
-    from harness.measure.kernels.profile import Profile
     from harness.measure.records.record import Record
 
 
@@ -68,47 +66,22 @@ def report(
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
     comparison = read_comparison(given) if given else _compare(base, builds, case, rule) if base else None
     if to.suffix == ".md":
-        write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
+        write_whole(to, markdown(matrices_of(entries_of(builds))) + "\n")
     else:
         here = [Path(place) for place in files if Path(place).exists()]
         beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
         sustained = [one for file in files for one in sustained_records(file, case)]
-        known = _profiles(beside, profiles or [], builds, comparison)
-        from harness.judge.report.sections import load_sections
+        artifacts = {record.artifact for build in builds for record in build}
+        artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
+        from harness.judge.report.page import environment
+
+        environment()  # which says what to install
+        from harness.judge.report.sections import PageFiles, load_details, load_sections
         from harness.judge.report.suite_page import write_report
 
-        write_report(to, builds, known, comparison, sustained, load_sections(here))
+        details = load_details(PageFiles(beside, profiles or ()), artifacts)
+        write_report(to, builds, comparison, sustained, load_sections(here), details)
     out(f"{to}: {len(builds)} case{'s' * (len(builds) > 1)}, {size(to.stat().st_size)}")
-
-
-def _profiles(
-    records: Sequence[Path],
-    given: Sequence[Path],
-    builds: Sequence[Sequence[Record]],
-    comparison: ComparisonExport | None,
-) -> dict[str, Profile]:
-    """Return the profiles that lie beside files of records, and those that were given, by artifact.
-
-    Raises SetupMissing; UsageError for a given file that is none.
-    """
-    from harness.judge.report.page import environment
-    from harness.measure.kernels.profile import Profile
-
-    environment()  # which says what to install
-    from harness.judge.report.suite_page import profiles_of
-
-    artifacts = {record.artifact for build in builds for record in build}
-    artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
-    found: dict[str, Profile] = {}
-    try:
-        found = profiles_of(records, artifacts)
-    except (OSError, ValueError) as error:
-        tell(f"skipped the profiles: {error}")
-    read = {file: Profile.read(file) for file in given}
-    for file, one in read.items():
-        if one.artifact not in artifacts:
-            tell(f"{file} is the profile of another build of {one.case}, which the page does not show")
-    return found | {one.artifact: one for one in read.values()}
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:

@@ -30,8 +30,6 @@ from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, summarise_each
 from harness.judge.verdict import Verdict
-from harness.measure.kernels.operators import groups_of
-from harness.measure.kernels.profile import Profile
 from harness.measure.probes.reference import FACTOR
 
 UNGAUGED = Fitness(None)
@@ -55,20 +53,6 @@ class KernelChange:
     def change_ms(self) -> float:
         """How much longer they take at head."""
         return (self.head_ms or 0.0) - (self.base_ms or 0.0)
-
-
-def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:
-    """Return what became of each kind of operator, the largest change first."""
-    return tuple(
-        KernelChange(
-            group.label,
-            group.other_ms if group.other else None,
-            group.mine_ms if group.mine else None,
-            (sum(one.launches for one in group.other), sum(one.launches for one in group.mine)),
-            group.source,
-        )
-        for group in groups_of(head, base)
-    )
 
 
 @dataclass(frozen=True)

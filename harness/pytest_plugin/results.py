@@ -92,4 +92,4 @@ class ReportWriter:
         from harness.judge.report.suite_page import write_report
 
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_report(self.file, [[record] for record in records], {})
+        write_report(self.file, [[record] for record in records])

@@ -80,14 +80,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
     base, head = suite(3, 3, 4), suite(3, 3, 4, slower=1.09)
     compared = export_comparison(compare_sides(sides_of(base), sides_of(head)))
-    write_report(file, builds(head), {}, compared, sections=[first_wrong_of(head)])
+    write_report(file, builds(head), compared, sections=[first_wrong_of(head)])
     return file
 
 
 @pytest.fixture(scope="module")
 def hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("hundred") / "report.html"
-    write_report(file, builds(suite(17)), {})
+    write_report(file, builds(suite(17)))
     return file
 
 

@@ -19,7 +19,7 @@ MEMORY = ("peak memory", "peak GPU memory", "planned memory", "library")
 
 def case_summary(record: Record) -> str:
     """State, latency with its interval and percentiles, a histogram, both clocks, memory, heat, and the command."""
-    (entry,) = entries_of([[record]], {})
+    (entry,) = entries_of([[record]])
     (matrix,) = matrices_of([entry])
     device, case = dict(device_facts(matrix)), dict(case_facts(entry))
     state = f"{words.SYMBOLS[entry.state]} {entry.state.value}"

@@ -118,7 +118,7 @@ def csv_text(cases: Iterable[Export]) -> str:
 
 def records_markdown(records: Iterable[Record]) -> str:
     """Return the matrix of models and paths."""
-    return markdown(matrices_of(entries_of(by_series(records).values(), {}))) + "\n"
+    return markdown(matrices_of(entries_of(by_series(records).values()))) + "\n"
 
 
 def benchmark_text(records: Iterable[Record]) -> str:

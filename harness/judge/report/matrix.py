@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.tables import markdown_table
@@ -15,9 +14,6 @@ from harness.judge.report import words
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
 from harness.measure.records.record import Record
-
-if TYPE_CHECKING:
-    from harness.measure.kernels.profile import Profile
 
 BASE_PATH = "opencl"
 """Whose latency others are held against."""
@@ -40,7 +36,6 @@ class Entry:
     """Whether no other path of its model has a lower latency. One look, no verdict."""
     share: float = 0.0
     """Of the latency of the slowest path."""
-    profile: Profile | None = None
 
     @property
     def state(self) -> CaseState:
@@ -128,9 +123,9 @@ class Matrix:
         return max((entry.record for entry in self.entries), key=lambda record: record.started_at)
 
 
-def entries_of(builds: Iterable[Sequence[Record]], profiles: Mapping[str, Profile]) -> list[Entry]:
-    """One for each series. `profiles` are by artifact."""
-    entries = [_entry(group, profiles) for group in builds]
+def entries_of(builds: Iterable[Sequence[Record]]) -> list[Entry]:
+    """One for each series."""
+    entries = [_entry(group) for group in builds]
     rivals: dict[tuple[object, ...], list[Entry]] = {}
     for entry in entries:
         rivals.setdefault(entry._rivals, []).append(entry)
@@ -160,11 +155,11 @@ def markdown(matrices: Iterable[Matrix]) -> str:
     return "\n\n".join(parts)
 
 
-def _entry(group: Sequence[Record], profiles: Mapping[str, Profile]) -> Entry:
+def _entry(group: Sequence[Record]) -> Entry:
     side, latest = side_of(group), latest_build(group)
     sessions = tuple(one for one in latest if not one.quick) or tuple(latest)  # a quick look is compared with nothing
     record = next(one for one in reversed((*latest, *sessions)) if one.outcome is side.outcome)
-    return Entry(sessions, record, _latency(side, record), profile=profiles.get(record.artifact))
+    return Entry(sessions, record, _latency(side, record))
 
 
 def _latency(side: Side, record: Record) -> float | None:

@@ -1,19 +1,21 @@
-"""What a tool adds to the page of a run: lines of text on a build, shown beside its case and its verdict.
+"""What a tool adds to the page of a run: lines of text on a build, and what is folded below its case.
 
-A tool names a place under `report` in its `page_sections`: a function of the records files of the page that returns
-`BuildLines`.
+A tool names places in its `page_sections`. Under `report`, a function of the records files of the page that returns
+`BuildLines`. Under `details`, a function of `PageFiles` and of the artifacts of the page that returns `Details`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from harness.base.tool import load, places
+from harness.judge.compare import KernelChange
 from harness.measure.records.record import Record
 
-PAGE = "report"
+PAGE, DETAILS = "report", "details"
 
 
 class BuildKey(NamedTuple):
@@ -41,3 +43,31 @@ def load_sections(records: Sequence[Path]) -> list[BuildLines]:
     """Return what tools add to the page of these records files."""
     readers: list[ReadLines] = [load(place) for page, place in places("page_sections") if page == PAGE]
     return [read(records) for read in readers]
+
+
+class PageFiles(NamedTuple):
+    """The files that a page is made of."""
+
+    records: Sequence[Path]
+    """Files of records of the page, and of what they are compared with."""
+    profiles: Sequence[Path]
+    """What `--profile` named."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a tool shows of builds."""
+
+    block: Callable[[str], str]
+    """Returns HTML for an artifact, below its case; or nothing."""
+    moved: Callable[[str, str], Sequence[KernelChange]]
+    """Returns the kernels that differ between the artifacts of base and head; nothing if they are not known."""
+
+
+def load_details(files: PageFiles, artifacts: Collection[str]) -> list[Details]:
+    """Return what tools show of these artifacts. Raises SetupMissing; UsageError for a file that is no profile."""
+    readers: list[ReadDetails] = [load(place) for page, place in places("page_sections") if page == DETAILS]
+    return [read(files, artifacts) for read in readers]
+
+
+ReadDetails = Callable[[PageFiles, Collection[str]], Details]

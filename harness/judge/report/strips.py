@@ -17,8 +17,6 @@ from markupsafe import Markup
 from harness.base.outcome import CaseState
 from harness.judge.history.results import Point
 from harness.judge.stats.sample_summary import SampleSummary
-from harness.measure.kernels.peaks import RooflinePoint, roof_gflop_s, roof_of
-from harness.measure.kernels.profile import Peaks
 
 WIDTH = 1000
 """Units from left to right, however wide a strip is drawn."""
@@ -29,7 +27,6 @@ MOST_DOTS = 300
 """Of a session: more cannot be told apart."""
 SPARK_POINTS = 60
 SPARK_HEIGHT = 30
-ROOF_HEIGHT = 120
 SPARK_RANGE = 0.1
 """Least height of a sparkline, as a share of its median: what moves less looks flat."""
 NORMAL = 1.4826
@@ -59,7 +56,7 @@ def samples_strip(sessions: Sequence[Sequence[float]], whole: SampleSummary | No
         f"{whole.count} samples of {name} in {len(shown)} session{'s' * (len(shown) > 1)}: {whole.min_ms:.4g} to "
         f"{whole.max_ms:.4g} ms, half of them between {whole.q1_ms:.4g} and {whole.q3_ms:.4g} ms"
     )
-    return _svg(f'<path class="dots" d="{dots}"/>{_box(whole, place, lanes * LANE + 2)}', height, label)
+    return svg(f'<path class="dots" d="{dots}"/>{_box(whole, place, lanes * LANE + 2)}', height, label)
 
 
 def interval_strip(low: float, high: float, middle: float, relevant: float, reach: float, kind: str) -> Markup:
@@ -90,53 +87,7 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
     if math.isfinite(middle):
         parts.append(f'<path class="mark" d="M{place(middle)} 12h.1"/>')
     told = f"{middle:+.1%}, {low:+.1%} to {high:+.1%}" if math.isfinite(low) else f"{middle:+.1%}, no interval"
-    return _svg(
-        "".join(parts), 24, told if math.isfinite(middle) else "no change of latency is known", f"forest {kind}"
-    )
-
-
-def roofline_strip(points: Sequence[RooflinePoint], peaks: Peaks, low: float, high: float) -> Markup:
-    """Return operators below the roof of their device, both axes logarithmic; nothing if its peaks are not known.
-
-    Args:
-        points: Operators; the area of a dot is its share of the kernels' time.
-        peaks: What the device can do.
-        low: Operations for each byte at the left end.
-        high: The same at the right end (`roof_bounds`).
-    """
-    roof = roof_of(peaks, low, high)
-    if not roof or not points:
-        return Markup()
-    rates = [*(one.gflop_s for one in points), *(rate for _, rate in roof)]
-    across, up = _logarithmic(low, high, WIDTH), _logarithmic(min(rates), max(rates), ROOF_HEIGHT)
-    line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in roof)
-    dots = Markup("").join(
-        Markup('<path class="dots" style="stroke-width:{:.0f}px" d="M{} {}h.1"><title>{}</title></path>').format(
-            4 + 20 * math.sqrt(one.share), across(one.intensity), ROOF_HEIGHT - up(one.gflop_s), _point_text(one, peaks)
-        )
-        for one in points
-    )
-    nearest = max(points, key=lambda one: one.share)
-    label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, peaks)}"
-    return _svg(f'<path class="bar" d="M{line}"/>{dots}', ROOF_HEIGHT, label)
-
-
-def roof_bounds(points: Sequence[RooflinePoint], peaks: Peaks) -> tuple[float, float]:
-    """Return the least and the most operations for each byte that are drawn."""
-    found = [one.intensity for one in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
-    return (min(found), max(found)) if found else (1.0, 1.0)
-
-
-def _point_text(one: RooflinePoint, peaks: Peaks) -> str:
-    best = roof_gflop_s(peaks, one.intensity)
-    share = f", {one.gflop_s / best:.1%} of the roof" if best else ""
-    return f"{one.label}: {one.gflop_s:.3g} GFLOP/s{share}, {one.share:.0%} of the time"
-
-
-def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]:
-    """Places on a logarithmic scale, with room for a dot at both ends."""
-    span, room = math.log(high / low) or 1.0, extent // 20
-    return lambda value: round(room + (extent - 2 * room) * math.log(value / low) / span)
+    return svg("".join(parts), 24, told if math.isfinite(middle) else "no change of latency is known", f"forest {kind}")
 
 
 def sparkline(points: Sequence[Point], label: str) -> Markup:
@@ -175,7 +126,7 @@ def sparkline(points: Sequence[Point], label: str) -> Markup:
         untimed += mark if point.wall_ms is None and state in (CaseState.RIGHT, CaseState.VACUOUS) else ""
     shapes = {"line": line, "mark": dots, "untimed": untimed, "bad": bad}
     parts += [f'<path class="{kind}" d="{d}"/>' for kind, d in shapes.items() if d]
-    return _svg("".join(parts), SPARK_HEIGHT, label, "spark")
+    return svg("".join(parts), SPARK_HEIGHT, label, "spark")
 
 
 def spark_bounds(ms: Sequence[float | None]) -> tuple[float, float, float]:
@@ -218,8 +169,9 @@ def _box(whole: SampleSummary, place: Callable[[float], int], top: int) -> str:
     )
 
 
-def _svg(shapes: str, height: int, label: str, kind: str = "strip") -> Markup:
+def svg(shapes: str, height: int, label: str, kind: str = "strip") -> Markup:
+    """Return a drawing of `WIDTH` units, whose shapes are numbers of ours; its label may hold what others wrote."""
     head = Markup('<svg class="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}" ').format(
         kind, WIDTH, height, label
     )
-    return head + Markup(f'style="height:{height}px">{shapes}</svg>')  # shapes are numbers of this module
+    return head + Markup(f'style="height:{height}px">{shapes}</svg>')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,21 +12,17 @@ from markupsafe import Markup
 from harness.base.outcome import CaseState
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.paths.clml.report import render
-from harness.judge.compare import kernel_changes
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce
-from harness.judge.report.kernel_rows import rows_of
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
 from harness.judge.report.page import FILTER, write_page
 from harness.judge.report.part_view import part_facts
-from harness.judge.report.sections import BuildKey, BuildLines
-from harness.judge.report.strips import roof_bounds, roofline_strip, samples_strip
+from harness.judge.report.sections import BuildKey, BuildLines, Details
+from harness.judge.report.strips import samples_strip
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.sample_summary import SampleSummary, summarise_samples
 from harness.judge.stats.session import location_ms
-from harness.measure.kernels.peaks import points_of
-from harness.measure.kernels.profile import Profile, kernels_file, read_profiles
 from harness.measure.probes.latency import KERNELS
 from harness.measure.records.record import Record
 
@@ -46,36 +42,26 @@ class Clock:
     strip: Markup
 
 
-@dataclass(frozen=True)
-class Roofline:
-    """The operators of a profile below the roof of the device."""
-
-    strip: Markup
-    low: float
-    """Operations for each byte at the left end."""
-    high: float
-
-
 def write_report(
     file: Path,
     builds: Iterable[Sequence[Record]],
-    profiles: Mapping[str, Profile],
     comparison: ComparisonExport | None = None,
     standalone: Iterable[Record] = (),
     sections: Sequence[BuildLines] = (),
+    details: Sequence[Details] = (),
 ) -> None:
     """Write the page. Raises SetupMissing without jinja2, RigFailure if the disk refuses it.
 
     Args:
         file: The page to write.
         builds: The sessions of the latest build of each series.
-        profiles: What is known of the kernels, by artifact.
         comparison: What a gate or a comparison said of them.
         standalone: Other runs of these builds, such as those without a pause.
-        sections: What tools add to builds.
+        sections: What tools say of builds.
+        details: What tools show of builds.
     """
     others = {(SeriesKey.of(record), record.build): [*part_facts(record)] for record in standalone}
-    matrices = matrices_of(entries_of(builds, profiles))
+    matrices = matrices_of(entries_of(builds))
     write_page(
         file,
         "report.html.j2",
@@ -88,31 +74,16 @@ def write_report(
         comparison=comparison,
         notes=lambda record: _notes(sections, BuildKey.of(record)),
         notes_now=lambda one: _notes(sections, _head_build(one)) if one.head else [],
-        kernels_between=lambda one: _kernels_between(one, profiles),
+        kernels_between=lambda one: _kernels_between(one, details),
         most_kernels=MOST_KERNELS,
         longest=LONGEST_FACT,
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=lambda entry: case_facts(entry, others.get((SeriesKey.of(entry.record), entry.record.build), ())),
-        roofline=roofline_of,
-        kernels=lambda entry: rows_of(entry.profile) if entry.profile else [],
+        details=lambda record: [Markup(html) for one in details if (html := one.block(record.artifact))],
         partitions=lambda record: render(report) if (report := record.part(OffloadReport)) else "",
         reproduce=reproduce,
     )
-
-
-def profiles_of(records: Sequence[Path], artifacts: set[str]) -> dict[str, Profile]:
-    """Return the newest profile of each artifact, from the files beside files of records.
-
-    Raises OSError, ValueError.
-    """
-    files = [kernels_file(file) for file in records]
-    return {
-        profile.artifact: profile
-        for file in files
-        if file.exists()
-        for profile in read_profiles(file, lambda head: head.artifact in artifacts)
-    }
 
 
 def _title(matrices: Sequence[Matrix]) -> str:
@@ -154,20 +125,12 @@ def _head_build(one: CaseComparison) -> BuildKey:
     return BuildKey(one.identity, one.case, one.as_shipped, head.artifact, head.tvm)
 
 
-def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[KernelExport]:
-    """Which kernels take longer or shorter now: what the gate watched, else what lies beside the records."""
+def _kernels_between(one: CaseComparison, details: Sequence[Details]) -> list[KernelExport]:
+    """Which kernels take longer or shorter now: what the gate watched, else what tools know."""
     if one.kernels or not one.verdict.changed or not one.base or not one.head:
         return one.kernels
-    base, head = profiles.get(one.base.artifact), profiles.get(one.head.artifact)
-    return [KernelExport.of(kernel) for kernel in kernel_changes(base, head)] if base and head else []
-
-
-def roofline_of(profile: Profile) -> Roofline | None:
-    """Return the roofline of a profile; None if its device's peaks are not known, or what its operators need."""
-    points = points_of(profile)
-    low, high = roof_bounds(points, profile.peaks)
-    strip = roofline_strip(points, profile.peaks, low, high)
-    return Roofline(strip, low, high) if strip else None
+    moved = (tool.moved(one.base.artifact, one.head.artifact) for tool in details)
+    return [KernelExport.of(kernel) for kernel in next(filter(None, moved), ())]
 
 
 def clocks_of(entry: Entry) -> Iterator[Clock]:

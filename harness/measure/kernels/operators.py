@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
 from harness.compile.compiler.tir import OperatorWork
-from harness.measure.kernels.profile import Operator, Profile
 
 _NUMBER = re.compile(r"^(.*?[A-Za-z])\d*$")
 _NO_OPERATOR = {"fused", "opencl", "te", "NCHWc", "OIHWo", ""}
 WEIGHTED = {"conv2d", "conv2d_transpose", "matmul", "dense"}
 """Operators whose second tensor is their weights, which distinguishes them."""
-FEW_THREADS = 0.5
-"""Threads against the other side's, below which it is said that there are few."""
-MUCH_REDONE = 1.5
-MOST_WORDS = 3
-NEGLIGIBLE_MS = 1e-6
 
 
 class OperatorKind(NamedTuple):
@@ -69,114 +61,3 @@ def _unblocked(shape: list[int], axis: int) -> list[int]:
     if len(shape) != 5 or shape[-1] != 4:
         return shape
     return [extent * (4 if place == axis else 1) for place, extent in enumerate(shape[:-1])]
-
-
-@dataclass(frozen=True)
-class Group:
-    """The operators of one kind on both sides; a side without any does that work elsewhere, or not at all."""
-
-    kind: OperatorKind
-    label: str
-    mine: tuple[Operator, ...]
-    other: tuple[Operator, ...]
-
-    @property
-    def mine_ms(self) -> float:
-        """What it takes here."""
-        return sum(operator.ms for operator in self.mine)
-
-    @property
-    def other_ms(self) -> float:
-        """What it takes there."""
-        return sum(operator.ms for operator in self.other)
-
-    @property
-    def more_ms(self) -> float:
-        """How much longer it takes here."""
-        return self.mine_ms - self.other_ms
-
-    @property
-    def same_source(self) -> bool | None:
-        """Whether both sides run the same kernels; None if one side has none, or the source of one is not known."""
-        mine, other = ({operator.source for operator in side} for side in (self.mine, self.other))
-        return mine == other if mine and other and "" not in mine | other else None
-
-    @property
-    def source(self) -> str:
-        """What became of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
-        if not self.other:
-            return "new"
-        if not self.mine:
-            return "gone"
-        return {True: "same", False: "changed", None: ""}[self.same_source]
-
-
-def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
-    """Return the operators of a profile, those of one kind together with what they are called; the longest first."""
-    found = _by_kind(profile.operators).values()
-    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in found]
-    return sorted(named, key=lambda pair: -sum(operator.ms for operator in pair[1]))
-
-
-def groups_of(mine: Profile, other: Profile) -> list[Group]:
-    """Return all kinds of operators of two profiles, those with the largest difference first."""
-    sides = [_by_kind(profile.operators) for profile in (mine, other)]
-    kinds = dict.fromkeys(kind for side in sides for kind in side)
-    found = [_group(kind, *(tuple(side.get(kind, ())) for side in sides)) for kind in kinds]
-    return sorted(found, key=lambda group: -abs(group.more_ms))
-
-
-def _by_kind(operators: Sequence[Operator]) -> dict[OperatorKind, list[Operator]]:
-    found: dict[OperatorKind, list[Operator]] = {}
-    for operator in operators:
-        found.setdefault(kind_of(operator.function, operator.work), []).append(operator)
-    return found
-
-
-def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:
-    one = (mine or other)[0]
-    return Group(kind, label_of(one.function, one.work), mine, other)
-
-
-def in_words(mine: Profile, other: Profile) -> Iterator[str]:
-    """Yield what makes the difference, in a few lines: the operators behind it, and what tells their kernels apart."""
-    more = mine.kernels_ms - other.kernels_ms
-    longer = "longer" if more > 0 else "shorter"
-    yield (
-        f"{mine.case}: {mine.kernels_ms:.3g} ms in {mine.launches} kernels, {abs(more):.3g} ms {longer} than "
-        f"{other.case} ({other.kernels_ms:.3g} ms in {other.launches})."
-    )
-    leading = [group for group in groups_of(mine, other) if group.more_ms * more > 0][:MOST_WORDS]
-    for group in leading:
-        share = group.more_ms / more if abs(more) > NEGLIGIBLE_MS else 0
-        line = f"{group.label}: {group.mine_ms:.3g} ms against {group.other_ms:.3g}, {share:.0%} of the difference"
-        yield "; ".join([line, *_reasons(group, mine, other)]) + "."
-
-
-def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
-    """Yield what tells the slower side's kernels apart.
-
-    Facts that stand beside a difference, no proof that they cause it.
-    """
-    slow, fast = (group.mine, group.other) if group.more_ms > 0 else (group.other, group.mine)
-    if not slow or not fast:
-        there = mine.case if group.mine else other.case
-        yield f"only {there} has it by itself"
-        return
-    worst, best = (max(side, key=lambda operator: operator.ms) for side in (slow, fast))
-    if group.same_source:
-        yield "the kernels' source is the same"
-    if worst.redone > MUCH_REDONE * best.redone:
-        yield (
-            f"the slower kernel's loops go {worst.redone:.1f} times over the operations that are needed "
-            f"({best.redone:.1f} in the other)"
-        )
-    if worst.threads < FEW_THREADS * best.threads:
-        yield f"it has {worst.threads} work-items for {group.kind.writes} numbers, the other {best.threads}"
-    peak = (mine if group.more_ms > 0 else other).peaks.float32_gflop_s
-    if peak and worst.flops and worst.ms:
-        yield f"{worst.flops / worst.ms / 1e6 / peak:.1%} of the device's peak against {_of_peak(best, peak)}"
-
-
-def _of_peak(operator: Operator, peak: float) -> str:
-    return f"{operator.flops / operator.ms / 1e6 / peak:.1%}" if operator.flops and operator.ms else "unknown"

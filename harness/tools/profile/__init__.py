@@ -16,6 +16,9 @@ TOOL = Tool(
         "gate": "harness.tools.profile.sides:GateKernels",
         "compare": "harness.tools.profile.sides:RevisionKernels",
     },
-    page_sections={"history": "harness.tools.profile.history:section"},
+    page_sections={
+        "history": "harness.tools.profile.history:section",
+        "details": "harness.tools.profile.details:read_details",
+    },
     watchers=("harness.tools.profile.watcher:KernelWatcher",),
 )

@@ -10,9 +10,9 @@ from itertools import pairwise
 from harness.judge.history.events import Event
 from harness.judge.history.results import Point, Series
 from harness.judge.report import words
-from harness.judge.report.kernel_rows import Row, rows_between, rows_of
-from harness.measure.kernels.operators import in_words
 from harness.measure.kernels.profile import Profile
+from harness.tools.profile.groups import in_words
+from harness.tools.profile.kernel_rows import Row, rows_between, rows_of
 from harness.tools.profile.kernel_times import CaseKernels, Kernels, Key
 
 STEPS = 5

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.judge.baseline import load
-from harness.judge.compare import Comparison, KernelChange, kernel_changes
+from harness.judge.compare import Comparison, KernelChange
 from harness.judge.gate import Remeasure, blessed_plan
 from harness.judge.revisions.compare import RevisionPair
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.turns import Arm
 from harness.measure.kernels.peaks import load_peaks
 from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
+from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.measure import WatchedProfile, watch_case
 
 if TYPE_CHECKING:

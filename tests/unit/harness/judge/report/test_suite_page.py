@@ -45,8 +45,8 @@ def wrong(case: str = TEXTURE, **facts: Any) -> Record:
     return a_record(case, **{**known, **facts})
 
 
-def page_of(folder: Path, *builds: Sequence[Record], profiles: dict[str, Profile] | None = None) -> str:
-    write_report(folder / "report.html", builds, profiles or {})
+def page_of(folder: Path, *builds: Sequence[Record]) -> str:
+    write_report(folder / "report.html", builds)
     return (folder / "report.html").read_text("utf-8")
 
 
@@ -57,7 +57,7 @@ def write(file: Path, records: Sequence[Record]) -> Path:
 
 def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     builds = [sessions(10, case=OPENCL), [wrong()], sessions(5, case=CLML)]
-    (matrix,) = matrices_of(entries_of(builds, {}))
+    (matrix,) = matrices_of(entries_of(builds))
     assert matrix.paths == ["opencl", "texture", "clml"]
     opencl, texture, clml = matrix.entries
     assert (opencl.fastest, clml.fastest, texture.fastest) == (False, True, False)
@@ -66,7 +66,7 @@ def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     assert (texture.state, texture.wall_ms) == (CaseState.WRONG, None)
     assert texture.error_share == pytest.approx(300)
     assert "clml wins" in conclusions_of(matrix.rows[0])[0]
-    (once,) = matrices_of(entries_of([build[:1] for build in builds], {}))
+    (once,) = matrices_of(entries_of([build[:1] for build in builds]))
     assert conclusions_of(once.rows[0]) == ["no sure winner"]
 
 
@@ -81,14 +81,14 @@ def test_what_most_cases_are_is_said_once_below_the_matrix_on_the_page_and_in_ma
             matrix = (tmp_path / name).read_text("utf-8").partition("<article")[0]
             assert line in matrix
             assert matrix.count("unsteady") == 1
-    (one,) = matrices_of(entries_of([busy[:1], [steady]], {}))
+    (one,) = matrices_of(entries_of([busy[:1], [steady]]))
     assert [one.remarks(entry) for entry in one.entries] == [["unsteady"], []]
     assert " unsteady |" in markdown([one])
 
 
 def test_no_latency_of_an_emulated_path_is_shown_or_compared() -> None:
     emulated = sessions(1, case=CLML, emulated=("clml",))
-    (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), emulated], {}))
+    (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), emulated]))
     assert matrix.entries[1].remarks == ["emulated"]
     assert [(entry.wall_ms is None, entry.fastest) for entry in matrix.entries] == [(False, False), (True, False)]
 
@@ -100,7 +100,7 @@ def test_what_is_wrong_or_broken_comes_first_and_devices_stand_apart() -> None:
         [wrong("b-opencl-float32-untuned")],
         sessions(10, case=OPENCL, identity=other),
     ]
-    rows = [[row.model for row in matrix.rows] for matrix in matrices_of(entries_of(builds, {}))]
+    rows = [[row.model for row in matrix.rows] for matrix in matrices_of(entries_of(builds))]
     assert sorted(rows) == [["b", "a"], ["tiny"]]
 
 
@@ -152,7 +152,7 @@ def test_the_first_wrong_operator_stands_beside_the_build_it_was_found_in(tmp_pa
 def test_a_side_without_a_latency_says_what_it_is(tmp_path: Path) -> None:
     base, head = (wrong(artifact=artifact) for artifact in ("a" * 24, "b" * 24))
     compared = export_comparison(compare_sides(sides_of([base]), sides_of([head])))
-    write_report(tmp_path / "r.html", [[head]], {}, compared)
+    write_report(tmp_path / "r.html", [[head]], compared)
     text = (tmp_path / "r.html").read_text("utf-8")
     for side in ("Base", "Head"):
         assert f'data-name="{side}"><span class="wrong">✗ wrong</span>' in text
@@ -276,7 +276,7 @@ def test_the_kernels_that_a_gate_watched_are_shown_from_its_file(tmp_path: Path)
     export = export_comparison(Result([watched]))
     gate.write_text(json_text(export))
     assert "conv2d" not in csv_text(export.cases)
-    write_report(tmp_path / "r.html", [head], {}, read_comparison(gate))
+    write_report(tmp_path / "r.html", [head], read_comparison(gate))
     text = (tmp_path / "r.html").read_text("utf-8")
     assert "Kernels that account" in text
     assert "+3 ms" in text
@@ -345,7 +345,7 @@ def test_cases_and_models_are_chosen_and_none_is_an_error(tmp_path: Path) -> Non
 
 def test_markdown_is_one_table_for_each_device_in_which_nothing_is_markup() -> None:
     builds = [sessions(10, case=OPENCL), sessions(5, case=CLML), [wrong(message="a|b")]]
-    text = markdown(matrices_of(entries_of(builds, {})))
+    text = markdown(matrices_of(entries_of(builds)))
     assert "| model   | opencl" in text
     assert re.search(r"\*\*✓ right \d\.\d+ ms [12]\.\d+ x opencl\*\*", text)
     assert "✗ wrong error 3 (right up to 0.01)" in text

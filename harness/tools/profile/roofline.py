@@ -1,0 +1,121 @@
+"""How near the operators of a profile come to what their device can do: the roofline, and a strip that shows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from harness.judge.report.strips import WIDTH, svg
+from harness.measure.kernels.profile import Operator, Peaks, Profile
+from harness.tools.profile.groups import by_kind
+
+ROOF_HEIGHT = 120
+
+
+def roofline_strip(points: Sequence[RooflinePoint], peaks: Peaks, low: float, high: float) -> Markup:
+    """Return operators below the roof of their device, both axes logarithmic; nothing if its peaks are not known.
+
+    Args:
+        points: Operators; the area of a dot is its share of the kernels' time.
+        peaks: What the device can do.
+        low: Operations for each byte at the left end.
+        high: The same at the right end (`roof_bounds`).
+    """
+    roof = roof_of(peaks, low, high)
+    if not roof or not points:
+        return Markup()
+    rates = [*(one.gflop_s for one in points), *(rate for _, rate in roof)]
+    across, up = _logarithmic(low, high, WIDTH), _logarithmic(min(rates), max(rates), ROOF_HEIGHT)
+    line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in roof)
+    dots = Markup("").join(
+        Markup('<path class="dots" style="stroke-width:{:.0f}px" d="M{} {}h.1"><title>{}</title></path>').format(
+            4 + 20 * math.sqrt(one.share), across(one.intensity), ROOF_HEIGHT - up(one.gflop_s), _point_text(one, peaks)
+        )
+        for one in points
+    )
+    nearest = max(points, key=lambda one: one.share)
+    label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, peaks)}"
+    return svg(f'<path class="bar" d="M{line}"/>{dots}', ROOF_HEIGHT, label)
+
+
+def roof_bounds(points: Sequence[RooflinePoint], peaks: Peaks) -> tuple[float, float]:
+    """Return the least and the most operations for each byte that are drawn."""
+    found = [one.intensity for one in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
+    return (min(found), max(found)) if found else (1.0, 1.0)
+
+
+def _point_text(one: RooflinePoint, peaks: Peaks) -> str:
+    best = roof_gflop_s(peaks, one.intensity)
+    share = f", {one.gflop_s / best:.1%} of the roof" if best else ""
+    return f"{one.label}: {one.gflop_s:.3g} GFLOP/s{share}, {one.share:.0%} of the time"
+
+
+def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]:
+    """Places on a logarithmic scale, with room for a dot at both ends."""
+    span, room = math.log(high / low) or 1.0, extent // 20
+    return lambda value: round(room + (extent - 2 * room) * math.log(value / low) / span)
+
+
+class RooflinePoint(NamedTuple):
+    """One kind of operator below the roof."""
+
+    label: str
+    intensity: float
+    """Operations for each byte."""
+    gflop_s: float
+    share: float
+    """Share of the kernels' time."""
+
+
+def points_of(profile: Profile) -> list[RooflinePoint]:
+    """Return what can be drawn of a profile: operators with known operations and bytes, the longest first."""
+    found = []
+    for label, alike in by_kind(profile):
+        flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
+        ms = sum(one.ms for one in alike)
+        if flops and moved and ms and profile.kernels_ms > 0:
+            found.append(RooflinePoint(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
+    return found
+
+
+def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
+    """Return the most that the device can do at an intensity in float32; None if its peaks are not known."""
+    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return None
+    return min(peaks.float32_gflop_s, intensity * peaks.copy_gb_s)
+
+
+def roof_of(peaks: Peaks, low: float, high: float) -> list[tuple[float, float]]:
+    """Return the line of `roof_gflop_s` over these intensities and beyond the ridge.
+
+    Nothing if the peaks are not known.
+    """
+    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return []
+    ridge = peaks.float32_gflop_s / peaks.copy_gb_s  # from there on arithmetic limits an operator
+    xs = sorted({min(low, ridge), ridge, max(high, ridge * 2)})
+    return [(x, rate) for x in xs if (rate := roof_gflop_s(peaks, x)) is not None]
+
+
+class Bound(NamedTuple):
+    """How near operators are to the best that their device can do."""
+
+    share: float
+    of: str
+    """What limits them there: `GB/s` or `GFLOP/s`."""
+
+
+def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
+    """Their rate as a share of the roof above them; None if that or what they need is not known."""
+    ms, moved = sum(one.ms for one in operators), [one.bytes for one in operators]
+    flops = [one.flops or 0 for one in operators]
+    if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return None
+    known = [count for count in moved if count]
+    if len(known) < len(moved):
+        return None
+    memory, arithmetic = sum(known) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
+    return Bound(memory, "GB/s") if memory > arithmetic else Bound(arithmetic, "GFLOP/s")
