@@ -3,25 +3,40 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PROGRAM := $(VENV)/.program
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 
-.PHONY: help demo test fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+.PHONY: help demo test test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 help: ## list these
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 DEMO := run --quick --findings-are-fine --case 'digits-*-float32-untuned'
 
-demo: $(INSTALLED) system userland ## a trained network on every path: as TVM ships it, then with workarounds
+demo: $(PROGRAM) system userland ## a trained network on every path: as TVM ships it, then with workarounds
 	$(BIN)/adreno-bench $(DEMO) --as-shipped
 	$(BIN)/adreno-bench $(DEMO)
 	@echo "next: $(BIN)/adreno-bench run --model net.onnx, or $(BIN)/adreno-bench report for a page of these runs"
 
-test: $(INSTALLED) phones scale system browser userland ## run all tests but the long ones, four files at a time: half of their time is waiting
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+test: $(INSTALLED) phones scale system browser userland ## before each commit: all unit tests, every command, path and fault; four files at a time
+	$(PYTEST)
+
+test-long: $(INSTALLED) phones scale system browser userland ## what `make test` leaves out for its length: releases, builders, two hosts, every workaround
+	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -m long
+
+test-all: ## all tests: `make test`, then `make test-long`
+	$(MAKE) test
+	$(MAKE) test-long
+
+durations: $(INSTALLED) phones scale system browser userland ## run all tests and store how long each takes: the order of a run follows it
+	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) --store-durations
+	$(BIN)/python -m benchmarks.longest_tests >docs/data/longest-tests.md
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time
 	ADRENO_BENCH_TEST_FUZZ=1000 $(BIN)/python -m pytest tests/fuzz -n 2 --hypothesis-profile=explore
@@ -47,9 +62,6 @@ test-bionic: $(INSTALLED) phones ## what phones are given, under Android's own l
 test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ONNX's definition: half an hour
 	ADRENO_BENCH_TEST_ZOO=all $(BIN)/python -m pytest tests/e2e/test_zoo.py
 
-test-long: $(INSTALLED) phones scale system browser userland ## the tests that `make test` leaves out for their length: a quarter of an hour
-	ADRENO_BENCH_TEST_LONG=1 $(BIN)/python -m pytest -m long
-
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
@@ -72,10 +84,13 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The lock admits every supported Python; apache-tvm and apache-tvm-ffi are the pair that works together.
+# The locks admit every supported Python; apache-tvm and apache-tvm-ffi are the pair that works together.
+PAIR := apache-tvm==0.27.0.post1\napache-tvm-ffi==0.1.14.post1\n
 lock:
-	printf 'apache-tvm==0.27.0.post1\napache-tvm-ffi==0.1.14.post1\n' | uv pip compile --universal --python-version 3.10 \
+	printf '$(PAIR)' | uv pip compile --universal --python-version 3.10 \
 	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
+	printf '$(PAIR)' | uv pip compile --universal --python-version 3.10 --constraint requirements.lock \
+	  --extra test --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements-test.lock
 	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
 	printf '%s\n' 'distributed>=2025.9' 'duckdb>=1.4' 'flask-cors>=6' 'flask>=3' 'moto[s3]>=5.1' 'pyarrow>=21' 's3fs>=2025.9' | \
@@ -92,7 +107,7 @@ phones: $(INSTALLED)
 	@$(MAKE) --no-print-directory $(PHONES) || echo "ziglang could not be installed: no artifacts for arm64 devices" >&2
 
 $(PHONES): requirements-phones.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-phones.lock
+	$(INSTALL) --require-hashes -r requirements-phones.lock
 	touch $@
 
 # What shares a store between hosts and builds on others, and an S3 server for their tests, which are skipped without it.
@@ -100,7 +115,7 @@ scale: $(INSTALLED)
 	@$(MAKE) --no-print-directory $(SCALE) || echo "Dask and s3fs could not be installed: one host only" >&2
 
 $(SCALE): requirements-scale.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-scale.lock
+	$(INSTALL) --require-hashes -r requirements-scale.lock
 	touch $@
 
 # Intel's OpenCL for processors, which computes in half precision (docs/explanation/virtual-device.md). Its licence is
@@ -109,20 +124,26 @@ fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750
 	@$(MAKE) --no-print-directory $(FP16) || echo "Intel's OpenCL could not be installed: nothing runs in half precision" >&2
 
 $(FP16): requirements-fp16.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-fp16.lock
+	$(INSTALL) --require-hashes -r requirements-fp16.lock
 	touch $@
 
 # Sphinx and its theme, which need Python 3.11.
 $(DOCS): requirements-docs.lock | $(INSTALLED)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-docs.lock
+	$(INSTALL) --require-hashes -r requirements-docs.lock
 	touch $@
 
-# Bytecode is made of what is imported, when it is: making it of everything takes pip half of its time.
-$(INSTALLED): requirements.lock pyproject.toml | system
+# What the program and its unit tests need. Bytecode is made of what is imported, when it is: making it of everything takes pip half of
+# its time. A lock names all that is needed, so pip resolves nothing.
+$(PROGRAM): requirements-test.lock pyproject.toml | system
 	@$(PYTHON) -c 'import sys; sys.exit("adreno-bench needs Python 3.10 or newer: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(INSTALL) --require-hashes -r requirements-test.lock
+	$(INSTALL) --no-build-isolation -e .
+	touch $@
+
+# And what checks style and types.
+$(INSTALLED): requirements.lock $(PROGRAM)
+	$(INSTALL) --require-hashes -r requirements.lock
 	touch $@
 
 system:

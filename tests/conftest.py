@@ -9,6 +9,7 @@ from pathlib import Path
 
 import kept_kernels
 import pytest
+from durations import load_durations, seconds_by_file, store_durations
 from hypothesis import HealthCheck, settings
 from shared_runtimes import link_runtimes
 
@@ -17,34 +18,10 @@ from device_runner.runtimes.phone.check import host_interface
 from device_runner.stand_ins.virtual import opencl as layer
 from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
 
-LONGEST_FIRST = (
-    "test_revisions.py",
-    "test_history.py",
-    "test_run.py",
-    "test_fault_matrix.py",
-    "test_hostile_device.py",
-    "test_denied_phone.py",
-    "test_other_users.py",
-    "test_gate.py",
-    "test_fleet.py",
-    "test_builders.py",
-    "test_fleet_two_hosts.py",
-    "test_tuned.py",
-    "test_bundle_runner.py",
-    "test_soak.py",
-    "test_slowed_kernel.py",
-    "test_judged.py",
-    "test_pages.py",
-    "test_resume.py",
-    "test_paths.py",
-    "test_opencl_runtime_builds.py",
-)
-"""Files of half a minute and more, with which a run of all begins: none comes last and leaves a worker alone.
-
-Those that mostly wait for deadlines come beside those that compute most: side by side they would leave cores idle.
-"""
-
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
+
+_seconds: dict[str, float] = {}
+"""Seconds by test of this run."""
 
 
 def pytest_configure() -> None:
@@ -77,14 +54,29 @@ LONG = "ADRENO_BENCH_TEST_LONG"
 """Environment: whether tests marked `long` run as well."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--store-durations", action="store_true", help="keep how long each test took (make durations)")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave long tests out unless they are wished, and put the longest files first, in the same order in every run."""
+    """Leave long tests out unless they are wished, and put the longest files first: none comes last and alone."""
     if not os.environ.get(LONG):
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="run by `make test-long`"))
-    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    run = [item.nodeid for item in items if not item.get_closest_marker("skip")]
+    needed_s = seconds_by_file(run, load_durations())
+    items.sort(key=lambda item: -needed_s.get(item.nodeid.partition("::")[0], 0.0))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up how long a test takes, with its set-up. Only the process that workers report to has all of them."""
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--store-durations") and not hasattr(session.config, "workerinput"):
+        store_durations({test: seconds for test, seconds in _seconds.items() if seconds})
 
 
 STOCK = "ADRENO_BENCH_TEST_STOCK"

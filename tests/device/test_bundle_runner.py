@@ -105,6 +105,7 @@ def test_each_case_ends_as_it_would_on_any_device(
     assert results.peaks["copy_bytes_s"] > 0
 
 
+@pytest.mark.long
 def test_what_was_timed_is_run_again_on_other_inputs_and_on_its_own(
     place: Place, sidecar_cache: Path, opencl_program: Loadable
 ) -> None:
@@ -121,6 +122,7 @@ def test_what_was_timed_is_run_again_on_other_inputs_and_on_its_own(
     assert not stale.wall_ms
 
 
+@pytest.mark.long
 def test_a_run_that_was_ended_leaves_nothing_behind_and_goes_on(
     place: Place, sidecar_cache: Path, opencl_program: Loadable
 ) -> None:
@@ -177,6 +179,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     return Artifact("c-reference", Loadable(folder / made.library, "0" * 64, 1), made, 1, reused=False)
 
 
+@pytest.mark.long
 def test_tuned_cases_and_the_reference_kernel_are_prepared_once(
     place: Place, sidecar_cache: Path, opencl_program: Loadable, reference: Artifact
 ) -> None:
@@ -199,6 +202,7 @@ def test_tuned_cases_and_the_reference_kernel_are_prepared_once(
     assert prepared == [{"tune", "reference", "turns"}, set(), set(), set()]
 
 
+@pytest.mark.long
 def test_a_case_whose_tuning_session_dies_is_not_run(
     place: Place, sidecar_cache: Path, misbehaving: Loadable, reference: Artifact
 ) -> None:
@@ -211,6 +215,7 @@ def test_a_case_whose_tuning_session_dies_is_not_run(
         assert "SIGKILL while running" in one.message
 
 
+@pytest.mark.long
 def test_clml_tunes_into_a_file_that_later_turns_use(
     place: Place, sidecar_cache: Path, libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +250,7 @@ def test_labelled_inputs_are_classified(place: Place, sidecar_cache: Path, openc
     assert (counted.inputs, counted.alike, counted.right) == (12, 12, int((classes == labels).sum()))
 
 
+@pytest.mark.long
 def test_its_device_is_this_host_as_local_is(
     place: Place, cache: Path, sidecar_cache: Path, opencl_program: Loadable
 ) -> None:

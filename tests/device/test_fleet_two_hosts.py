@@ -16,7 +16,7 @@ from waiting import LONG_S
 from harness.base.outcome import Outcome
 from harness.measure.records.record import RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver"), pytest.mark.long]
 
 SCRIPT = Path(__file__).parent / "two_hosts.sh"
 SUITE = 'models = ["plain.onnx"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'

@@ -101,6 +101,7 @@ def test_a_server_that_is_hostile_from_the_beginning_is_named(folder: Path, cpu_
     assert "`adreno-bench doctor --device NAME` shows that" in line
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("manner", hostile_rpc.MANNERS)
 def test_a_server_that_turns_hostile_later_ends_in_one_line(folder: Path, cpu_program: Loadable, manner: str) -> None:

@@ -39,8 +39,8 @@ def compiled(chosen: Linker, folder: Path, code: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ["opencl", "texture"])
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("path", [pytest.param("opencl", marks=pytest.mark.long), "texture"])
+@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.long), "float16"])
 def test_tiny_for_a_phone(path: str, precision: str, tmp_path: Path) -> None:
     model = model_source("tiny").onnx_file(tmp_path)
     made = compile_model(

@@ -128,6 +128,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_networks_are_right_in_4_bits(name: str, libraries: Libraries) -> None:
     conversation = libraries.conversation(name, "q4f32_1", QUIRKS, OTHERS[name])
@@ -136,6 +137,7 @@ def test_other_networks_are_right_in_4_bits(name: str, libraries: Libraries) -> 
         assert verdict.right, verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_judge_catches_a_fault(name: str, libraries: Libraries) -> None:
     fault = FAULTS[name]
@@ -145,6 +147,7 @@ def test_the_judge_catches_a_fault(name: str, libraries: Libraries) -> None:
     assert fault.complaint in verdict.accuracy.complaint
 
 
+@pytest.mark.long
 def test_judge_and_invariant_catch_the_merge_without_a_barrier(libraries: Libraries) -> None:
     conversation = libraries.conversation("merge", "float32", [])
     verdict = judged(conversation, "chunks")

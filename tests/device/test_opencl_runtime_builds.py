@@ -14,7 +14,7 @@ from waiting import LONG_S
 
 from device_runner.runtimes.opencl import sidecar
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
 
 TESTS = Path(__file__).with_name("test_opencl_runtime.py")
 RELEASES = [("0.25.0.post1", "0.1.12"), pytest.param(("0.26.0", "0.1.13.post3"), marks=pytest.mark.long)]

@@ -90,6 +90,7 @@ def test_no_server_of_the_virtual_device_answers_another_user(cache: Path) -> No
     assert {where: answer for where, answer in answers.items() if answer} == {}
 
 
+@pytest.mark.long
 def test_no_server_of_the_local_device_answers_another_user(cache: Path) -> None:
     with session("local", cache) as (_, ports):
         answers = as_stranger(ports, [])

@@ -264,6 +264,7 @@ def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: An
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
 
 
+@pytest.mark.long
 def test_a_copy_between_images_of_different_layouts_is_made_only_when_worked_around(answer: Answer) -> None:
     right = answer(pooled_into_a_smaller_image(), "cpu")
     np.testing.assert_allclose(answer(pooled_into_a_smaller_image(), "texture"), right, rtol=0, atol=1e-5)
@@ -271,15 +272,18 @@ def test_a_copy_between_images_of_different_layouts_is_made_only_when_worked_aro
         answer(pooled_into_a_smaller_image(), "texture", but_for="image-to-image-copy")
 
 
+@pytest.mark.long
 def test_calls_of_one_function_on_an_image_and_on_a_buffer_are_right(answer: Answer) -> None:
     right = answer(convolved_with_a_sum(), "cpu")  # without the workaround this process dies of SIGSEGV
     np.testing.assert_allclose(answer(convolved_with_a_sum(), "texture"), right, rtol=0, atol=1e-4)
 
 
+@pytest.mark.long
 def test_average_pool_into_an_image_is_right(answer: Answer) -> None:
     np.testing.assert_allclose(answer(averaged(), "texture"), answer(averaged(), "cpu"), rtol=0, atol=1e-5)
 
 
+@pytest.mark.long
 def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answer: Answer) -> None:
     (right,) = answer(grouped(), "cpu")
     for path in ("opencl", "texture"):
@@ -289,17 +293,20 @@ def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answ
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["silu", "silu of silu", "gelu", "elu", "relu and sum"])
 def test_an_activation_that_reads_a_convolution_twice_is_right(answer: Answer, name: str) -> None:
     np.testing.assert_allclose(answer(activated(name), "texture"), answer(activated(name), "cpu"), rtol=0, atol=1e-4)
 
 
+@pytest.mark.long
 def test_a_fused_kernel_without_a_schedule_is_named_by_its_operators(answer: Answer) -> None:
     words = r"the texture path has no schedule for this fused kernel \(Conv, Add, Sigmoid, Mul\)"
     with pytest.raises(CompileFailure, match=words):
         answer(activated("silu"), "texture", as_shipped=True)
 
 
+@pytest.mark.long
 def test_gelu_in_an_image_is_right_only_when_worked_around(answer: Answer) -> None:
     (right,) = answer(gelu_without_bias(), "cpu")
     (worked_around,) = answer(gelu_without_bias(), "texture")
@@ -308,17 +315,20 @@ def test_gelu_in_an_image_is_right_only_when_worked_around(answer: Answer) -> No
     assert np.abs(defect - right).max() > 0.1 * np.abs(right).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [pooled_and_activated, squeezed])
 def test_what_reads_a_pool_twice_or_spreads_a_pixel_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
     np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
 
 
+@pytest.mark.long
 def test_a_1x1_convolution_and_its_own_input_are_right_only_when_worked_around(answer: Answer) -> None:
     np.testing.assert_allclose(answer(residual(), "texture"), answer(residual(), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match=r"requires all the consumer\(s\)"):
         answer(residual(), "texture", but_for="texture-shared-input")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parts", [(8, 8), (4, 12), (16, 32, 16)])
 def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, parts: tuple[int, ...]) -> None:
     np.testing.assert_allclose(answer(split(parts), "texture"), answer(split(parts), "cpu"), rtol=0, atol=1e-4)
@@ -326,6 +336,7 @@ def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, pa
         answer(split(parts), "texture", but_for="split-channels-layout")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_a_scatter_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
     np.testing.assert_allclose(answer(scattered(), path), answer(scattered(), "cpu"), rtol=0, atol=1e-4)
@@ -333,6 +344,7 @@ def test_a_scatter_is_right_only_when_worked_around(answer: Answer, path: str) -
         answer(scattered(), path, but_for="opaque-kernel-schedule")
 
 
+@pytest.mark.long
 def test_a_padding_behind_a_convolution_stays_within_local_memory(tmp_path: Path, answer: Answer) -> None:
     np.testing.assert_allclose(answer(padded(), "opencl"), answer(padded(), "cpu"), rtol=0, atol=1e-4)
     (tmp_path / "padded.onnx").write_bytes(padded())
@@ -353,6 +365,7 @@ def test_a_long_name_of_a_kernel_is_shortened_and_kept(tmp_path: Path, answer: A
     assert whole.startswith(short[:100])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_names_and_operators_of_caffe2_are_right(answer: Answer, path: str) -> None:
     right = answer(as_caffe2_exports_it(), "cpu")

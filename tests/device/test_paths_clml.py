@@ -71,6 +71,7 @@ def test_tiny_is_right(answer: Answer) -> None:
     assert made.facts["kernels"] > 0, "what stays outside runs on OpenCL"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("precision", "share"), [("float16", 0.97), ("float16_acc32", 0.0)])
 def test_float16_compiles(tmp_path: Path, precision: str, share: float) -> None:
     """PoCL has no float16, so what stays outside cannot run here. CLML cannot add up in float32 what is float16."""

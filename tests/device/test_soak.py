@@ -17,7 +17,7 @@ from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
 
 CASES = 15
 RATE = 0.15

@@ -26,7 +26,7 @@ from harness.measure.records.record import RecordFile
 from harness.tools.builders import dask_builders
 from harness.tools.builders.dask_builders import DaskBuilders
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture", "clml"]\nbudget_s = 0.1\nsamples = 10\nstore = "{}"\n'
 

@@ -64,6 +64,7 @@ def test_a_tool_outside_the_package_adds_to_every_part_without_an_edit(cache: Pa
     assert json.loads(without)[0]["parts"]["again"] == {"same": True}, "a record keeps the part of a tool that is gone"
 
 
+@pytest.mark.long
 def test_a_path_and_a_network_are_a_file_and_a_line_each(cache: Path, tmp_path: Path) -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "harness", "device_runner"], cwd=ROOT, capture_output=True, check=True

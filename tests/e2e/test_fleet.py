@@ -51,6 +51,7 @@ def at(step: str, cache: Path) -> list[str]:
     return [phone for phone in PHONES if (owner := holder(phone, cache)) and owner.step == step]
 
 
+@pytest.mark.long
 def test_two_phones_share_the_suite_and_one_that_dies_leaves_its_cases_to_the_other(
     tmp_path: Path, cache: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_pytest_gates_a_suite_of_any_folder_and_builds_nothing_twice(tmp_path: P
     assert (again.artifact, again.reused) == (told[0].artifact, True)
 
 
+@pytest.mark.long
 def test_two_workers_share_the_cases_and_each_has_a_phone_of_its_own(tmp_path: Path, cache: Path) -> None:
     workers = ("-n", "auto", "--dist", "each", "--device", "virtual-1", "--device", "virtual-2")
     code, said = gates(tmp_path, cache, *workers, "--junit-xml", "gates.xml")
@@ -81,6 +82,7 @@ def test_two_workers_share_the_cases_and_each_has_a_phone_of_its_own(tmp_path: P
     assert "more workers (2) than devices (1): give --device once for each worker" in said
 
 
+@pytest.mark.long
 def test_as_shipped_the_texture_path_fails_with_all_that_reproduces_it(tmp_path: Path, cache: Path) -> None:
     code, said = gates(tmp_path, cache, "--as-shipped", "--case", "*-texture-*")
     assert code == 1, said
@@ -109,6 +111,7 @@ def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_
     assert f"there: {OPENCL} of baselines" in said
 
 
+@pytest.mark.long
 def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_path: Path, cache: Path) -> None:
     model = onnx.load(model_source("tiny").onnx_file(tmp_path))
     onnx.save(model, tmp_path / "net.onnx")

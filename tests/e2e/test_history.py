@@ -18,7 +18,7 @@ from waiting import LONG_S
 from harness.judge.history.releases import checkout
 from harness.measure.kernels.profile import read_profiles
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver"), pytest.mark.long]
 
 SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 0.1\nsamples = 10\n"
 RELEASES = ("0.25.0.post1", "0.27.0.post1")

@@ -138,7 +138,7 @@ def test_no_page_is_wider_than_its_window(page: Page, kept: Path, name: str, wid
 
 
 @WIDTHS
-@pytest.mark.parametrize("site", ["kept", "long"])
+@pytest.mark.parametrize("site", ["kept", pytest.param("long", marks=pytest.mark.long)])
 def test_the_names_of_series_cover_no_tick_and_no_text_leaves_its_chart(
     page: Page, request: pytest.FixtureRequest, site: str, width_px: int
 ) -> None:
@@ -192,6 +192,7 @@ def test_a_page_that_stands_alone_draws_from_any_folder(page: Page, tmp_path: Pa
         )
 
 
+@pytest.mark.long
 def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page, long: Path) -> None:
     page_bytes, *scripts_bytes = ((long / name).stat().st_size for name in ("charts.html", PLOTLY, SCRIPT))
     assert page_bytes * 100 / SERIES + sum(scripts_bytes) <= MOST_BYTES
@@ -222,6 +223,7 @@ def test_a_click_on_a_name_hides_its_line_and_another_one_shows_it(page: Page, k
         page.wait_for(f"{hidden} === {count}")
 
 
+@pytest.mark.long
 def test_a_closer_look_has_ticks_of_its_own(page: Page, long: Path) -> None:
     show(page, long / "charts.html", DESK_PX)
     chart = show_chart(page, 0)

@@ -15,7 +15,7 @@ from device_runner.stand_ins.virtual.handle import REMOTE_ROOT
 from harness.base.outcome import ExitCode, Outcome
 from harness.measure.records.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
 
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 BETWEEN_BYTES = 450_000

@@ -17,7 +17,7 @@ from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
 from harness.judge.revisions.sources import PINS
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.long]
 
 TEXTURE, OPENCL = "plain-texture-float32-untuned", "plain-opencl-float32-untuned"
 SHIPPED = "--as-shipped"

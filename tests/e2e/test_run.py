@@ -118,6 +118,7 @@ def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cac
     assert records(tmp_path) == [record]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("waiting_inferences")
 def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goes_on(
     tmp_path: Path, cache: Path
@@ -158,6 +159,7 @@ def holds(process: subprocess.Popen[str], cache: Path) -> bool:
     return holder is not None and holder.pid == process.pid
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("waiting_inferences")
 def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "a").mkdir()

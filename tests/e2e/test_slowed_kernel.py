@@ -38,6 +38,7 @@ def compared(folder: Path, base: str, head: str) -> tuple[int, str]:
     return code, case["verdict"]
 
 
+@pytest.mark.long
 def test_a_slowed_kernel_is_slower_and_any_other_is_not(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def put(store: Path, blob: Path) -> None:
     (kept(store).parent / SUMS).unlink()
 
 
+@pytest.mark.long
 def test_clml_counts_as_tuned_only_with_the_cache_of_this_artifact(device: Device, cache: Path, tmp_path: Path) -> None:
     tuned = Tuning.TUNED
     cases = [Case("tiny", "clml"), Case("tiny", "clml", tuning=tuned), Case("squeezenet1_1", "clml", tuning=tuned)]

@@ -1,12 +1,12 @@
 """A Dask scheduler and workers as processes of their own, each with its own cache."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -28,9 +28,15 @@ class Farm:
         self.start_scheduler()
 
     def start_scheduler(self) -> None:
-        """Start one, at the same address every time."""
+        """Start one, at the same address every time, and wait until it answers: Dask gives up after ten seconds."""
         words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-jupyter")
         self.scheduler = self._start("scheduler", *words)
+        assert eventually(self._answers, LONG_S)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port)):
+            return True
+        return False
 
     def start_worker(self, name: str, **environment: str) -> Path:
         """Start a worker that does one job at a time, and wait until the scheduler knows it; its cache."""
@@ -87,7 +93,7 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-@contextmanager
+@contextlib.contextmanager
 def farm(folder: Path) -> Iterator[Farm]:
     """A scheduler without workers. Skips the test where Dask is not installed."""
     pytest.importorskip("distributed", reason="`make scale` installs it")
