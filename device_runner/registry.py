@@ -86,7 +86,7 @@ def open_device(
 
 def identify(device: Device, step: Step) -> Identity:
     """Ask an opened device who it is, which takes a session of its own. Raises SetupMissing without OpenCL."""
-    step("step 3 of 3: identifying it (the first time, this compiles the probe)")
+    step("step 3 of 3: identifying it")
     identity = device.identity
     step("")
     return identity
@@ -153,7 +153,7 @@ def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> It
     from device_runner.runtimes import host, opencl, probe
     from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 
-    step(host.COMPILING)
+    step(host.STEP)
     libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
     transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
     yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))

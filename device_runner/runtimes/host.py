@@ -7,7 +7,8 @@ from pathlib import Path
 
 from device_runner.runtimes import clml, opencl
 
-COMPILING = "step 1 of 3: the runtimes that TVM's wheel lacks (compiled the first time)"
+COMPILING = "the first time, this compiles the runtimes that TVM's wheel lacks"
+STEP = "step 1 of 3: the runtimes that TVM's wheel lacks"
 """What is shown while `libraries` works."""
 
 

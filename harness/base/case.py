@@ -89,6 +89,27 @@ class Case:
         return fnmatch.fnmatchcase(self.id, pattern)
 
 
+@dataclass(frozen=True)
+class Axes:
+    """Paths, precisions and tunings that stand in place of those of a suite; empty for its own."""
+
+    paths: tuple[str, ...] = ()
+    precisions: tuple[Precision, ...] = ()
+    tunings: tuple[Tuning, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != Axes()
+
+    def cover(self, case: Case) -> bool:
+        """Return whether a case has one of these on each axis that has any."""
+        tuning = case.tuning.without_schedules
+        pairs = ((case.path, self.paths), (case.precision, self.precisions), (tuning, self.tunings))
+        return all(not values or value in values for value, values in pairs)
+
+
+NO_AXES = Axes()
+
+
 @functools.lru_cache(1 << 12)
 def require_case_id(text: str) -> None:
     """Raise UsageError unless the text is a case id; it came from a file of others."""

@@ -18,7 +18,7 @@ from pydantic import Field as field
 from device_runner.device import ThermalLimits
 from device_runner.files import what_else
 from device_runner.names import suggestion
-from harness.base.case import Case, Precision, Tuning
+from harness.base.case import NO_AXES, Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, anchored, model_name
 
@@ -137,6 +137,10 @@ class Suite(_Section):
             raise ValueError(f"the model name {twice[0]!r} stands twice; give one of them another name")
         return models
 
+    def on(self, axes: Axes) -> Suite:
+        """Return the suite with these paths, precisions and tunings in place of its own."""
+        return self.model_copy(update={name: list(values) for name, values in vars(axes).items() if values})
+
     @property
     def cases(self) -> list[Case]:
         """All cases, grouped by model so that its paths stand side by side."""
@@ -144,10 +148,21 @@ class Suite(_Section):
 
     @property
     def reachable(self) -> list[list[Case]]:
-        """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision."""
+        """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision.
+
+        Then the same on every path.
+        """
         tunings = [tuning for tuning in Tuning if not tuning.scheduled]
-        every_tuning = self._cases(self.precisions, tunings)
-        return [self.cases, every_tuning, self._cases(list(Precision), tunings)]
+        everywhere = self.model_copy(update={"paths": list(dict.fromkeys((*self.paths, *DEFAULT_PATHS)))})
+        return [
+            cases
+            for suite in (self, everywhere)
+            for cases in (
+                suite.cases,
+                suite._cases(suite.precisions, tunings),
+                suite._cases(list(Precision), tunings),
+            )
+        ]
 
     def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
         return [
@@ -183,20 +198,23 @@ class Suite(_Section):
         return 0.0 if told else ROUNDING_FACTOR[case.precision.value]
 
 
-def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
+def choose(suite: Suite, globs: Sequence[str] | None, axes: Axes = NO_AXES) -> list[Case]:
     """Return the suite's cases that match any of the globs, or else those that it could have.
 
     So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
-    matches nothing.
+    matches nothing, or nothing on these axes.
     """
-    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob)}
+    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob, axes)}
     return sorted(chosen, key=suite.reachable[-1].index)
 
 
-def _matching(suite: Suite, glob: str) -> list[Case]:
+def _matching(suite: Suite, glob: str, axes: Axes) -> list[Case]:
     for cases in suite.reachable:
-        if found := [case for case in cases if case.matches(glob)]:
+        if found := [case for case in cases if case.matches(glob) and axes.cover(case)]:
             return found
+    if any(case.matches(glob) for case in suite.reachable[-1]):
+        hint = "leave one of --case, --path, --precision and --tuning out"
+        raise UsageError(f"no case of the chosen path, precision and tuning matches {glob!r}", hint=hint)
     globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
     raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
 

@@ -18,7 +18,7 @@ from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
 from harness.base.terminal import TerminalLog
 from harness.base.tool import Command, tools
-from harness.cli.commands import Program, add_commands
+from harness.cli.commands import HELP_NAMES, Program, add_commands
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -57,7 +57,7 @@ app = typer.Typer(
     "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
     cls=Program,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    context_settings={"help_option_names": HELP_NAMES, "max_content_width": 120},
 )
 
 _LOG = TerminalLog()

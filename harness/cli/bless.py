@@ -19,6 +19,7 @@ from harness.cli.options import (
     ModelsOfRecords,
     RecordsPlace,
     matches_models,
+    matching,
 )
 from harness.cli.record_filter import read_builds
 from harness.judge.report.screen import out, out_json
@@ -46,7 +47,9 @@ def bless(
     """
     from harness.judge.baseline import bless_build
 
-    builds = (b for b in read_builds(records, case) if not b[0].as_shipped and matches_models(b[0].case, model))
+    builds = (
+        b for b in read_builds(records, matching(case)) if not b[0].as_shipped and matches_models(b[0].case, model)
+    )
     blessings = [bless_build(build, emulated=emulated) for build in builds]
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"

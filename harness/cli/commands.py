@@ -15,6 +15,8 @@ from typer.main import get_command, get_group
 from harness.base.terminal import tell
 from harness.base.tool import Command, load, tools
 
+HELP_NAMES = ["-h", "--help"]
+
 
 def load_command(command: Command) -> TyperCommand | TyperGroup:
     """Import a command."""
@@ -23,12 +25,27 @@ def load_command(command: Command) -> TyperCommand | TyperGroup:
         group = get_group(found)
         for inner in group.commands.values():
             inner.help = _unwrapped(inner.help)
+            _name_values(inner)
+        _name_values(group)
         return group
     alone = typer.Typer(add_completion=False)
     alone.command(command.name, help=_unwrapped(found.__doc__))(found)
     made = get_command(alone)
     assert isinstance(made, TyperCommand)
+    _name_values(made)
     return made
+
+
+def _name_values(command: Any) -> None:
+    """Write the name of an option where typer's help writes a type of Python, such as `<list[str]>` or `<bool>`."""
+    with typer.Context(command, help_option_names=HELP_NAMES) as context:
+        parameters = command.get_params(context)
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            parameter.display_type = lambda ctx: None  # its name says enough
+        elif parameter.metavar is None and not parameter.type_descriptor.is_choice:
+            is_flag = getattr(parameter, "is_flag", False)
+            parameter.metavar = "" if is_flag else parameter.opts[0].strip("-").replace("-", "_").upper()
 
 
 def _unwrapped(text: str | None) -> str:

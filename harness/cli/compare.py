@@ -128,7 +128,7 @@ def _of_records(
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle
 
-    sides = load_sides(base, what.case), load_sides(head, what.case)
+    sides = load_sides(base, what.covers), load_sides(head, what.covers)
     compared = compare_sides(*sides, confirming.rules, gauged=gauged)
     result = settle(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
     return result, _remark(*sides)

@@ -49,7 +49,7 @@ def gate(
     device: DeviceOfRecords = None,
     records: Annotated[
         Path | None,
-        typer.Option(help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
+        typer.Option(metavar="FILE", help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
     given: Annotated[
         str | None, typer.Option("--from", metavar="PLACE", help="Judge these records and run nothing.")
@@ -84,8 +84,8 @@ def gate(
     if given:
         unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records", "builders")
         refuse_options(context, unused, "with --from, which runs nothing")
-        found = read_sides(given, what.case, device)
-        sustained = [SeriesKey.of(one) for one in sustained_records(given, what.case)]
+        found = read_sides(given, what.covers, device)
+        sustained = [SeriesKey.of(one) for one in sustained_records(given, what.covers)]
         result = held_to.compare(found, lambda _: "a gate without --from measures again", sustained=sustained)
     else:
         result = _run(what.request(builders=builders), held_to, minutes, device, records)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_CONFIG = Path("asv.conf.json")
 DEFAULT_FOLDER = Path(".asv/releases")
 
-ConfigFile = Annotated[Path, typer.Option("--config", help="asv configuration.", show_default=True)]
+ConfigFile = Annotated[Path, typer.Option("--config", metavar="FILE", help="asv configuration.", show_default=True)]
 
 history = typer.Typer(
     help="Measure commits and releases with asv, and publish what moved.",
@@ -42,7 +42,7 @@ def run(
     ] = "",
     config: ConfigFile = DEFAULT_CONFIG,
     device: DeviceName = "virtual",
-    suite: Annotated[Path | None, typer.Option(help="Suite file, if not that of the checkout.")] = None,
+    suite: Annotated[Path | None, typer.Option(metavar="FILE", help="Suite file, if not that of the checkout.")] = None,
     bench: Annotated[
         list[str] | None, seldom_option(metavar="REGEX", help="Only asv benchmarks that match. Repeatable.")
     ] = None,
@@ -71,7 +71,7 @@ def run(
     if chosen and chosen.schedules:
         read(chosen.schedules)  # before an hour of installing releases, of which each would say it
     with Screen() as screen:
-        screen.say(opening(device))
+        screen.say(opening([device], cache_root()))
         step = partial(screen.step, f"opening {device}")
         with open_device(device, cache_root(), say=screen.say, step=step) as opened:
             identity = identify(opened, step)
@@ -90,7 +90,9 @@ def run(
 @history.command()
 def releases(
     names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
-    folder: Annotated[Path, typer.Option(help="Folder for the repository and its results.")] = DEFAULT_FOLDER,
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the repository and its results.")
+    ] = DEFAULT_FOLDER,
 ) -> None:
     """Make a git repository of TVM releases for asv, or add releases to it.
 

@@ -11,11 +11,10 @@ from harness.judge.report.screen import out, out_json
 @grouped
 def list_cases(what: SuiteOptions, as_json: AsJson = False) -> None:
     """List the cases of the suite. Opens no device and compiles nothing."""
-    from harness.base.suite import choose
     from harness.compile.artifacts.planner import check
 
     read = what.read_suite()
-    cases = choose(read, what.case)
+    cases = what.cases(read)
     check(read, cases, cache_root())
     if as_json:
         out_json([item.id for item in cases])

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from device_runner.names import suggestion
 from harness.base import option_texts as texts
+from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.cli import completion
@@ -42,10 +44,13 @@ workaround_option = functools.partial(typer.Option, rich_help_panel=WORKAROUNDS)
 threshold_option = functools.partial(typer.Option, rich_help_panel=THRESHOLDS)
 device_option = functools.partial(typer.Option, rich_help_panel=DEVICES)
 
-SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
+SuiteFile = Annotated[Path, typer.Option("--suite", metavar="FILE", help=texts.SUITE, show_default=True)]
 CaseGlob = Annotated[
     list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE, autocompletion=completion.cases)
 ]
+Paths = Annotated[list[str] | None, typer.Option("--path", help=texts.PATH, autocompletion=completion.paths)]
+Precisions = Annotated[list[Precision] | None, seldom_option("--precision", metavar="PRECISION", help=texts.PRECISION)]
+Tunings = Annotated[list[Tuning] | None, seldom_option("--tuning", metavar="TUNING", help=texts.TUNING)]
 DeviceName = Annotated[str, typer.Option("--device", help=texts.DEVICE, autocompletion=completion.devices)]
 DeviceOfRecords = Annotated[
     str | None,
@@ -69,7 +74,7 @@ TrackerAddress = Annotated[
     str | None,
     device_option(metavar="HOST:PORT", help="Address of a TVM RPC tracker that offers devices of other hosts."),
 ]
-RecordsFile = Annotated[Path, typer.Option("--records", help="Records file (JSON lines).")]
+RecordsFile = Annotated[Path, typer.Option("--records", metavar="FILE", help="Records file (JSON lines).")]
 RecordsPlace = Annotated[
     str, typer.Option("--records", metavar="PLACE", help="Records: a file, a folder, a glob or a URL.")
 ]
@@ -78,10 +83,13 @@ FindingsAreFine = Annotated[
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
 ]
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
-BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
-CompilerConfig = Annotated[Path, seldom_option("--config", help="asv configuration of the TVM repository.")]
+BaselinesFolder = Annotated[Path, typer.Option("--baselines", metavar="FOLDER", help=texts.BASELINES)]
+CompilerConfig = Annotated[
+    Path, seldom_option("--config", metavar="FILE", help="asv configuration of the TVM repository.")
+]
 CompilerRepo = Annotated[
-    Path | None, seldom_option(help="Local clone or bare repository, instead of that of the configuration.")
+    Path | None,
+    seldom_option(metavar="FOLDER", help="Local clone or bare repository, instead of that of the configuration."),
 ]
 
 
@@ -128,6 +136,9 @@ class SuiteOptions:
 
     suite: SuiteFile = DEFAULT_SUITE
     case: CaseGlob = None
+    path: Paths = None
+    precision: Precisions = None
+    tuning: Tunings = None
     model: Models = None
     shape: Shapes = None
     input: Inputs = None
@@ -138,6 +149,16 @@ class SuiteOptions:
     def quirks(self) -> QuirkPolicy:
         """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
         return WORKED_AROUND
+
+    @functools.cached_property
+    def axes(self) -> Axes:
+        """Paths, precisions and tunings in place of the suite's. Raises UsageError for what there is not."""
+        for name in self.path or ():
+            require_path(name)
+        for tuning in self.tuning or ():
+            if tuning.scheduled:
+                raise UsageError(f"--tuning {tuning.value}: such cases come from a file", hint="pass --schedules FILE")
+        return Axes(tuple(self.path or ()), tuple(self.precision or ()), tuple(self.tuning or ()))
 
     @property
     def models(self) -> list[str | OnnxModel]:
@@ -157,20 +178,27 @@ class SuiteOptions:
         ]
 
     def covers(self, case: str) -> bool:
-        """Return whether a case, by its id, is of the models and globs that are given; without any every one is."""
-        return matches_models(case, self.model) and matches_globs(case, self.case)
+        """Return whether a case, by its id, is of what was given; if nothing was given, every one is."""
+        named = matches_models(case, self.model) and matches_globs(case, self.case)
+        return named and (not self.axes or self.axes.cover(Case.parse(case)))
 
     def read_suite(self) -> Suite:
-        """Return the suite, with the given models in place of its own. Raises UsageError."""
+        """Return the suite, with the given models and axes in place of its own. Raises UsageError."""
         from harness.base.suite import suite_of
 
-        return suite_of(self.suite, self.models)
+        return suite_of(self.suite, self.models).on(self.axes)
+
+    def cases(self, suite: Suite) -> list[Case]:
+        """Return the chosen cases of a suite. Raises UsageError."""
+        from harness.base.suite import choose
+
+        return choose(suite, self.case, self.axes)
 
     def request(self, **how: Any) -> Request:
         """Read and check the request; `how` goes to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.measure.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks, models=self.models, **how)
+        return Request.read(self.suite, self.case, self.quirks, models=self.models, axes=self.axes, **how)
 
 
 @dataclass(frozen=True)
@@ -195,13 +223,12 @@ class CaseOptions(SuiteOptions):
     @property
     def ids(self) -> list[str]:
         """The ids of the cases. Raises UsageError, also for schedules that nobody can read."""
-        from harness.base.suite import choose
         from harness.compile.schedules.database import read
 
         suite = self.read_suite()
         if schedules := self.schedules or suite.schedules:
             read(schedules)
-        return [case.id for case in choose(suite.model_copy(update={"schedules": schedules}), self.case)]
+        return [case.id for case in self.cases(suite.model_copy(update={"schedules": schedules}))]
 
     def on_each_revision(self, device: str) -> RunOptions:
         """Return what every revision of a compiler is to build and run on a device."""
@@ -239,9 +266,9 @@ class RuleOptions:
         float,
         threshold_option(metavar="PERCENT", min=0.1, max=1000, help="Relevant change of the kernel time, in percent."),
     ] = 1.0
-    floor_ms: Annotated[float, threshold_option(min=0, help="Relevant change of the wall time, in milliseconds.")] = (
-        0.05
-    )
+    floor_ms: Annotated[
+        float, threshold_option(metavar="MS", min=0, help="Relevant change of the wall time, in milliseconds.")
+    ] = 0.05
 
     @property
     def rules(self) -> Rules:
@@ -290,12 +317,19 @@ Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns,
 class ConfirmOptions(RuleOptions):
     """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
 
-    most_sessions: Annotated[int, threshold_option(min=4, help="Maximum number of sessions per case.")] = 32
+    most_sessions: Annotated[
+        int, threshold_option(metavar="NUMBER", min=4, help="Maximum number of sessions per case.")
+    ] = 32
 
 
 def matches_globs(case: str, globs: Sequence[str] | None) -> bool:
     """Return whether a case id matches any of the globs; without globs every one does."""
     return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
+
+
+def matching(globs: Sequence[str] | None) -> Callable[[str], bool]:
+    """Return a function that says whether a case id matches any of the globs."""
+    return functools.partial(matches_globs, globs=globs)
 
 
 def matches_models(case: str, models: Sequence[str] | None) -> bool:
@@ -306,6 +340,15 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
     from harness.base.model import model_name
 
     return Case.parse(case).model in map(model_name, models)
+
+
+def require_path(name: str) -> None:
+    """Raise UsageError for a path that there is not."""
+    from harness.compile.paths import PATHS
+
+    names = sorted(set(PATHS) - {"cpu"})
+    if name not in names:
+        raise UsageError(f"there is no path {name!r}", hint=suggestion(name, names))
 
 
 def refuse_options(context: typer.Context, names: Collection[str], because: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
+
+Covers = Callable[[str], bool]
+"""Whether the records of a case, by its id, are asked for."""
 
 
 def open_index(place: Path | str) -> RecordSource:
@@ -56,21 +59,21 @@ def no_records(glob: str | None, records: str, index: RecordSource, *, sustained
     return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 
 
-def read_builds(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:
+def read_builds(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[list[Record]]:
     """Yield all records of the latest build of each series that is asked for.
 
     Raises UsageError if there are no such files, or if they have nothing of a device that is named.
     """
     with _open_index_of(place, device) as index:
-        yield from index.newest_builds(lambda case: matches_globs(case, globs), device)
+        yield from index.newest_builds(covers, device)
 
 
-def read_sides(place: Path | str, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
+def read_sides(place: Path | str, covers: Covers, device: str | None = None) -> dict[SeriesKey, Side]:
     """Return what records say of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
 
     with _open_index_of(place, device) as index:
-        builds = index.newest_sessions(lambda case: matches_globs(case, globs), device)
+        builds = index.newest_sessions(covers, device)
         return {side.key: side for side in map(side_of, builds)}
 
 
@@ -86,24 +89,24 @@ def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordSour
         yield index
 
 
-def load_sides(source: Path | str, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
+def load_sides(source: Path | str, covers: Covers) -> dict[SeriesKey, Side]:
     """Return what records or a folder of baselines say. Raises UsageError if they say nothing."""
     from harness.judge import baseline
     from harness.measure.records.places import has_records
 
     folder = Path(source)
     blessed = folder.is_dir() and (baseline.files_in(folder) != [] or not has_records(folder))
-    sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, globs)
-    chosen = {key: side for key, side in sides.items() if matches_globs(key.case, globs)}
+    sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, covers)
+    chosen = {key: side for key, side in sides.items() if covers(key.case)}
     if not chosen:
         raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     return chosen
 
 
-def sustained_records(place: Path | str, globs: Sequence[str] | None) -> list[Record]:
+def sustained_records(place: Path | str, covers: Covers) -> list[Record]:
     """Return the newest record of each series that ran without a pause, which are compared with nothing."""
     with open_index(place) as index:
-        found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
+        found = index.newest(covers, sustained=True)
         return [record for record in found if SUSTAINED in record.parts]
 
 

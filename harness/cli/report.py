@@ -11,7 +11,15 @@ import typer
 from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.tables import size
-from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, RuleOptions, grouped, matches_models
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    CaseGlob,
+    ModelsOfRecords,
+    RuleOptions,
+    grouped,
+    matches_models,
+    matching,
+)
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.judge.report.screen import out
 
@@ -60,7 +68,7 @@ def report(
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
     files = records or [str(DEFAULT_RECORDS)]
 
-    builds = _of_one_series([build for file in files for build in read_builds(file, case)], model)
+    builds = _of_one_series([build for file in files for build in read_builds(file, matching(case))], model)
     if not builds:
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
@@ -70,7 +78,7 @@ def report(
     else:
         here = [Path(place) for place in files if Path(place).exists()]
         beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
-        sustained = [one for file in files for one in sustained_records(file, case)]
+        sustained = [one for file in files for one in sustained_records(file, matching(case))]
         artifacts = {record.artifact for build in builds for record in build}
         artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
         from harness.judge.report.page import environment
@@ -103,7 +111,9 @@ def _compare(
     from harness.judge.sides import side_of
 
     head = {side.key: side for side in map(side_of, builds)}
-    known = {key: side for key, side in load_sides(base, globs).items() if key.case in {one.case for one in head}}
+    known = {
+        key: side for key, side in load_sides(base, matching(globs)).items() if key.case in {one.case for one in head}
+    }
     compared = compare_sides(known, head, rule.rules)
     result = settle(compared, rule.rules, lambda _: "what was measured before cannot be measured in turns")
     return export_comparison(result, path_means(result.cases), path_flips(result.cases, rule.rules))

@@ -99,7 +99,7 @@ def run(
     from harness.measure.workbench import open_suite
 
     for place in (place for tool in tools() for place in tool.runs if what.model):
-        how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json}
+        how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json, "narrowed": bool(what.axes)}
         load(place)(what.model, device, records, exports, **how)
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"

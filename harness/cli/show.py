@@ -46,7 +46,7 @@ def show(
     exports: RecordExports,
     glob: Annotated[
         str | None,
-        typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
+        typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
     ] = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     every: Annotated[

@@ -24,7 +24,7 @@ from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
 from device_runner.workers import Access, Processes, WorkerPool
-from harness.base.case import Case
+from harness.base.case import NO_AXES, Axes, Case
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, words_given
 from harness.base.plan import Job, Plan
@@ -74,6 +74,7 @@ class Request:
         quirks: QuirkPolicy = WORKED_AROUND,
         *,
         models: Sequence[str | OnnxModel] = (),
+        axes: Axes = NO_AXES,
         schedules: Path | None = None,
         quick: bool = False,
         sustain_s: float = 0.0,
@@ -81,15 +82,15 @@ class Request:
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
 
-        With `models`, these stand in place of its own; then there need be no file. With `schedules`, that file stands
-        in place of the one that it names. Raises UsageError, SetupMissing.
+        With `models` and `axes`, these stand in place of its own; with models there need be no file. With `schedules`,
+        that file stands in place of the one that it names. Raises UsageError, SetupMissing.
         """
         harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())
-        suite, cache = suite_of(suite_file, models), cache_root()
+        suite, cache = suite_of(suite_file, models).on(axes), cache_root()
         if schedules:
             suite = suite.model_copy(update={"schedules": schedules})
-        cases = choose(suite, globs)
+        cases = choose(suite, globs, axes)
         suite = suite.model_copy(update={"store": suite.store or os.environ.get(STORE)})
         if builders:
             _require_scheduler(builders, suite.store, suite_file)
@@ -173,12 +174,16 @@ def _require_scheduler(address: str, store: str | None, suite_file: Path) -> Non
         raise UsageError("--builders needs a store that hosts share", hint=hint)
 
 
-PREPARING = "preparing to build (the first time, this compiles a runtime that TVM's wheel lacks)"
+def opening(names: Sequence[str], cache: Path) -> str:
+    """Say that devices are opened, and what takes long the first time. Raises SetupMissing without a C++ compiler."""
+    new = any(map(registry.is_built_in, names)) and not host.are_compiled(cache)
+    return f"opening {', '.join(names)}" + (f" ({host.COMPILING})" if new else "")
 
 
-def opening(names: str) -> str:
-    """Say that devices are opened, which takes long once."""
-    return f"opening {names} (the first time, this compiles the runtimes that TVM's wheel lacks)"
+def preparing(paths: Collection[str], cache: Path) -> str:
+    """Say that builds are prepared, and what takes long the first time. Raises SetupMissing without a C++ compiler."""
+    new = "clml" in map(family_of, paths) and clml_runtime.needed() and not clml_runtime.is_built(cache)
+    return "preparing to build" + (f" ({host.COMPILING})" if new else "")
 
 
 def make_ready(paths: Collection[str], cache: Path) -> None:
@@ -201,7 +206,7 @@ def open_workbench(
     Raises what opening a device raises.
     """
     cache, step = request.cache, partial(progress.step, f"opening {name}")
-    progress.say(opening(name))
+    progress.say(opening([name], cache))
     with (
         _builder(request, name, progress) as builder,
         registry.open_device(name, cache, say=progress.say, progress=progress.pushing, step=step) as device,
@@ -238,7 +243,7 @@ def open_suite(
             with own_suite(plans, bench.run, bench.builder, records, told) as suite:
                 yield suite
         return
-    progress.say(opening(", ".join(names)))
+    progress.say(opening(names, cache))
     make_ready(request.paths, cache)
     as_shipped, run_id = request.quirks.as_shipped, new_id()
     settings = Settings(cache, run_id, as_shipped, request.suite.limits, allowed, request.suite.store)
@@ -268,7 +273,7 @@ def open_to_build(
         with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
             yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
         return
-    progress.say(PREPARING)
+    progress.say(preparing(request.paths, request.cache))
     make_ready(request.paths, request.cache)
     wanted = identities or [no_device()]
     plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}

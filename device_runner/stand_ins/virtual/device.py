@@ -31,7 +31,7 @@ def open_virtual(name: str, cache: Path, progress: Progress | None, step: Callab
     """Start a virtual phone, and stop it when the context ends. Raises SetupMissing, RigFailure."""
     injected = faults.from_environment()
     original = RuntimeStore(cache).find_for(platform.machine())
-    step(host.COMPILING)
+    step(host.STEP)
     opencl_runtime, clml_runtime = host.libraries(cache, without_opencl=original is not None)
     step("step 2 of 3: starting the phone")
     with virtual_phone(

@@ -99,6 +99,20 @@ RELEASES: Mapping[str, Release] = MappingProxyType({release.tvm: release for rel
 """Releases of apache-tvm by version, the oldest first."""
 
 
+def is_release(word: str) -> bool:
+    """Return whether a word is written as a release is: `0.26`, `v0.27.0` or `0.27.0.post1`."""
+    return re.fullmatch(r"v?\d+\.\d+(\.\d+)?(\.post\d+)?", word) is not None
+
+
+def find_release(word: str) -> str | None:
+    """Return the known release that a word names whole or by its first numbers, as 0.27 does; None for no such one."""
+    if word in RELEASES:
+        return word
+    numbers = release(word.removeprefix("v")) if is_release(word) and "post" not in word else ()
+    names = [name for name in RELEASES if numbers and release(name)[: len(numbers)] == numbers]
+    return names[0] if len(names) == 1 else None
+
+
 def require_working_pair(installed: Mapping[str, str]) -> None:
     """Raise SetupMissing for releases `tvm` and `ffi` known not to work together. An untried TVM passes."""
     tvm, ffi = installed["tvm"], installed["ffi"]

@@ -18,10 +18,9 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.files import scratch_folder
-from device_runner.names import suggestion
 from harness.base.failures import UsageError
 from harness.compile.artifacts.keys import digest
-from harness.compile.compiler.releases import RELEASES
+from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.history import asv_plugin
 from harness.judge.revisions.git import call, git
 from harness.judge.revisions.sources import PINS, commit, init, write_configuration
@@ -49,8 +48,7 @@ def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] =
     Raises UsageError for a release that is not known, has no wheel for this Python or lies before one that is there;
     RigFailure if git or pip fail.
     """
-    for release in releases:
-        _require_known(release)
+    releases = [_known(word) for word in releases]
     root, folder = checkout(), folder.resolve()
     repo = folder / "repo"
     init(repo)
@@ -72,11 +70,11 @@ def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] =
     return added
 
 
-def _require_known(release: str) -> None:
-    if release not in RELEASES:
-        raise UsageError(
-            f"no tvm-ffi is known that works with apache-tvm {release}", hint=suggestion(release, RELEASES)
-        )
+def _known(word: str) -> str:
+    if release := find_release(word):
+        return release
+    hint = f"the releases are {', '.join(RELEASES)}"
+    raise UsageError(f"no tvm-ffi is known that works with apache-tvm {word}", hint=hint)
 
 
 def _require_wheel(release: str) -> None:

@@ -17,7 +17,7 @@ from device_runner.failures import SetupMissing
 from device_runner.names import suggestion
 from device_runner.store import Store, keep, key_of
 from harness.base.failures import UsageError
-from harness.compile.compiler.releases import HARNESS, RELEASES, harness_version
+from harness.compile.compiler.releases import HARNESS, RELEASES, find_release, harness_version, is_release
 from harness.judge.revisions.git import GitFailure, git
 
 CONFIG = "asv.conf.json"
@@ -54,20 +54,22 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
 
     Raises UsageError if it is neither.
     """
-    if word in RELEASES:
+    if release := find_release(word):
         source = releases(cache)
-        return Revision(word, git(source.repo, "rev-parse", f"{word}^{{commit}}").strip(), source)
-    known = [*RELEASES]
+        return Revision(release, git(source.repo, "rev-parse", f"{release}^{{commit}}").strip(), source)
+    tags: list[str] = []
     try:
         found = commits(config, repo)
-        known += git(found.repo, "tag", "--list").split()
+        tags = git(found.repo, "tag", "--list").split()
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
         return _commit(git(found.repo, *asked).strip(), found)
     except GitFailure:
         why = f"no revision of {found.repo}"
     except UsageError as error:
         why = f"no commit ({error.message})"
-    hint = suggestion(word, known, shown=RELEASES)
+    # The nearest to a release that there is not says nothing, unless it is its tag.
+    known = [tag for tag in tags if tag == f"v{word}"] if is_release(word) else [*RELEASES, *tags]
+    hint = suggestion(word, known, otherwise="the releases are", shown=RELEASES)
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
@@ -81,6 +83,8 @@ def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = (
     if good.commit == bad.commit:
         raise UsageError(f"{good} and {bad} are the same revision", hint="name two that differ")
     repo = good.source.repo
+    if _descends(good, bad):
+        raise UsageError(f"--good {good} is later than --bad {bad}", hint=f"swap them: --good {bad} --bad {good}")
     line = git(repo, "rev-list", "--first-parent", "--reverse", f"{good.commit}..{bad.commit}").split()
     if not line or git(repo, "rev-list", "--first-parent", "--max-count=1", f"{line[0]}^").strip() != good.commit:
         raise UsageError(
@@ -95,6 +99,14 @@ def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = (
             )
         line = [commit for commit in line if commit in {*touching, bad.commit}]
     return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
+
+
+def _descends(later: Revision, earlier: Revision) -> bool:
+    """Return whether a revision comes after another along first parents."""
+    line = git(earlier.source.repo, "rev-list", "--first-parent", "--reverse", f"{earlier.commit}..{later.commit}")
+    first = line.split()[:1]
+    parents = [git(earlier.source.repo, "rev-parse", f"{commit}^").strip() for commit in first]
+    return parents == [earlier.commit]
 
 
 def describe(revision: Revision) -> str:

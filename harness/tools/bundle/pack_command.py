@@ -58,13 +58,13 @@ def pack(
     Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
     `adreno-bench ingest RESULTS` reads the results here.
     """
-    from harness.measure.workbench import PREPARING, make_ready
+    from harness.measure.workbench import make_ready, preparing
     from harness.tools.bundle.pack import KINDS, pack
     from harness.tools.bundle.target_limits import with_limits_of
 
     request = what.request()
     with Screen() as screen, request.builder(screen) as builder:
-        screen.say(PREPARING)
+        screen.say(preparing(request.paths, request.cache))
         make_ready(request.paths, request.cache)
 
         def built(plans: Sequence[Plan]) -> Built:

@@ -26,7 +26,8 @@ DEFAULT_UNUSED_DAYS = 14.0
 def cache(
     prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of showing them.")] = False,
     unused_days: Annotated[
-        float | None, typer.Option(min=0, help="With --prune: only entries not used for this long (default 14).")
+        float | None,
+        typer.Option(metavar="DAYS", min=0, help="With --prune: only entries not used for this long (default 14)."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="With --prune: every entry, including unknown files.")

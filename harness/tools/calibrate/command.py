@@ -23,7 +23,7 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records, read_builds
+from harness.cli.record_filter import Covers, device_of_records, read_builds
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
 
@@ -44,7 +44,9 @@ def calibrate(
     what: SuiteOptions,
     relevance: RuleOptions,
     device: DeviceOfRecords = None,
-    sessions: Annotated[int, typer.Option(min=4, max=1000, help="Number of fresh sessions per case.")] = 16,
+    sessions: Annotated[
+        int, typer.Option(metavar="NUMBER", min=4, max=1000, help="Number of fresh sessions per case.")
+    ] = 16,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -54,7 +56,9 @@ def calibrate(
     records: Annotated[
         Path | None,
         typer.Option(
-            help="File of the sessions. Resumes an interrupted calibration.", show_default=str(DEFAULT_CALIBRATION)
+            metavar="FILE",
+            help="File of the sessions. Resumes an interrupted calibration.",
+            show_default=str(DEFAULT_CALIBRATION),
         ),
     ] = None,
     given: Annotated[
@@ -75,7 +79,7 @@ def calibrate(
     if given:
         unused = ("suite", *MODEL_OPTIONS, "sessions", "budget", "records")
         refuse_options(context, unused, "with --from, which runs nothing")
-        done = list(profile_all(_latest_builds(given, what.case, device), rules))
+        done = list(profile_all(_latest_builds(given, what.covers, device), rules))
         if not done:
             raise UsageError(f"{given} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     else:
@@ -106,11 +110,11 @@ def _sessions(
             return take_sessions(plans, bench.run, bench.builder, file, screen, sessions, screen.say)
 
 
-def _latest_builds(place: str, globs: Sequence[str] | None, device: str | None) -> Iterator[list[Record]]:
+def _latest_builds(place: str, covers: Covers, device: str | None) -> Iterator[list[Record]]:
     """Yield the sessions of each series' latest build, of those that ran with workarounds."""
     from harness.judge.sides import latest_build
 
-    return (latest_build(build) for build in read_builds(place, globs, device) if not build[0].as_shipped)
+    return (latest_build(build) for build in read_builds(place, covers, device) if not build[0].as_shipped)
 
 
 def _save(one: CalibrationResult, baselines: Path) -> bool:

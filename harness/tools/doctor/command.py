@@ -26,7 +26,10 @@ def doctor(
         typer.Option(help="Check this device: virtual, local, or an adb serial.", autocompletion=completion.devices),
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option(help="With --device: also write a report without serial numbers, for a bug report.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --device: also write a report without serial numbers, for a bug report."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def crossover(
     case: Annotated[
         str | None,
-        typer.Argument(metavar="[CASE]", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
+        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
     ] = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     as_json: AsJson = False,

@@ -30,7 +30,7 @@ from harness.judge.report.screen import out, out_json
 def diverge(
     case: Annotated[
         str | None,
-        typer.Argument(metavar="[CASE]", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
+        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
     ] = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     suite: SuiteFile = DEFAULT_SUITE,

@@ -24,7 +24,7 @@ MOST_LINES = 20
 def kernels(
     case: Annotated[
         str | None,
-        typer.Argument(metavar="[CASE]", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
+        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
     ] = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     as_json: AsJson = False,

@@ -24,7 +24,8 @@ def reduce(
     what: CaseOptions,
     device: DeviceName = DEFAULT_DEVICE,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write.", show_default="reduced-CASE in the working directory")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder to write.", show_default="reduced-CASE in the working directory"),
     ] = None,
     minutes: Annotated[
         float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")

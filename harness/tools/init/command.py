@@ -13,7 +13,7 @@ from device_runner.failures import RigFailure
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.cli import completion
-from harness.cli.options import DEFAULT_SUITE
+from harness.cli.options import DEFAULT_SUITE, require_path
 from harness.judge.report.screen import out
 from harness.tools.init.template import PRESETS, suite_text
 
@@ -28,7 +28,7 @@ PresetName = Literal["quick", "phone", "full"]
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = DEFAULT_SUITE,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = DEFAULT_SUITE,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,6 +56,8 @@ def init(
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
     if file.exists():
         raise _already_exists(file)
+    for name in path or ():
+        require_path(name)
     precisions, found = ["float32"], None
     models: Sequence[str | OnnxModel] = model or ()
     if preset:

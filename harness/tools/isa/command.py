@@ -41,7 +41,7 @@ def isa(
     action: Annotated[
         Literal["setup", "gate"] | None,
         typer.Argument(
-            metavar="[setup|gate]",
+            metavar="setup|gate",
             help="setup: download the compiler. gate: exit with 1 if a case is heavier, with 3 if a kernel is refused.",
         ),
     ] = None,

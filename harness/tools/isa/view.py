@@ -16,7 +16,7 @@ from harness.base.tables import table
 from harness.cli.options import CaseOptions
 from harness.cli.record_filter import open_index
 from harness.compile.artifacts.pool import load_artifact
-from harness.compile.compiler.releases import RELEASES
+from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
 from harness.judge.revisions.sources import revision
 from harness.measure.compiled_case import CompiledCase
@@ -380,7 +380,7 @@ def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: S
     cache, options = cache_root(), asked.what.on_each_revision(asked.device)
     toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)
     kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
-    known = RELEASES.get(word)
+    known = RELEASES.get(find_release(word) or "")
     by = Releases(tvm=known.tvm, ffi=known.ffi[0]) if known else None
     found = []
     for case, made in toolchain.build(cases).items():

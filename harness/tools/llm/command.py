@@ -30,7 +30,7 @@ from harness.cli.options import (
     seldom_option,
     workaround_option,
 )
-from harness.compile.compiler.releases import versions
+from harness.compile.compiler.releases import find_release, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.table import json_array
 
@@ -67,9 +67,13 @@ def run_models(
     test: Annotated[list[str] | None, _list_option("--test", "Test: pp512, pp512@d512, tg@d512 or chunks")] = None,
     device: DeviceName = DEFAULT_DEVICE,
     records: RecordsFile = DEFAULT_RECORDS,
-    quick: Annotated[bool, typer.Option(help="Take three samples of three tests on an emulated device.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Take three samples of three tests on an emulated device.")
+    ] = False,
     as_shipped: Annotated[bool, workaround_option("--as-shipped", help="Work around no defect of TVM.")] = False,
-    budget: Annotated[float, seldom_option(min=0.1, max=3600, help="Time for the samples of a test, in seconds.")] = 20,
+    budget: Annotated[
+        float, seldom_option(metavar="SECONDS", min=0.1, max=3600, help="Time for the samples of a test, in seconds.")
+    ] = 20,
     release: Annotated[
         list[str] | None, _list_option("--release", "TVM release or commit to build and run with")
     ] = None,
@@ -85,7 +89,7 @@ def run_models(
 
     variants = variants_of(model or ["llama_tiny"], weights, form or (), pipeline or (), path or ())
     made: list[Record] = []
-    for name in release or [versions()["tvm"]]:
+    for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:
             made += _run(variants, device, records, Budget(seconds=budget, quick=quick), test, as_shipped=as_shipped)
         else:
@@ -128,6 +132,9 @@ def run_instead(
     if len(devices or ()) > 1 or not all(map(is_llm, models)):
         hint = "give one --device, and no other models"
         raise UsageError("language models run apart from other models, on one device at a time", hint=hint)
+    if how["narrowed"]:
+        hint = "`adreno-bench llm run --help` shows its own"
+        raise UsageError("--path, --precision and --tuning have no effect on language models", hint=hint)
     made = _run(variants_of(models), (devices or [DEFAULT_DEVICE])[0], records, Budget(quick=how["quick"]))
     _finish(made, exports, how["as_json"], findings_are_fine=how["findings_are_fine"])
 

@@ -93,6 +93,11 @@ def catalogue(name: str, cache: Path) -> Catalogue:
         raise RigFailure(f"{folder} is damaged ({error})", hint=f"remove {folder} and run again") from error
 
 
+def is_generated(name: str, cache: Path) -> bool:
+    """Return whether a set is in the cache, or is none."""
+    return name not in SETS or Store(cache, KIND, sums=False).find(_key(name)) is not None
+
+
 def choose(cases: Sequence[OperatorCase], globs: Sequence[str] | None) -> list[OperatorCase]:
     """Return the cases whose name or operator matches any of the globs; all without one.
 

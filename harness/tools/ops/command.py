@@ -11,7 +11,6 @@ import typer
 
 from device_runner.fleet.select import select_one
 from device_runner.foreign_json import read_json
-from device_runner.names import suggestion
 from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import UsageError
@@ -25,9 +24,10 @@ from harness.cli.options import (
     FindingsAreFine,
     output_option,
     refuse_options,
+    require_path,
     seldom_option,
 )
-from harness.compile.compiler.releases import require_working_pair, versions
+from harness.compile.compiler.releases import find_release, require_working_pair, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 
 PATHS = ("opencl", "texture", "clml")
@@ -64,10 +64,14 @@ def ops(
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: DeviceName = DEFAULT_DEVICE,
     from_files: Annotated[
-        list[Path] | None, output_option("--from", help="Show cells that --json printed, and run nothing. Repeatable.")
+        list[Path] | None,
+        output_option("--from", metavar="FILE", help="Show cells that --json printed, and run nothing. Repeatable."),
     ] = None,
-    html: Annotated[Path | None, output_option(help="Also write a page to this file.")] = None,
-    table: Annotated[Path | None, output_option(help="Also write <release>.json, which `inspect` reads.")] = None,
+    html: Annotated[Path | None, output_option(metavar="FILE", help="Also write a page to this file.")] = None,
+    table: Annotated[
+        Path | None,
+        output_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
+    ] = None,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
@@ -106,8 +110,7 @@ def ops(
 
 def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
     for name in wanted or ():
-        if name not in PATHS:
-            raise UsageError(f"there is no path {name!r}", hint=suggestion(name, PATHS))
+        require_path(name)
     return wanted or PATHS
 
 
@@ -135,7 +138,7 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
     from harness.tools.ops.cells import cells_of
 
     cells = []
-    for release in releases:
+    for release in (find_release(word) or word for word in releases):
         if release == versions()["tvm"]:
             cells += _run(asked)
         else:

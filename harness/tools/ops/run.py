@@ -31,7 +31,7 @@ from harness.measure.support import lacks
 from harness.measure.witness import compare_with_witness
 from harness.measure.work import load_truth
 from harness.measure.workbench import make_ready, opening
-from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
+from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose, is_generated
 from harness.tools.ops.cells import Cell, CellVerdict, Result, Results, cells
 
 if TYPE_CHECKING:
@@ -257,10 +257,11 @@ def operators(
     say: Callable[[str], None],
 ) -> Iterator[CellResult]:
     """Open a device and run the chosen cases. `modes` are of `as_shipped`. Raises UsageError, and device failures."""
-    say("looking for the cases (the first time, they are generated, which takes a minute)")
+    if new := [name for name in sets if not is_generated(name, cache)]:
+        say(f"generating the cases of {', '.join(new)}, once, which takes a minute")
     found = [catalogue(name, cache) for name in sets]
     chosen = choose([case for one in found for case in one.cases], globs)
-    say(opening(device))
+    say(opening([device], cache))
     with (
         Builder(cache, LIMITS) as builder,
         open_device(device, cache, say=say) as opened,

@@ -42,7 +42,7 @@ def profile(
     ] = None,
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Number of inferences to watch.")] = 10,
+    repeat: Annotated[int, typer.Option(metavar="NUMBER", min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
         Path | None, output_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,

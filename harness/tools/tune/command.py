@@ -31,7 +31,9 @@ def tune(
     what: CaseOptions,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
-    trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of candidates per case.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, max=100_000, help="Number of candidates per case.")
+    ] = None,
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,

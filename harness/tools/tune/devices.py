@@ -215,7 +215,7 @@ def open_devices(
 
     Raises what opening a device raises, UsageError.
     """
-    progress.say(opening(", ".join(names)))
+    progress.say(opening(names, request.cache))
     make_ready(request.paths, request.cache)
     processes = Processes(Access(request.cache, tracker), partial(obey, request.cache, request.quirks.as_shipped))
     with request.builder(progress) as builder, WorkerPool(names, processes, progress.say) as pool:

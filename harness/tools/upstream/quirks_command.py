@@ -23,7 +23,7 @@ from harness.cli.options import (
     output_option,
     refuse_options,
 )
-from harness.compile.compiler.releases import versions
+from harness.compile.compiler.releases import find_release, versions
 from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk, quirks_of, require_known
 from harness.judge.report.screen import Screen, out, out_json
 
@@ -40,7 +40,7 @@ def quirks(
         list[str] | None,
         output_option(metavar="QUIRK", help="Write the report for TVM's issue tracker: a quirk, or all. Repeatable."),
     ] = None,
-    folder: Annotated[Path, output_option("--out", help="Folder for reports.")] = DEFAULT_FOLDER,
+    folder: Annotated[Path, output_option("--out", metavar="FOLDER", help="Folder for reports.")] = DEFAULT_FOLDER,
     release: Annotated[
         list[str] | None,
         output_option(metavar="RELEASE", help="Also reproduce with this release or commit of TVM. Repeatable."),
@@ -96,7 +96,7 @@ def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> d
     with Screen() as screen:
         others = {
             name: environment(revision(name, config, cache, repo), cache, screen.say)
-            for name in releases
+            for name in (find_release(word) or word for word in releases)
             if name != installed
         }
     return others | {installed: Path(sys.executable)}

@@ -17,6 +17,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.request import RunOptions
 from harness.compile.artifacts.planner import model_digest
+from harness.compile.compiler.releases import RELEASES
 from harness.judge.decisions import Decision, End, today
 from harness.judge.revisions.search import RevisionSearch, RevisionState
 from harness.judge.revisions.sources import Revision
@@ -198,9 +199,14 @@ def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> No
     if inspection.state is not state:
         other = "an earlier" if state is RevisionState.GOOD else "a later"
         wanted = f"{state.value} ({reason.value} is what is looked for)"
+        hint = f"name {other} revision, or another --reason"
+        if state is RevisionState.GOOD and inspection.name == next(iter(RELEASES)):
+            hint = (
+                f"{inspection.name} is the oldest release that can be installed; for commits before it clone TVM, and "
+                "pass --repo FOLDER --good COMMIT --bad COMMIT"
+            )
         raise UsageError(
-            f"--{state.value} {inspection.name} is not {wanted}: {_format_inspection(inspection)}",
-            hint=f"name {other} revision, or another --reason",
+            f"--{state.value} {inspection.name} is not {wanted}: {_format_inspection(inspection)}", hint=hint
         )
 
 

@@ -9,11 +9,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer._completion_classes import BashComplete
 from typer.main import get_command
 
@@ -214,6 +216,24 @@ def test_every_command_has_help(bench: Bench, command: str) -> None:
     assert "Usage" in done.stdout
 
 
+def _options(name: str, command: Any) -> Iterator[tuple[str, str]]:
+    """Yield every option of a command and its commands, and what its help writes for the value."""
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from _options(f"{name} {word}", inner)
+    with typer.Context(command) as context:
+        for parameter in command.get_params(context):
+            yield f"{name} {parameter.opts[0]}", parameter.display_type_rich(context) or ""
+
+
+def test_the_help_of_a_command_writes_no_type_of_python() -> None:
+    words = dict(pair for command in every_command() for pair in _options(command.name, load_command(command)))
+    choices = re.compile(r"<[\w.-]+(\|[\w.-]+)+>")
+    assert {name: word for name, word in words.items() if re.search(r"[<\[]", choices.sub("", word))} == {}
+    assert words["run --resume"] == ""
+    assert words["run --device"] == "DEVICE"
+    assert words["run --suite"] == "FILE"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -286,6 +306,38 @@ def test_sources_that_are_not_installed_are_refused_before_anything_is_built(
 def test_a_glob_means_the_suites_cases_or_else_what_the_suite_could_have(globs: list[str], cases: list[str]) -> None:
     suite = Suite(models=["tiny"], paths=["opencl", "clml"])
     assert [case.id for case in choose(suite, globs)] == cases
+
+
+@pytest.mark.parametrize(
+    ("options", "cases"),
+    [
+        ("--path clml", ["tiny-clml-float32-untuned"]),
+        ("--precision float16 --path texture", ["tiny-texture-float16-untuned"]),
+        ("--tuning tuned", ["tiny-opencl-float32-tuned", "tiny-texture-float32-tuned"]),
+        ("--case *-texture-* --tuning tuned", ["tiny-texture-float32-tuned"]),
+        ("--case *-clml-*", ["tiny-clml-float32-untuned"]),
+    ],
+)
+def test_paths_precisions_and_tunings_stand_in_place_of_the_suites(
+    bench: Bench, tmp_path: Path, options: str, cases: list[str]
+) -> None:
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
+    assert json.loads(bench("list", "--json", *options.split()).stdout) == cases
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--path textur", "there is no path 'textur': did you mean 'texture'?"),
+        ("--tuning scheduled", "such cases come from a file: pass --schedules FILE"),
+        ("--path clml --case *-opencl-*", "no case of the chosen path, precision and tuning matches '*-opencl-*'"),
+    ],
+)
+def test_an_axis_that_nothing_is_on_is_one_line(bench: Bench, tmp_path: Path, options: str, complaint: str) -> None:
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    done = bench("list", *options.split())
+    assert done.returncode == ExitCode.USAGE
+    assert complaint in " ".join(done.stderr.split())
 
 
 def test_the_cases_of_a_suite_as_json(bench: Bench, tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_what_is_judged_without_a_run_touches_no_device(opened: list[str]) -> No
 
 def test_records_can_be_read_of_one_device_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "both.jsonl", [a_record(device="a"), a_record(device="b")])
-    assert [[record.device for record in build] for build in read_builds(file, None)] == [["a", "b"]]
-    assert [[record.device for record in build] for build in read_builds(file, None, "b")] == [["b"]]
+    assert [[record.device for record in build] for build in read_builds(file, lambda _: True)] == [["a", "b"]]
+    assert [[record.device for record in build] for build in read_builds(file, lambda _: True, "b")] == [["b"]]
 
 
 def test_a_resumed_run_is_on_the_device_of_its_records_unless_another_is_named(

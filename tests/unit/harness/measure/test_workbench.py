@@ -25,7 +25,7 @@ from harness.base.plan import Job
 from harness.base.suite import Suite
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import RecordFile
-from harness.measure.workbench import Request, open_suite, open_to_build, open_workbench
+from harness.measure.workbench import Request, open_suite, open_to_build, open_workbench, opening
 
 
 class FakeBuilder:
@@ -181,3 +181,12 @@ def test_a_plan_has_the_options_that_named_its_model(request_tiny: Request) -> N
     identity = Identity("phone", "abc", abi="x86_64")
     assert {plan.model_options for plan in given.plans(identity)} == {("--model", "my tiny.onnx")}
     assert {plan.model_options for plan in request_tiny.plans(identity)} == {()}
+
+
+def test_only_the_first_opening_says_that_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Path] = []
+    monkeypatch.setattr(host, "are_compiled", lambda cache: cache in compiled)
+    assert opening(["virtual"], tmp_path) == f"opening virtual ({host.COMPILING})"
+    assert opening(["R5CT30"], tmp_path) == "opening R5CT30"
+    compiled.append(tmp_path)
+    assert opening(["virtual", "virtual-2"], tmp_path) == "opening virtual, virtual-2"

@@ -39,6 +39,11 @@ def test_a_release_is_a_release_whatever_the_configuration_says(config: Path, tm
     assert git(found.source.repo, "show", f"{found.commit}:requirements.txt").startswith("apache-tvm==0.26.0\n")
 
 
+@pytest.mark.parametrize(("word", "name"), [("0.26", "0.26.0"), ("v0.27.0", "0.27.0.post1"), ("0.25", "0.25.0.post1")])
+def test_the_first_numbers_of_a_release_name_it(config: Path, tmp_path: Path, word: str, name: str) -> None:
+    assert revision(word, config, tmp_path / "cache").name == name
+
+
 def test_the_releases_are_the_same_commits_in_every_cache(config: Path, tmp_path: Path) -> None:
     commits = [revision("0.27.0.post1", config, tmp_path / name).commit for name in ("a", "b")]
     assert commits[0] == commits[1]
@@ -47,7 +52,9 @@ def test_the_releases_are_the_same_commits_in_every_cache(config: Path, tmp_path
 def test_releases_between_two_are_in_the_order_they_came_out(config: Path, tmp_path: Path) -> None:
     ends = [revision(word, config, tmp_path / "cache") for word in ("0.25.0.post1", "0.27.0.post1")]
     assert [one.name for one in revisions_between(*ends)] == list(RELEASES)
-    with pytest.raises(UsageError, match=r"0\.25\.0\.post1 does not descend from 0\.27\.0\.post1"):
+    with pytest.raises(
+        UsageError, match=r"is later than --bad 0.25.*swap them: --good 0\.25\.0\.post1 --bad 0\.27\.0\.post1"
+    ):
         revisions_between(*reversed(ends))
 
 
@@ -84,7 +91,7 @@ def test_commits_between_two_follow_first_parents(config: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("good", "bad", "why"),
     [
-        ("v2.0", "v1.0", "does not descend"),
+        ("v2.0", "v1.0", "swap them: --good"),
         ("v1.0", "v1.0", "are the same"),
         ("side", "v2.0", "does not descend"),
         ("v1.0", "0.26.0", "not of one"),
@@ -97,7 +104,14 @@ def test_ends_that_make_no_line_are_refused(config: Path, tmp_path: Path, good: 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("0.26.1", "did you mean '0.26.0'"), ("v2.1", "did you mean 'v2.0'"), ("--help", "known are"), ("", "known are")],
+    [
+        ("0.26.1", "the releases are 0.25.0"),
+        ("0.24.0", "the releases are 0.25.0"),
+        ("2.0", "did you mean 'v2.0'"),
+        ("v2", "did you mean 'v2.0'"),
+        ("--help", "the releases are"),
+        ("", "the releases are"),
+    ],
 )
 def test_a_word_that_means_nothing_is_named_with_the_nearest(
     config: Path, tmp_path: Path, word: str, hint: str

@@ -254,6 +254,12 @@ def test_the_bad_end_says_what_to_look_for() -> None:
     assert [reason_of(outcome) for outcome in outcomes] == [Reason.WRONG, Reason.BROKEN, Reason.SLOWER]
 
 
+def test_a_defect_older_than_every_release_is_looked_for_in_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.tools.upstream.bisect.bisection.RELEASES", {"bad0": None})
+    with pytest.raises(UsageError, match=r"bad0 is the oldest release .* clone TVM, and pass --repo FOLDER"):
+        bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
+
+
 def test_ends_that_are_not_what_they_were_said_to_be_are_named() -> None:
     with pytest.raises(UsageError, match=r"--good bad0 is not good \(wrong is what is looked for\): bad: wrong-result"):
         bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
