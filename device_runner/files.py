@@ -69,8 +69,11 @@ def write_whole(file: Path, content: str | bytes) -> Path:
         with scratch.open("xb") as out:
             out.write(content.encode() if isinstance(content, str) else content)
         scratch.replace(file)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            scratch.unlink()
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(file), None  # the name that a person gave
         raise
     return file
 

@@ -115,7 +115,12 @@ def model_name(model: str | OnnxModel) -> str:
     if isinstance(model, str) and not model.endswith(SUFFIXES):
         return model
     text = model if isinstance(model, str) else (model.name or str(model.onnx))
-    return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
+    return _safe(Path(text).stem)
+
+
+def _safe(name: str) -> str:
+    """Return a name as it may stand in a case id."""
+    return re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "model"
 
 
 def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
@@ -147,7 +152,37 @@ def models_given(
         raise UsageError("--trust has no effect: it is for a .pt2 file", hint="leave --trust out")
     keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "fix": fixes_given(fixes)}
     keys["trust"] = trust
-    return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
+    names = _names_of_files(files)
+    return [
+        OnnxModel(onnx=Path(model), name=names.get(model, ""), **keys) if model in files else model for model in models
+    ]
+
+
+def _names_of_files(files: Sequence[str]) -> dict[str, str]:
+    """Name the files that would be called alike: by their suffix, or by as many folders above them as tell them apart.
+
+    The same file twice has no name here.
+    """
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        by_name.setdefault(model_name(file), []).append(file)
+    return {
+        file: distinct
+        for name, alike in by_name.items()
+        if len(alike) > 1
+        for file, distinct in zip(alike, _distinct(name, [Path(file).resolve() for file in alike]), strict=False)
+    }
+
+
+def _distinct(stem: str, files: Sequence[Path]) -> list[str]:
+    """Return a different name for each file of this stem; none if one is given twice."""
+    folders = [[*reversed(file.parent.parts)] for file in files]
+    depths = range(1, max(map(len, folders)))
+    forms = [
+        [f"{stem}_{file.suffix.removeprefix('.')}" for file in files],
+        *(["_".join([*reversed(above[:depth]), stem]) for above in folders] for depth in depths),
+    ]
+    return next((names for names in forms if len({*map(_safe, names)}) == len(files)), [])
 
 
 def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
@@ -196,6 +231,9 @@ def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:
     """Return a file, or `tokens=integers(0,9)`, as often as there are inputs."""
     files = [text for text in texts if "(" not in text]
     if len(files) == 1 == len(texts):
+        if not Path(files[0]).is_file():
+            hint = "give the path of an .npz file, or how to draw an input: 'tokens=integers(0, 9)'"
+            raise UsageError(f"--input {files[0]}: there is no such file", hint=hint)
         return Path(files[0])
     if files:
         raise UsageError(f"--input {files[0]!r} does not go with another", hint="one .npz file holds all inputs")

@@ -233,7 +233,7 @@ def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
     try:
         return Suite.model_validate({**keys, "models": models})
     except ValidationError as error:
-        raise UsageError(f"--model: {error.errors()[-1]['msg']}", hint="name each model once") from None
+        raise UsageError(f"--model: {_message(error.errors()[-1])}", hint="name each model once") from None
 
 
 def load_suite(file: Path) -> Suite:
@@ -270,7 +270,12 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     if problem["type"] == "extra_forbidden":
         known = _known_keys(keys[:-1])
         return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], known))
-    return UsageError(f"{file}:{line}: {where}: {problem['msg']} (got {problem['input']!r:.80})")
+    return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
+
+
+def _message(problem: Any) -> str:
+    """Return what is wrong, in our words if they are ours."""
+    return str(problem["msg"]).removeprefix("Value error, ")
 
 
 def _line_of(text: str, keys: Sequence[str]) -> int:

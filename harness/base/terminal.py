@@ -18,10 +18,24 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+IN_ASCII = {ord(sign): other for sign, other in zip("±\u00d7→\u2013—µ·≤≥…", "~x>--u.<>~", strict=True)}
+"""What is printed, sign by sign, where a terminal or a pipe has ASCII alone."""
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """Return a text as far as a stream can write it; the signs of ours have others in ASCII."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(IN_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
+
+
 def write(text: str, stream: TextIO | None = None) -> None:
     """Write text and a newline to standard output, or to `stream`."""
     stream = stream or sys.stdout
-    stream.write(plain(text) + "\n")
+    stream.write(encodable(plain(text), stream) + "\n")
     stream.flush()
 
 

@@ -107,8 +107,9 @@ def _call() -> None:
 
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)
-        elsewhere = ", or set ADRENO_BENCH_CACHE to a folder of yours" if _in_cache(error, cache_root()) else ""
-        _end(f"{error}: check the disk and the permissions{elsewhere}", ExitCode.RIG_FAILURE)
+        elsewhere = ", set ADRENO_BENCH_CACHE to one" if _in_cache(error, cache_root()) else ""
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _end(f"{what}: name a file or folder of yours{elsewhere}, or check the disk", ExitCode.RIG_FAILURE)
     except Exception as error:
         module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if module and module not in _OURS:

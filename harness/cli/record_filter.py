@@ -27,12 +27,18 @@ Covers = Callable[[str], bool]
 
 
 def open_index(place: Path | str) -> RecordSource:
-    """Return the records of a place, by question. Lines that are not records are named on standard error."""
-    from harness.measure.records.places import open_records
+    """Return the records of a place, by question. Lines that are not records are named on standard error.
+
+    Raises UsageError if there are only such lines.
+    """
+    from harness.measure.records.places import open_records, skipped_lines
 
     index = open_records(place, tell)
-    for skipped in index.skipped:
-        tell(f"skipped {skipped}")
+    if index.skipped and not index.cases:
+        others = f" ({len(index.skipped)} such lines)" if len(index.skipped) > 1 else ""
+        raise UsageError(f"there are no records in {place}: {index.skipped[0]}{others}")
+    for line in skipped_lines(index.skipped):
+        tell(line)
     return index
 
 

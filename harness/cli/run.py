@@ -94,6 +94,7 @@ def run(
     case ends as one line in the records file. Devices of one identity share its cases.
     """
     from harness.measure.records.index import RecordIndex
+    from harness.measure.records.places import skipped_lines
     from harness.measure.records.record import RecordFile
     from harness.measure.runner import missing_plans, settled_by
     from harness.measure.workbench import open_suite
@@ -111,8 +112,8 @@ def run(
         at = address_of(tracker) if tracker else None
         wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
         names = worker_names(wanted, request.cache, at, screen.say)
-        for skipped in kept.skipped if kept else ():
-            screen.say(f"skipped {skipped}")
+        for line in skipped_lines(kept.skipped if kept else ()):
+            screen.say(line)
         given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
         allowed = frozenset(permission for permission, granted in given.items() if granted)
         if allowed and set(names) == {LOCAL}:

@@ -18,6 +18,7 @@ from harness.judge.stats.session import Noise, summarise
 from harness.measure.context import Run
 from harness.measure.progress import Progress
 from harness.measure.records.index import RecordIndex
+from harness.measure.records.places import skipped_lines
 from harness.measure.records.record import Record, RecordFile, ResumeKey
 from harness.measure.runner import run_suite
 from harness.tools.calibrate.estimate import NoiseEstimate, estimate_noise
@@ -50,8 +51,8 @@ def take_sessions(
     whole calibration are what a killed one left: they count.
     """
     with RecordIndex(file.path, say) as kept:
-        for skipped in kept.skipped:
-            say(f"skipped {skipped}")
+        for line in skipped_lines(kept.skipped):
+            say(line)
         taken = interrupted_sessions(plans, run, kept, sessions)
     if there := sum(map(len, taken.values())):
         say(f"{there} sessions of an interrupted calibration are in {file.path} and count")

@@ -14,9 +14,6 @@ from harness.cli.options import AsJson
 from harness.judge.report.screen import Screen, out, out_json
 from harness.measure.progress import Tally
 
-MOST_SKIPPED = 20
-"""Lines that are named; of the others there is a count."""
-
 records = typer.Typer(help="Keep the records of many runs and hosts in Parquet.", no_args_is_help=True)
 
 
@@ -38,7 +35,7 @@ def compact(
     Pass the folder to --records, like a file. The same call again adds what is new. The JSON lines stay as they are;
     once they are in the dataset, you can remove them.
     """
-    from harness.measure.records.places import LINES, require_records
+    from harness.measure.records.places import LINES, require_records, skipped_lines
     from harness.tools.lake.compaction import compact as compact_files
     from harness.tools.lake.parquet import SUFFIX
     from harness.tools.lake.urls import files_of
@@ -66,8 +63,6 @@ def compact(
         facts = {"records": taken.records, "files": len(files), "skipped": taken.skipped}
         out_json({**facts, "folder": str(to), "size_bytes": whole})
         return
-    for line in taken.skipped[:MOST_SKIPPED]:
-        tell(f"skipped {line}")
-    if len(taken.skipped) > MOST_SKIPPED:
-        tell(f"skipped {len(taken.skipped) - MOST_SKIPPED} more lines")
+    for line in skipped_lines(taken.skipped):
+        tell(line)
     out(f"{to}: {taken.records} records were added or were there already; it has {size(whole)} now")

@@ -223,3 +223,9 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(
         assert own.is_dir()
     assert str(own) not in removed
     assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_takes_no_files_is_told_by_the_name_of_the_file() -> None:
+    with pytest.raises(OSError, match=r"page\.html") as raised:
+        write_whole(Path("/proc/page.html"), "")
+    assert raised.value.filename == "/proc/page.html"

@@ -12,7 +12,7 @@ from complaints import complaint
 from fake_records import sessions
 from typer.testing import CliRunner
 
-from harness.base.model import OnnxModel, models_given
+from harness.base.model import OnnxModel, model_name, models_given
 from harness.base.request import RunOptions
 from harness.base.suite import load_suite
 from harness.cli import app, every_command
@@ -51,6 +51,27 @@ def test_a_file_that_is_not_there_is_refused_as_run_does(command: list[str]) -> 
     said = complaint("run", "--model", "gone.onnx")
     assert "gone.onnx" in said
     assert complaint(*command, "--model", "gone.onnx") == said
+
+
+def test_a_file_of_inputs_that_is_not_there_is_the_options_fault() -> None:
+    assert "--input gone.npz: there is no such file" in complaint("run", "--model", "net.onnx", "--input", "gone.npz")
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (["a/net.onnx", "b/net.onnx"], ["a_net", "b_net"]),
+        (["net.onnx", "net.pt2"], ["net_onnx", "net_pt2"]),
+        (["a/x/net.onnx", "b/x/net.onnx"], ["a_x_net", "b_x_net"]),
+        (["a/net.onnx", "other.onnx"], ["net", "other"]),
+    ],
+)
+def test_files_of_one_name_are_told_apart(files: list[str], names: list[str]) -> None:
+    assert [model_name(model) for model in models_given(files, (), ())] == names
+
+
+def test_a_file_that_is_given_twice_is_refused() -> None:
+    assert "the model name 'net' stands twice" in complaint("list", "--model", "net.onnx", "--model", "net.onnx")
 
 
 def test_no_suite_file_is_needed_and_the_paths_are_those_of_a_new_suite() -> None:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.cli import app
-from harness.cli.record_filter import read_builds
+from harness.cli.record_filter import open_index, read_builds
+from harness.measure.records.places import MOST_SKIPPED
 from harness.measure.records.record import Record
 
 TINY = 'models = ["tiny"]\npaths = ["opencl"]\n'
@@ -102,3 +103,23 @@ def test_a_resumed_run_is_on_the_device_of_its_records_unless_another_is_named(
         CliRunner().invoke(app, ["run", "--resume", "--records", *words])
     CliRunner().invoke(app, ["run", "--records", "of-a.jsonl"])
     assert opened == ["a", "b", "virtual", "virtual"]
+
+
+def test_a_file_that_has_no_records_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("<html>\n" * 300)
+    with pytest.raises(UsageError, match=r"no records in .*report.html: .*report.html:1: not a record .* \(300 such"):
+        open_index(page)
+    assert capsys.readouterr().err == ""
+
+
+def test_of_many_lines_that_are_no_records_the_first_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "some.jsonl", [a_record()])
+    file.write_text(file.read_text() + "<html>\n" * 300)
+    open_index(file)
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith(f"skipped {file}:2: not a record")
+    assert told[-1] == f"skipped {300 - MOST_SKIPPED} more lines"
+    assert len(told) == MOST_SKIPPED + 1
