@@ -72,7 +72,7 @@ class AdbDevice(RpcDevice):
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""
         result, steadiness = self.keeper.steadily(work, limits)
-        return result, replace(steadiness, facts={**steadiness.facts, "cores": self.binding.said})
+        return result, replace(steadiness, facts={**steadiness.facts, "cores": self.binding.message})
 
     @cached_property
     def binding(self) -> Binding:
@@ -101,13 +101,13 @@ class AdbDevice(RpcDevice):
         self.keeper.close()
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
-        known = properties(self.transport)
+        values = properties(self.transport)
         gpu = opencl["gpu"] if re.search(r"\d", opencl["gpu"]) else self._kernels_gpu() or opencl["gpu"]
         return phone_identity(
             self._kind,
             self.name,
-            known,
-            known.get(ABI_PROPERTY) or machine(self.transport),
+            values,
+            values.get(ABI_PROPERTY) or machine(self.transport),
             emulated=self._emulated,
             runtime=self._runtime,
             **chip_and_board(self.transport, self._system),
@@ -120,15 +120,15 @@ class AdbDevice(RpcDevice):
         return "" if answer.code else one_line(answer.stdout)
 
 
-def phone_identity(kind: str, name: str, known: Mapping[str, str], abi: str, **fields: Any) -> Identity:
+def phone_identity(kind: str, name: str, values: Mapping[str, str], abi: str, **fields: Any) -> Identity:
     """Who a phone is, from its properties and what else was found out of it."""
     return Identity(
         kind=kind,
-        serial=known.get("ro.serialno") or name,
-        soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
-        rom=known.get("ro.build.fingerprint", ""),
+        serial=values.get("ro.serialno") or name,
+        soc=values.get("ro.soc.model") or values.get("ro.board.platform", ""),
+        rom=values.get("ro.build.fingerprint", ""),
         abi=abi,
-        vendor=known.get("ro.vendor.build.fingerprint", ""),
+        vendor=values.get("ro.vendor.build.fingerprint", ""),
         **fields,
     )
 

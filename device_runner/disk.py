@@ -19,14 +19,14 @@ from device_runner.failures import DiskFull
 ERRORS = (errno.ENOSPC, errno.EDQUOT)
 NEARLY_BYTES = 1 << 20
 """Least free space; below it, nothing of ours can be written."""
-ELSEWHERE = "or set ADRENO_BENCH_CACHE to a folder on another disk"
+OTHER_DISK = "or set ADRENO_BENCH_CACHE to a folder on another disk"
 
 DISK_FULL = "the disk is full"
 """What the line of each such failure begins with, also where another process told it."""
-_SAID = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_MESSAGE = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 
 
-def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHERE) -> DiskFull | None:
+def disk_full(why: BaseException | str, *folders: Path, otherwise: str = OTHER_DISK) -> DiskFull | None:
     """Return the failure, if that is what an error, one of its causes, or a program's words mean; None if it is not.
 
     `folders` are where was written, besides the folder of temporary files; `otherwise` is what to do but to free space.
@@ -42,12 +42,12 @@ def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHE
 def _full_file(why: BaseException | str) -> str | None:
     """Return the file that found no room, empty if that is not known; None if it was something else that went wrong."""
     if isinstance(why, str):
-        return "" if _SAID.search(why) else None
+        return "" if _MESSAGE.search(why) else None
     error: BaseException | None = why
     while error:
         if isinstance(error, OSError) and error.errno in ERRORS:
             return error.filename if isinstance(error.filename, str) else ""
-        if _SAID.search(str(error)):
+        if _MESSAGE.search(str(error)):
             return ""
         error = error.__cause__ or error.__context__
     return None
@@ -56,7 +56,7 @@ def _full_file(why: BaseException | str) -> str | None:
 def nearly_full(why: str, *folders: Path) -> DiskFull | None:
     """Return the failure, if a program ended without a reason and one of its folders has no room."""
     place = _fullest((*folders, _temporary()))
-    return _failure(place, why, ELSEWHERE) if _free_bytes(place) < NEARLY_BYTES else None
+    return _failure(place, why, OTHER_DISK) if _free_bytes(place) < NEARLY_BYTES else None
 
 
 @contextlib.contextmanager
@@ -87,20 +87,20 @@ def _fullest(folders: Sequence[Path]) -> Path:
 
 def _disk_of(folder: Path) -> object:
     """Return what folders on one disk have in common."""
-    seen = _stat_of(folder)
-    return seen.f_fsid if seen and seen.f_fsid else folder
+    stat = _stat_of(folder)
+    return stat.f_fsid if stat and stat.f_fsid else folder
 
 
 def _free_bytes(folder: Path) -> int:
     """Free space for this user on the disk of a folder."""
-    seen = _stat_of(folder)
-    return seen.f_bavail * seen.f_frsize if seen else 0
+    stat = _stat_of(folder)
+    return stat.f_bavail * stat.f_frsize if stat else 0
 
 
 def _no_more_files(folder: Path) -> str:
     """Say that a disk has no inodes left; empty if it has."""
-    seen = _stat_of(folder)
-    return " and no inode" if seen and seen.f_files and not seen.f_favail else ""
+    stat = _stat_of(folder)
+    return " and no inode" if stat and stat.f_files and not stat.f_favail else ""
 
 
 def _stat_of(folder: Path) -> os.statvfs_result | None:

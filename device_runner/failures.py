@@ -32,9 +32,9 @@ class Failure(Exception):
         return _revived, (type(self), self.__dict__)
 
 
-def _revived(kind: type[Failure], known: dict[str, Any]) -> Failure:
-    failure = kind.__new__(kind, known["message"])
-    failure.__dict__.update(known)
+def _revived(kind: type[Failure], fields: dict[str, Any]) -> Failure:
+    failure = kind.__new__(kind, fields["message"])
+    failure.__dict__.update(fields)
     return failure
 
 

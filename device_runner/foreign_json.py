@@ -12,9 +12,9 @@ MOST_VALUES = 1_000_000
 def read_json(text: str | bytes) -> Any:
     """Return what a text holds. Raises ValueError if it is no JSON, holds too many values, or is nested too deep."""
     try:
-        shown = text if isinstance(text, str) else text.decode()
-        if shown.count(",") + shown.count("[") + shown.count("{") > MOST_VALUES:
+        string = text if isinstance(text, str) else text.decode()
+        if string.count(",") + string.count("[") + string.count("{") > MOST_VALUES:
             raise ValueError(f"more than {MOST_VALUES} values")
-        return json.loads(shown)
+        return json.loads(string)
     except RecursionError:
         raise ValueError("nested too deep") from None

@@ -28,8 +28,8 @@ def chip_and_board(transport: Transport, system: str = "") -> dict[str, Any]:
         "chip": f"{quoted('cd', f'{system}/sys/devices/soc0')} && {quoted('cat', *CHIP)}",
         "board": quoted("cat", f"{system}/sys/firmware/devicetree/base/model"),
     }
-    said = run_batch(transport, {name: f"{{ {text}; }} 2>/dev/null" for name, text in texts.items()})
-    return {name: one_line(answer.text) for name, answer in said.items()}
+    answers = run_batch(transport, {name: f"{{ {text}; }} 2>/dev/null" for name, text in texts.items()})
+    return {name: one_line(answer.text) for name, answer in answers.items()}
 
 
 def one_line(text: str) -> str:

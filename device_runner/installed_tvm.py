@@ -43,20 +43,20 @@ def package_folder(package: str) -> Path:
 
 def library_folders(package: str) -> list[Path]:
     """Return the folders that have shared libraries of `tvm` or `tvm_ffi`, the one that is searched first in front."""
-    given = [Path(os.environ[LIBRARY_PATH])] if package == "tvm" and os.environ.get(LIBRARY_PATH) else []
+    override = [Path(os.environ[LIBRARY_PATH])] if package == "tvm" and os.environ.get(LIBRARY_PATH) else []
     checkouts = [folder.parents[1] for folder in _folders(package)]
     places = [
-        *given,
+        *override,
         *(folder / "lib" for folder in _folders(package)),
         *(top / place for top in checkouts for place in ("build/lib", "lib", "build")),
     ]
-    found = dict.fromkeys(place.resolve() for place in places if any(place.glob(f"lib{package}*.so")))
-    if not found:
+    folders = dict.fromkeys(place.resolve() for place in places if any(place.glob(f"lib{package}*.so")))
+    if not folders:
         raise SetupMissing(
             f"the installed {package} has no libraries: looked in {', '.join(map(str, places))}",
             hint=f"build it, or name the folder of its libraries in {LIBRARY_PATH}",
         )
-    return list(found)
+    return list(folders)
 
 
 def libraries(package: str, *names: str) -> list[Path]:
@@ -65,17 +65,17 @@ def libraries(package: str, *names: str) -> list[Path]:
     Raises SetupMissing.
     """
     folders = library_folders(package)
-    found = (next((folder / name for folder in folders if (folder / name).exists()), None) for name in names)
-    return [file for file in found if file]
+    files = (next((folder / name for folder in folders if (folder / name).exists()), None) for name in names)
+    return [file for file in files if file]
 
 
 def library(package: str, *names: str) -> Path:
     """Return the first of these shared libraries that there is. Raises SetupMissing if there is none."""
-    found = libraries(package, *names)
-    if not found:
+    files = libraries(package, *names)
+    if not files:
         places = ", ".join(map(str, library_folders(package)))
         raise SetupMissing(f"there is no {' or '.join(names)} in {places}", hint=f"build it, or set {LIBRARY_PATH}")
-    return found[0]
+    return files[0]
 
 
 def include_folders(package: str) -> list[Path]:
@@ -85,13 +85,13 @@ def include_folders(package: str) -> list[Path]:
         for folder in _folders(package)
         for place in (folder / "include", folder.parents[1] / "include", folder.parents[1] / "3rdparty/dlpack/include")
     ]
-    found = [place for place in places if (place / "tvm").is_dir() or (place / "dlpack").is_dir()]
-    if not found:
+    folders = [place for place in places if (place / "tvm").is_dir() or (place / "dlpack").is_dir()]
+    if not folders:
         raise SetupMissing(
             f"the installed {package} has no C++ headers: looked in {', '.join(map(str, places))}",
             hint="install a wheel, or keep the checkout that it was built from beside it",
         )
-    return found
+    return folders
 
 
 @functools.cache
@@ -101,9 +101,9 @@ def version(package: str) -> str:
     A release is what came from a package registry and is still as its wheel's list of files (`RECORD`) says: a file
     that is younger than the list, or of another size, is compared by content. Raises SetupMissing.
     """
-    found = _distribution(package)
-    if found and _as_released(found, package):
-        return found.version
+    distribution = _distribution(package)
+    if distribution and _as_released(distribution, package):
+        return distribution.version
     return f"{stated_version(package).partition('+')[0]}+{BUILT}.{_content(package)[:10]}"
 
 
@@ -112,8 +112,8 @@ def stated_version(package: str) -> str:
     for file in (folder / name for folder in _folders(package) for name in ("_version.py", "libinfo.py")):
         if file.exists() and (stated := _STATED.search(file.read_text(encoding="utf-8"))):
             return stated[1]
-    found = _distribution(package)
-    return found.version if found else "0"
+    distribution = _distribution(package)
+    return distribution.version if distribution else "0"
 
 
 def _folders(package: str) -> list[Path]:
@@ -134,10 +134,10 @@ def _distribution(package: str) -> importlib.metadata.Distribution | None:
     return None
 
 
-def _as_released(found: importlib.metadata.Distribution, package: str) -> bool:
+def _as_released(distribution: importlib.metadata.Distribution, package: str) -> bool:
     """Return whether the imported package is this distribution's, from a registry (PEP 610), unchanged."""
-    folders, record = _folders(package), _record_file(found)
-    if record is None or found.read_text("direct_url.json") or len(folders) > 1 or os.environ.get(LIBRARY_PATH):
+    folders, record = _folders(package), _record_file(distribution)
+    if record is None or distribution.read_text("direct_url.json") or len(folders) > 1 or os.environ.get(LIBRARY_PATH):
         return False
     root = folders[0].parent
     if record.parents[1].resolve() != root.resolve():
@@ -151,9 +151,10 @@ def _as_released(found: importlib.metadata.Distribution, package: str) -> bool:
     return there.keys() == listed.keys() and all(same)
 
 
-def _record_file(found: importlib.metadata.Distribution) -> Path | None:
+def _record_file(distribution: importlib.metadata.Distribution) -> Path | None:
     """Return the list of a distribution's files, which an installer writes last (PEP 376)."""
-    folder = Path(str(found.locate_file(""))) / f"{found.metadata['Name'].replace('-', '_')}-{found.version}.dist-info"
+    name = distribution.metadata["Name"].replace("-", "_")
+    folder = Path(str(distribution.locate_file(""))) / f"{name}-{distribution.version}.dist-info"
     return file if (file := folder / "RECORD").exists() else None
 
 

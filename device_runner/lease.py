@@ -86,7 +86,7 @@ def _take_in_turn(lock: FileLock, ticket: _Ticket, timeout_s: float, waiting: Ca
     """Take the lock as soon as it is free and nobody came before. Raises `DeviceBusy` after `timeout_s`."""
     from filelock import Timeout
 
-    said, device = "", ticket.device
+    message, device = "", ticket.device
     for _ in Deadline(timeout_s).attempts(POLL_S):
         before = ticket.before()
         with suppress(Timeout):
@@ -95,9 +95,9 @@ def _take_in_turn(lock: FileLock, ticket: _Ticket, timeout_s: float, waiting: Ca
                 return
         holder = holder_of(device, ticket.folder)
         now = f"{holder or _who(ticket.note)}; waiting, place {len(before) + 1} in the queue"
-        if waiting and now != said and (holder or not said):  # between two holders there is nothing new to tell
+        if waiting and now != message and (holder or not message):  # between two holders there is nothing new to tell
             waiting(f"{device} is in use by {now}")
-            said = now
+            message = now
     first = f", and process {before[0].pid} is next in the queue" if before and before[0] else ""
     raise DeviceBusy(
         f"{device} is still in use after {timeout_s:g} s, by {_who(ticket.note)}{first}",
@@ -147,8 +147,8 @@ def _queue(device: str, folder: Path) -> Iterator[tuple[Path, Holder | None]]:
     A process that is stopped (Ctrl-Z) is passed by, and keeps its place.
     """
     for file in sorted(folder.glob(f"{_ticket_prefix(device)}*{_TICKET_SUFFIX}")):
-        taken, holder = _is_locked(file), _read(file)
-        if (taken or (taken is None and holder and _lives(holder))) and not (holder and _is_stopped(holder)):
+        locked, holder = _is_locked(file), _read(file)
+        if (locked or (locked is None and holder and _lives(holder))) and not (holder and _is_stopped(holder)):
             yield file, holder
 
 
@@ -253,8 +253,8 @@ def _is_locked(file: Path) -> bool | None:
 def _query_lock(fd: int, command: int, kind: int) -> int:
     """Return the kind of lock in what the kernel answers."""
     answer = fcntl.fcntl(fd, command, struct.pack(_FLOCK, kind, os.SEEK_SET, 0, 0, 0))
-    found: int = struct.unpack(_FLOCK, answer)[0]
-    return found
+    answer_kind: int = struct.unpack(_FLOCK, answer)[0]
+    return answer_kind
 
 
 def _lock_path(device: str, folder: Path) -> Path:

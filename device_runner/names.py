@@ -7,17 +7,17 @@ from hashlib import sha256
 
 
 def suggestion(
-    word: str, known: Iterable[str], *, otherwise: str = "known are", shown: Iterable[str] | None = None
+    word: str, words: Iterable[str], *, otherwise: str = "known are", choices: Iterable[str] | None = None
 ) -> str:
-    """Return a hint for a person who mistyped: the known word that is nearest, else all of them (or those `shown`).
+    """Return a hint for a person who mistyped: the known word that is nearest, else all of them (or `choices`).
 
     `otherwise` introduces that list.
     """
     import difflib
 
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known if shown is None else shown)}"
+    words = list(words)
+    close = difflib.get_close_matches(word, words, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(words if choices is None else choices)}"
 
 
 def shorten(name: str, most: int) -> str:

@@ -99,9 +99,9 @@ class RpcDevice(ABC):
         """
         folder = f"{self.transport.root}/scratch"
         path = f"{folder}/{uuid.uuid4().hex[:12]}-{name}"
-        made = self.transport.shell(["mkdir", "-p", folder], timeout_s=SHELL_TIMEOUT_S)
-        if made.code:
-            raise DeviceFull(f"{self.name} refuses the folder {folder}: {made.stderr.strip()}")
+        answer = self.transport.shell(["mkdir", "-p", folder], timeout_s=SHELL_TIMEOUT_S)
+        if answer.code:
+            raise DeviceFull(f"{self.name} refuses the folder {folder}: {answer.stderr.strip()}")
         try:
             yield path
         finally:

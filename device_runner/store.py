@@ -67,15 +67,15 @@ def sha256_of(file: Path) -> str:
     return digest.hexdigest()
 
 
-_kept: dict[Path, int] = {}
+_handles: dict[Path, int] = {}
 
 
 def keep(folder: Path) -> None:
     """Let nobody prune a folder as long as this process lives: a revision's environment, say, between two sessions."""
-    if folder not in _kept:
+    if folder not in _handles:
         with contextlib.suppress(OSError):  # a file system without such locks
             handle = os.open(folder, os.O_RDONLY)
-            _kept[folder] = handle
+            _handles[folder] = handle
             fcntl.flock(handle, fcntl.LOCK_SH)
 
 
@@ -166,13 +166,13 @@ class Store:
 
         Raises what `making` raises and what `make` raises.
         """
-        if found := self.find(key):
-            return found
+        if folder := self.find(key):
+            return folder
         with self.making(key, timeout_s) as scratch:
             if self.find(key) is None:  # another run may have made it while this one waited
                 make(scratch)
-        if made := self.find(key):
-            return made
+        if folder := self.find(key):
+            return folder
         raise RigFailure(f"the store lost {key} while it was read", hint="run again")
 
     @contextlib.contextmanager

@@ -219,7 +219,7 @@ class WorkerPool:
         self._host = host
         self._say = say
         self._members: dict[str, _Member] = {}
-        self._shown = dict(zip(names, names, strict=True))
+        self._titles = dict(zip(names, names, strict=True))
         self.lost: dict[str, Failure] = {}
         """Workers that have no device (any more), and why."""
         self._lost_at: dict[str, float] = {}
@@ -240,7 +240,7 @@ class WorkerPool:
 
     def display_name(self, name: str) -> str:
         """Return what people call a worker's device; the worker's own name until it is opened."""
-        return self._shown[name]
+        return self._titles[name]
 
     @property
     def opening(self) -> list[str]:
@@ -284,7 +284,7 @@ class WorkerPool:
         if isinstance(message, WorkerAnswer):
             member.patience_s = NO_LIMIT
         if isinstance(message, Arrival):
-            member.identity, self._shown[name] = message.identity, message.name
+            member.identity, self._titles[name] = message.identity, message.name
             self.lost.pop(name, None)
         elif isinstance(message, Loss):
             self.give_up(name, message.failure)

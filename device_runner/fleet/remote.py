@@ -65,10 +65,10 @@ def open_remote(
         name, identity = grant.offer.name, grant.offer.identity
         program, runtime = _program(grant, transport, cache)
         make_probe = partial(probe.library, cache, identity.abi)
-        held = RemoteDevice(
+        remote = RemoteDevice(
             name, transport, program, make_probe, kind=identity.kind, emulated=identity.emulated, runtime=runtime
         )
-        with closing(held) as device:
+        with closing(remote) as device:
             yield device, _teller(control)
 
 

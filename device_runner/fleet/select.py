@@ -44,20 +44,20 @@ class AmbiguousDevice(Failure):
     outcome = "usage"
 
 
-def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> list[str]:
+def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list[str]:
     """Resolve names and labels to devices, each once, in the order given.
 
     Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
     for devices that cannot be used together.
     """
-    names = _Resolver.of(wanted, cache, say).names(wanted)
+    names = _Resolver.of(texts, cache, say).names(texts)
     _require_own_cores(names)
     return names
 
 
 def worker_names(
-    wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
+    texts: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
 ) -> list[str]:
     """Resolve names and labels to workers (`device_runner.workers`).
 
@@ -67,8 +67,8 @@ def worker_names(
     from device_runner.fleet.remote import offers
 
     if not tracker:
-        return select(wanted, cache, say)
-    return [f"{offer.key} #{number}" for number, offer in enumerate(select_offers(wanted, offers(tracker), say), 1)]
+        return select(texts, cache, say)
+    return [f"{offer.key} #{number}" for number, offer in enumerate(select_offers(texts, offers(tracker), say), 1)]
 
 
 def tracker_key(member: str) -> str:
@@ -76,36 +76,36 @@ def tracker_key(member: str) -> str:
     return member.rpartition(" #")[0]
 
 
-def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
+def select_one(text: str, cache: Path, say: Say = lambda _: None) -> str:
     """Return the one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
-    names = _Resolver.of([wanted], cache, say).names([wanted])
+    names = _Resolver.of([text], cache, say).names([text])
     if len(names) > 1:
-        message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
+        message = f"{text!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
     return names[0]
 
 
-def select_offers(wanted: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
+def select_offers(texts: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
     """Return the free devices of other hosts that are meant. Raises `UnknownDevice` if one of `wanted` matches none.
 
     A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
     """
     ready = [offer for offer in offers if _ready(entry_of(offer), say)]
-    found: dict[str, Offer] = {}
-    for text in wanted:
+    matches_by_name: dict[str, Offer] = {}
+    for text in texts:
         labels = {} if text == ALL else (parse_labels(text) or {"name": text})
         meant = [offer for offer in ready if matches(labels_of(entry_of(offer), offer.identity), labels)]
         if not meant:
             there = ", ".join(f"{offer.name} ({'busy' if offer.used_by else offer.identity.soc})" for offer in offers)
             raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there or 'none'}")
-        found.update((offer.name, offer) for offer in meant)
-    return list(found.values())
+        matches_by_name.update((offer.name, offer) for offer in meant)
+    return list(matches_by_name.values())
 
 
 def labels_of(entry: DeviceEntry, identity: Identity | None) -> dict[str, str]:
     """Labels of a device, as far as they are known."""
-    told = vars(identity) if identity else {}
-    everything = {**entry.detail, **told, "name": entry.name, "kind": entry.kind}
+    facts = vars(identity) if identity else {}
+    everything = {**entry.detail, **facts, "name": entry.name, "kind": entry.kind}
     return {label: str(everything[label]) for label in LABELS if everything.get(label)}
 
 
@@ -120,9 +120,9 @@ def parse_labels(text: str) -> dict[str, str] | None:
     return pairs
 
 
-def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def matches(labels: Mapping[str, str], query: Mapping[str, str]) -> bool:
     """Return whether every wanted label is there with a value that matches as a shell glob; case does not matter."""
-    return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
+    return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in query.items())
 
 
 def _require_own_cores(names: Sequence[str]) -> None:
@@ -142,13 +142,13 @@ class _Resolver:
     say: Say
 
     @classmethod
-    def of(cls, wanted: Sequence[str], cache: Path, say: Say) -> _Resolver:
+    def of(cls, texts: Sequence[str], cache: Path, say: Say) -> _Resolver:
         """Look which devices are attached, unless built-in ones are all that is wanted."""
-        return cls([] if all(is_built_in(text) for text in wanted) else list_devices(cache), cache, say)
+        return cls([] if all(is_built_in(text) for text in texts) else list_devices(cache), cache, say)
 
-    def names(self, wanted: Sequence[str]) -> list[str]:
+    def names(self, texts: Sequence[str]) -> list[str]:
         """Return the names that are meant, each once. Raises `UnknownDevice`."""
-        return list(dict.fromkeys(name for text in wanted for name in self._match(text)))
+        return list(dict.fromkeys(name for text in texts for name in self._match(text)))
 
     def _match(self, text: str) -> list[str]:
         names = [entry.name for entry in self.entries]
@@ -156,8 +156,8 @@ class _Resolver:
             return [text]
         if text == ALL:
             return _all(self.entries, self.say)
-        if several := re.fullmatch(rf"{VIRTUAL}:(\d{{1,3}})", text):
-            return _virtual(int(several[1]))
+        if match := re.fullmatch(rf"{VIRTUAL}:(\d{{1,3}})", text):
+            return _virtual(int(match[1]))
         labels = parse_labels(text)
         if labels is None:
             raise unknown(text, names)
@@ -167,11 +167,11 @@ class _Resolver:
             raise UnknownDevice(f"no device that is ready matches {text!r}", hint=hint)
         return fitting
 
-    def _fits(self, entry: DeviceEntry, wanted: Mapping[str, str]) -> bool:
+    def _fits(self, entry: DeviceEntry, query: Mapping[str, str]) -> bool:
         labels = labels_of(entry, None)
-        if not matches(labels, {label: value for label, value in wanted.items() if label in labels}):
+        if not matches(labels, {label: value for label, value in query.items() if label in labels}):
             return False  # what is known without opening it suffices
-        return _ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), wanted)
+        return _ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), query)
 
     def _identity(self, entry: DeviceEntry) -> Identity | None:
         """Return who a device was when it was last opened; else open it."""
@@ -190,8 +190,8 @@ class _Resolver:
         if entry.state != "ready":
             return f"{entry.name} ({entry.state})"
         labels = labels_of(entry, self._identity(entry))
-        shown = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
-        return f"{entry.name} ({shown})" if shown else entry.name
+        text = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
+        return f"{entry.name} ({text})" if text else entry.name
 
 
 def _all(entries: Sequence[DeviceEntry], say: Say) -> list[str]:

@@ -65,9 +65,9 @@ def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None], usb: str = 
 
 def look(transport: Transport, timeout_s: float) -> None:
     """Check that the machine answers, and tidy up after the lost session. Raises `Failure`."""
-    said = transport.shell(["sh", "-c", LOOK_SCRIPT, "look", transport.root], timeout_s=timeout_s).stdout
-    if said.strip() != "well":
-        raise DeviceLost(f"{transport.name} answers, but is not ready: {said.strip()[:80]!r}")
+    answer = transport.shell(["sh", "-c", LOOK_SCRIPT, "look", transport.root], timeout_s=timeout_s).stdout
+    if answer.strip() != "well":
+        raise DeviceLost(f"{transport.name} answers, but is not ready: {answer.strip()[:80]!r}")
 
 
 def find(adb: AdbTransport, timeout_s: float) -> None:
@@ -175,10 +175,10 @@ def switch_port(path: str, serial: str, timeout_s: float, *, devices: Path = USB
     except subprocess.TimeoutExpired:
         raise RigFailure(f"{UHUBCTL} did not end within {timeout_s:g} s") from None
     if done.returncode:
-        said = done.stdout.decode(errors="replace").strip()
-        why = said.splitlines()[0][:200] if said else f"it ended with code {done.returncode}"
+        message = done.stdout.decode(errors="replace").strip()
+        why = message.splitlines()[0][:200] if message else f"it ended with code {done.returncode}"
         hint = f"`{UHUBCTL}` lists the hubs that can; it may need a udev rule"
-        raise RigFailure(f"{UHUBCTL} cannot switch port {port} of hub {hub}: {why}", hint=hint, evidence=said)
+        raise RigFailure(f"{UHUBCTL} cannot switch port {port} of hub {hub}: {why}", hint=hint, evidence=message)
 
 
 def _serial_at(device: Path) -> str:

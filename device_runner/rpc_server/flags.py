@@ -53,17 +53,17 @@ class Flags:
 
 def parse(arguments: Sequence[str]) -> Flags:
     """Return the flags of a command line. Raises WrongFlag."""
-    given = {name: _value(arguments, f"--{name.replace('_', '-')}=") for name in _READERS}
-    read = {name: _READERS[name](text) for name, text in given.items() if text}
+    texts = {name: _value(arguments, f"--{name.replace('_', '-')}=") for name in _READERS}
+    read = {name: _READERS[name](text) for name, text in texts.items() if text}
     return Flags(**read, silent=any(argument.startswith("--silent") for argument in arguments))
 
 
-def with_secret_key(given: Flags) -> Flags:
+def with_secret_key(flags: Flags) -> Flags:
     """Return the flags with the key that the environment has, if it has one.
 
     What this process starts does not get it.
     """
-    return replace(given, key=os.environ.pop(KEY_VARIABLE, given.key))
+    return replace(flags, key=os.environ.pop(KEY_VARIABLE, flags.key))
 
 
 def _value(arguments: Sequence[str], flag: str) -> str:

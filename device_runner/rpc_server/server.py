@@ -85,8 +85,8 @@ class Server:
     @property
     def boot(self) -> str:
         """The boot of the machine in which it was started; empty if that is not known any more."""
-        found = re.match(r"boot (\S+)$", self.process.output(), re.MULTILINE)
-        return found[1] if found else ""
+        match = re.match(r"boot (\S+)$", self.process.output(), re.MULTILINE)
+        return match[1] if match else ""
 
     def stop(self) -> None:
         """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""

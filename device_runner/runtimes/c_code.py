@@ -54,8 +54,8 @@ class CCode:
         if abi not in TRIPLES:
             hint = f"there is one for {', '.join(TRIPLES)}; {NDK_VARIABLE} and ziglang know these"
             raise SetupMissing(f"there is no {self.folder} for devices with ABI {abi}", hint=hint)
-        cross = linker(TRIPLES[abi])
-        return self._obtain(cache, f"{cross.version} {abi}", partial(self._for_device, cross, abi))
+        tools = linker(TRIPLES[abi])
+        return self._obtain(cache, f"{tools.version} {abi}", partial(self._for_device, tools, abi))
 
     def _obtain(self, cache: Path, compiler: str, make: Callable[[Path, Path], None]) -> Path:
         def fill(folder: Path) -> None:
@@ -66,18 +66,18 @@ class CCode:
         key = digest_of(words, (*self.sources, *_headers()))
         return Store(cache, self.folder).obtain(key, fill, LOCK_DEADLINE_S) / self.name
 
-    def _for_host(self, toolchain: CppToolchain, source: Path, made: Path) -> None:
+    def _for_host(self, toolchain: CppToolchain, source: Path, out: Path) -> None:
         links = [*([] if self.executable else ["-shared"]), *self.links, "-x", "none"]
         links += [*(f"-L{folder}" for folder in toolchain.libraries), *self.libraries]
-        run_compiler(self.title, [toolchain.compiler, "-x", "c", *self._flags(), "-Werror", str(source), *links], made)
+        run_compiler(self.title, [toolchain.compiler, "-x", "c", *self._flags(), "-Werror", str(source), *links], out)
 
-    def _for_device(self, cross: Linker, abi: str, source: Path, made: Path) -> None:
-        code = made.with_suffix(".o")
-        cross.compile(source, code, [*self._flags(), *FOREIGN_FLAGS, SYSTEMS[abi]])
+    def _for_device(self, tools: Linker, abi: str, source: Path, out: Path) -> None:
+        code = out.with_suffix(".o")
+        tools.compile(source, code, [*self._flags(), *FOREIGN_FLAGS, SYSTEMS[abi]])
         if self.executable:
-            cross.link_program([code], made, TRIPLES[abi])
+            tools.link_program([code], out, TRIPLES[abi])
         else:
-            cross.link([code], made, TRIPLES[abi], self.links)
+            tools.link([code], out, TRIPLES[abi], self.links)
 
     def _flags(self) -> list[str]:
         includes = (*(f"-I{folder}" for folder in self.sources), *(f"-isystem{folder}" for folder in _headers()))

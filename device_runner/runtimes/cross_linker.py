@@ -68,9 +68,9 @@ class Linker:
     """Part of an artifact's key, because another linker makes other bytes."""
     command: tuple[str, ...]
 
-    def compile(self, source: Path, made: Path, flags: Sequence[str]) -> None:
+    def compile(self, source: Path, output: Path, flags: Sequence[str]) -> None:
         """Make an object file of a C file. Raises `RigFailure`."""
-        self._run([*flags, "-c", "-o", str(made), str(source)], made)
+        self._run([*flags, "-c", "-o", str(output), str(source)], output)
 
     def link(self, objects: Sequence[str | Path], library: Path, triple: str, flags: Sequence[str] = ()) -> None:
         """Make a shared library of object files and check it. Raises `RigFailure`."""
@@ -90,8 +90,8 @@ class Linker:
     def _stubs(self, objects: Sequence[str | Path], triple: str) -> Iterator[list[Path]]:
         """Yield a stub of each library of the device that defines what the objects expect. Raises `RigFailure`."""
         with TemporaryDirectory() as folder:
-            found = sorted(_providers(objects, triple).items())
-            yield [self._stub(Path(folder) / soname, symbols) for soname, symbols in found]
+            libraries = sorted(_providers(objects, triple).items())
+            yield [self._stub(Path(folder) / soname, symbols) for soname, symbols in libraries]
 
     def _stub(self, library: Path, symbols: Iterable[str]) -> Path:
         source = library.with_suffix(".s")
@@ -108,8 +108,8 @@ class Linker:
         try:
             subprocess.run([*self.command, *arguments], check=True, capture_output=True, timeout=LINK_TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or b""
-            evidence = said.decode(errors="replace") or str(error)
+            message = getattr(error, "stderr", None) or b""
+            evidence = message.decode(errors="replace") or str(error)
             full = disk_full(evidence, out.parent) or nearly_full(evidence, out.parent)
             raise full or RigFailure(f"{self.version} could not make {out.name}", evidence=evidence) from error
 
@@ -164,15 +164,15 @@ def _check(linked: Path, triple: str) -> Elf:
 
 def _providers(objects: Sequence[str | Path], triple: str) -> Mapping[str, set[str]]:
     """Which library of the device defines which of the symbols that the objects expect. Raises `RigFailure`."""
-    found: dict[str, set[str]] = {}
+    providers: dict[str, set[str]] = {}
     try:
         symbols = frozenset[str]().union(*(undefined_in_object(Path(file)) for file in objects))
     except BadElf as error:
         raise RigFailure(f"an object file of TVM's {error}") from error
     for symbol in symbols:
         if soname := _provider(symbol, triple):
-            found.setdefault(soname, set()).add(symbol)
-    return found
+            providers.setdefault(soname, set()).add(symbol)
+    return providers
 
 
 def _provider(symbol: str, triple: str) -> str:

@@ -18,9 +18,9 @@ def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None
     Raises what compiling them raises.
     """
     with ThreadPoolExecutor(2) as compilers:
-        made = compilers.submit(opencl.sidecar, cache) if not without_opencl and opencl.needed() else None
+        runtime = compilers.submit(opencl.sidecar, cache) if not without_opencl and opencl.needed() else None
         modelled = compilers.submit(clml.library, cache) if clml.needed() else None
-        return made.result() if made else None, modelled.result() if modelled else None
+        return runtime.result() if runtime else None, modelled.result() if modelled else None
 
 
 def are_compiled(cache: Path) -> bool:

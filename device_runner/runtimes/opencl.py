@@ -65,11 +65,11 @@ def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     Where the device that is asked for is Intel's, and no driver is named, the packaged one is.
     """
     names = (DEVICE_VARIABLE, DRIVER_VARIABLE)
-    told = {name: value for name in names if (value := environment.get(name))}
-    wants_it = "intel" in told.get(DEVICE_VARIABLE, "").lower()
-    if wants_it and DRIVER_VARIABLE not in told and (library := packaged_driver()):
-        told[DRIVER_VARIABLE] = str(library)
-    return told
+    variables = {name: value for name in names if (value := environment.get(name))}
+    wants_it = "intel" in variables.get(DEVICE_VARIABLE, "").lower()
+    if wants_it and DRIVER_VARIABLE not in variables and (library := packaged_driver()):
+        variables[DRIVER_VARIABLE] = str(library)
+    return variables
 
 
 @dataclass(frozen=True)
@@ -105,27 +105,27 @@ def opencl_status(library: Path, prober: Path) -> OpenCLStatus:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return OpenCLStatus((), None, f"an OpenCL driver broke the process that asked it: {last}")
-    told = json.loads(done.stdout.splitlines()[-1])
-    if told["problem"]:
-        return OpenCLStatus((), None, told["problem"])
-    answer = answer_of(told["answer"].encode())
+    report = json.loads(done.stdout.splitlines()[-1])
+    if report["problem"]:
+        return OpenCLStatus((), None, report["problem"])
+    answer = answer_of(report["answer"].encode())
     if not answer.devices:
         return OpenCLStatus((), None, f"no OpenCL driver is installed ({answer.problem}): {APT_HINT}")
-    return OpenCLStatus(answer.devices, answer.device_of(*map(plain, told["chosen"])))
+    return OpenCLStatus(answer.devices, answer.device_of(*map(plain, report["chosen"])))
 
 
 def _tell_status(library: str, prober: str) -> None:
     """Body of `opencl_status`'s process: prints one line of JSON."""
     import tvm_ffi
 
-    told: dict[str, Any] = {"answer": "", "chosen": ("", ""), "problem": ""}
+    report: dict[str, Any] = {"answer": "", "chosen": ("", ""), "problem": ""}
     try:
         open_library(installed_tvm.library("tvm", installed_tvm.RUNTIME[0]))
         open_library(Path(library))
-        told["answer"] = bytes(tvm_ffi.load_module(prober)["describe"]()).decode(errors="replace")
+        report["answer"] = bytes(tvm_ffi.load_module(prober)["describe"]()).decode(errors="replace")
         attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")
         if attribute(DEVICE_KIND, 0, EXIST):
-            told["chosen"] = attribute(DEVICE_KIND, 0, DEVICE_NAME), attribute(DEVICE_KIND, 0, DRIVER_VERSION)
+            report["chosen"] = attribute(DEVICE_KIND, 0, DEVICE_NAME), attribute(DEVICE_KIND, 0, DRIVER_VERSION)
     except Exception as error:
-        told["problem"] = str(error)
-    sys.stdout.write(json.dumps(told) + "\n")
+        report["problem"] = str(error)
+    sys.stdout.write(json.dumps(report) + "\n")

@@ -54,13 +54,13 @@ class CppToolchain:
             raise SetupMissing("there is no C++ compiler to build the device's runtime with", hint=APT_HINT)
         packages = ("tvm", "tvm_ffi")
         versions = " ".join(f"{package} {installed_tvm.version(package)}" for package in packages)
-        shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        answer = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
         return cls(
             tuple(folder for package in packages for folder in installed_tvm.include_folders(package)),
             tuple(folder for package in packages for folder in installed_tvm.library_folders(package)),
             versions,
             compiler,
-            shown.stdout.partition("\n")[0],
+            answer.stdout.partition("\n")[0],
         )
 
 
@@ -141,18 +141,18 @@ class Sidecar:
         folders = (*toolchain.includes, SHARED, self.sources)
         return digest_of((*FLAGS, *self.flags, *extra_flags, toolchain.compiler_version), folders)
 
-    def _compile(self, toolchain: CppToolchain, made: Path, extra_flags: Sequence[str]) -> None:
+    def _compile(self, toolchain: CppToolchain, output: Path, extra_flags: Sequence[str]) -> None:
         """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
         includes = [*(f"-isystem{folder}" for folder in toolchain.includes), "-idirafter", str(SHARED)]
-        sources = one_source(made.with_name("all.cc"), self.sources.glob("*.cc"))
+        sources = one_source(output.with_name("all.cc"), self.sources.glob("*.cc"))
         flags = (*FLAGS, *self.flags, *extra_flags, *includes)
-        run_compiler(self.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
+        run_compiler(self.title, [toolchain.compiler, *flags, "-c", str(sources)], output)
 
-    def _link(self, toolchain: CppToolchain, code: Path, made: Path, extra_flags: Sequence[str]) -> None:
+    def _link(self, toolchain: CppToolchain, code: Path, output: Path, extra_flags: Sequence[str]) -> None:
         searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
         links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *self.links)
         command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
-        run_compiler(self.title, [*command, str(code), *links], made)
+        run_compiler(self.title, [*command, str(code), *links], output)
 
 
 def open_library(library: Path) -> None:
@@ -171,18 +171,18 @@ def one_source(file: Path, sources: Iterable[Path]) -> Path:
     return file
 
 
-def run_compiler(title: str, command: Sequence[str], made: Path) -> None:
+def run_compiler(title: str, command: Sequence[str], output: Path) -> None:
     """Run a compiler with `-o made`. Raises SetupMissing without OpenCL's development files, DiskFull, RigFailure."""
     try:
         done = subprocess.run(
-            [*command, "-o", str(made)], capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
+            [*command, "-o", str(output)], capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise RigFailure(f"building {title} took more than {BUILD_DEADLINE_S} s") from None
     if done.returncode == 0:
         return
     # A linker that maps its output into memory dies of a full disk without a word of it.
-    if full := disk_full(done.stderr, made.parents[1]) or nearly_full(done.stderr, made.parents[1]):
+    if full := disk_full(done.stderr, output.parents[1]) or nearly_full(done.stderr, output.parents[1]):
         raise full
     if re.search(r"CL/cl\w*\.h: No such file|cannot find -lOpenCL", done.stderr):
         raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)

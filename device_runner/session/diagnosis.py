@@ -67,8 +67,8 @@ def _first_error(text: str) -> str:
     The file is left out: it is a temporary one of the device, and another in every run.
     """
     log = re.split(r"CL_BUILD_PROGRAM_FAILURE|OpenCL build error.*", text)[-1].splitlines()
-    found = next((line for line in log if _ERROR.search(line)), "")
-    return _FILE.sub("", found, count=1).strip()[:LINE_LIMIT]
+    error = next((line for line in log if _ERROR.search(line)), "")
+    return _FILE.sub("", error, count=1).strip()[:LINE_LIMIT]
 
 
 def one_line(text: str) -> str:
@@ -90,7 +90,7 @@ def own_assertion(log: str) -> str:
 
     Whatever the program is, it is not at fault.
     """
-    return next((found[0][:LINE_LIMIT] for line in log.splitlines() if (found := _OWN_ASSERTION.search(line))), "")
+    return next((match[0][:LINE_LIMIT] for line in log.splitlines() if (match := _OWN_ASSERTION.search(line))), "")
 
 
 def how_ended(code: int) -> str:
@@ -133,17 +133,17 @@ def explain_crash(transport: Transport, reset_count: str, resets_before: Callabl
         with suppress(Failure):  # a phone that is gone knows nothing
             seconds = int(time.monotonic() - began_s) + MARGIN_S
             before = resets_before()
-            known = "" if before is None else f" ({before} when it was looked at last)"
-            arguments = [str(seconds), reset_count, known, str(CRASH_BYTES)]
+            earlier = "" if before is None else f" ({before} when it was looked at last)"
+            arguments = [str(seconds), reset_count, earlier, str(CRASH_BYTES)]
             command = ["sh", "-c", SCRIPT, "read its crash log", *arguments]
-            told = transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout
-            if (count := _RESETS.search(told)) and before is not None and int(count[1]) > before:
+            report = transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout
+            if (count := _RESETS.search(report)) and before is not None and int(count[1]) > before:
                 failure.message += f"; the GPU was reset meanwhile ({int(count[1]) - before} times)"
-            _add(failure, told)
+            _add(failure, report)
         raise
 
 
-def _add(failure: Failure, told: str) -> None:
-    told = told.strip()[-CRASH_BYTES:]
-    if told:
-        failure.evidence = f"{failure.evidence[-(EVIDENCE_LIMIT_BYTES - len(told) - 1) :]}\n{told}".strip()
+def _add(failure: Failure, report: str) -> None:
+    report = report.strip()[-CRASH_BYTES:]
+    if report:
+        failure.evidence = f"{failure.evidence[-(EVIDENCE_LIMIT_BYTES - len(report) - 1) :]}\n{report}".strip()

@@ -68,15 +68,15 @@ class Description:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of `Identity` that are OpenCL's."""
-        told = self.device
-        if told is None:
+        device = self.device
+        if device is None:
             return {"gpu": self.name, "driver": self.driver_version, "opencl_told_by": BY_TVM, **LEAST_IMAGE}
-        images = {name: getattr(told, name) or least for name, least in LEAST_IMAGE.items()}
-        named = {"gpu": told.gpu, "driver": told.driver, "clml": told.clml, "extensions": told.extensions}
+        images = {name: getattr(device, name) or least for name, least in LEAST_IMAGE.items()}
+        named = {"gpu": device.gpu, "driver": device.driver, "clml": device.clml, "extensions": device.extensions}
         sizes = {
-            "memory_bytes": told.memory_bytes,
-            "work_group_items": told.size("max_work_group_size"),
-            "local_memory_bytes": told.size("local_memory_bytes"),
+            "memory_bytes": device.memory_bytes,
+            "work_group_items": device.size("max_work_group_size"),
+            "local_memory_bytes": device.size("local_memory_bytes"),
         }
         return {**named, **images, **sizes, **self.digests, "opencl_told_by": BY_PROBE}
 

@@ -67,16 +67,16 @@ class SessionProbe:
 
     def describe(self, deadline: Deadline) -> Answer | None:
         """Return what the process's OpenCL says of itself."""
-        return self._ask("describe", deadline, lambda told: answer_of(bytes(told)))
+        return self._ask("describe", deadline, lambda text: answer_of(bytes(text)))
 
     def program_counts(self, deadline: Deadline) -> dict[str, int]:
         """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
-        counts = self._ask("programs", deadline, lambda told: counts_of(bytes(told))) if self._counted_places else None
+        counts = self._ask("programs", deadline, lambda text: counts_of(bytes(text))) if self._counted_places else None
         return counts or {}
 
     def peak_memory(self, deadline: Deadline) -> PeakMemory:
         """Return what the process has had at most until now."""
-        return self._ask("memory", deadline, lambda told: memory_of(bytes(told))) or PeakMemory()
+        return self._ask("memory", deadline, lambda text: memory_of(bytes(text))) or PeakMemory()
 
     def watch_kernels(self, deadline: Deadline) -> None:
         """Begin to keep launches of kernels, and forget those kept so far. Raises `RigFailure` if they are not seen."""
@@ -94,15 +94,15 @@ class SessionProbe:
         Raises `RigFailure` if they are not alike.
         """
         try:
-            seen, dropped = launches_of(self._ask("launches", deadline, bytes) or b"")
+            launches, dropped = launches_of(self._ask("launches", deadline, bytes) or b"")
         except BadAnswer as bad:
             raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
         if dropped:
             raise RigFailure(f"what the probe saw of kernels makes no sense: there was no room for {dropped} launches")
-        each, rest = divmod(len(seen), repeat)
-        inferences = [seen[start : start + each] for start in range(0, repeat * each, each or 1)]
-        if rest or len({tuple(launch.kernel for launch in one) for one in inferences}) > 1:
-            raise RigFailure(f"{len(seen)} launches of kernels are not {repeat} inferences that are alike")
+        each, rest = divmod(len(launches), repeat)
+        inferences = [launches[start : start + each] for start in range(0, repeat * each, each or 1)]
+        if rest or len({tuple(launch.kernel for launch in inference) for inference in inferences}) > 1:
+            raise RigFailure(f"{len(launches)} launches of kernels are not {repeat} inferences that are alike")
         return inferences
 
     def batches(
@@ -112,9 +112,9 @@ class SessionProbe:
         if self._loaded(deadline) is None:
             raise RigFailure(f"batches cannot be timed without the probe: {self.lacking}")
         with self._session.calling("timing batches of inferences", deadline.remaining_s):
-            told = bytes(self._module["batches"](machine, entry, size, repeat))
+            answer = bytes(self._module["batches"](machine, entry, size, repeat))
         try:
-            return batches_of(told, repeat)
+            return batches_of(answer, repeat)
         except BadAnswer as bad:
             raise RigFailure(f"what the probe timed makes no sense: {bad}") from bad
 
@@ -146,9 +146,9 @@ class SessionProbe:
         if self._loaded(deadline) is None:
             return None
         with self._blamed(function), self._session.calling(f"asking the probe to {function}", deadline.remaining_s):
-            told = self._module[function]()
+            answer = self._module[function]()
             try:
-                return None if told is None else read(told)
+                return None if answer is None else read(answer)
             except (BadAnswer, ValueError, TypeError) as bad:
                 self._probe.lacking = f"its answer makes no sense: {bad}"
         return None

@@ -39,7 +39,7 @@ class Relay:
         self._signals.setblocking(False)
         with stream, theirs, their_signals, socket.create_server(("127.0.0.1", 0)) as listener:
             self.port: int = listener.getsockname()[1]
-            fds = [one.fileno() for one in (listener, stream, theirs, their_signals)]
+            fds = [end.fileno() for end in (listener, stream, theirs, their_signals)]
             command = [sys.executable, "-I", "-S", "-c", MAIN, *map(str, fds)]
             # Its own process group: Ctrl-C at the terminal must not break the stream before we have let go of it.
             self._process = subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -64,8 +64,8 @@ class Relay:
     def nonsense(self) -> str:
         """What the device sent that no RPC server of TVM's sends, if the stream was cut for that; else empty."""
         reason = self._reason() or b""
-        found = reason.startswith(relay_process.NONSENSE)
-        return reason.removeprefix(relay_process.NONSENSE).decode(errors="replace") if found else ""
+        cut = reason.startswith(relay_process.NONSENSE)
+        return reason.removeprefix(relay_process.NONSENSE).decode(errors="replace") if cut else ""
 
     @property
     def died(self) -> bool:

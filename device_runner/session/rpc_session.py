@@ -190,9 +190,9 @@ class RpcSession:
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
         deadline = Deadline(timeout_s)
-        told = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
-        if told.isdecimal() and int(told) > TEXT_LIMIT_BYTES:
-            message = f"{path} on {self._transport.name} has {told} bytes, more than {TEXT_LIMIT_BYTES >> 20} MiB"
+        size = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
+        if size.isdecimal() and int(size) > TEXT_LIMIT_BYTES:
+            message = f"{path} on {self._transport.name} has {size} bytes, more than {TEXT_LIMIT_BYTES >> 20} MiB"
             raise RigFailure(message, hint="adreno-bench did not create this file: remove it")
         with self.calling(f"downloading {path}", deadline.remaining_s):
             return bytes(self.remote.download(path))
@@ -201,10 +201,10 @@ class RpcSession:
         """Return what a global function of the server's process returns; None if there is no such function."""
         with self.calling(function, timeout_s):
             try:
-                found = self.remote.get_function(function)
+                getter = self.remote.get_function(function)
             except AttributeError:
                 return None
-            return found()
+            return getter()
 
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
         """Return how many OpenCL programs this process made, and from what; empty if it was not counted."""
@@ -437,8 +437,8 @@ class RpcMachine(RpcProgram):
         import tvm.runtime
 
         with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
-            given = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
-            self._vm.set_input(function, *given)
+            values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
+            self._vm.set_input(function, *values)
             self._vm.invoke_stateful(function)
             self._device.sync()
             return _arrays(self._vm.get_outputs(function))

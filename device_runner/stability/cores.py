@@ -33,7 +33,7 @@ class Binding:
 
     prefix: tuple[str, ...]
     """Empty if it is not bound."""
-    said: str
+    message: str
 
 
 def bound_to_big_cores(transport: Transport, system: str = "") -> Binding:
@@ -58,8 +58,8 @@ def bound_to_big_cores(transport: Transport, system: str = "") -> Binding:
 
 def clocks_khz(printed: str) -> Mapping[int, int]:
     """Return the fastest clock of each core that tells it, by the core's number."""
-    found = re.findall(r"^(\d{1,4}) (\d{1,12})$", printed, re.MULTILINE | re.ASCII)
-    return {int(core): int(clock) for core, clock in found if int(core) < MOST_CORES and int(clock)}
+    matches = re.findall(r"^(\d{1,4}) (\d{1,12})$", printed, re.MULTILINE | re.ASCII)
+    return {int(core): int(clock) for core, clock in matches if int(core) < MOST_CORES and int(clock)}
 
 
 def big_cores(clocks: Mapping[int, int]) -> list[int]:

@@ -112,19 +112,19 @@ def nvidia_source(gpu: str) -> Source | str:
     try:
         library.nvmlInit()
         handles = [library.nvmlDeviceGetHandleByIndex(i) for i in range(library.nvmlDeviceGetCount())]
-        found = [handle for handle in handles if _decoded(library.nvmlDeviceGetName(handle)) == gpu]
+        matches = [handle for handle in handles if _decoded(library.nvmlDeviceGetName(handle)) == gpu]
     except library.NVMLError as error:
         return f"clock, heat and power: NVML says {error}"
-    return Nvml(library, found[0]) if len(found) == 1 else _ambiguous(gpu, len(found))
+    return Nvml(library, matches[0]) if len(matches) == 1 else _ambiguous(gpu, len(matches))
 
 
 def nvidia_report(printed: str, gpu: str) -> GpuReading | str:
     """Return the reading of a GPU in what the runner of bundles printed, or why there is none."""
     blocks = [block.splitlines() for block in f"\n{printed}".split("\ngpu ")[1:]]
-    found = [lines[1:] for lines in blocks if lines[0].strip() == gpu]
-    if len(found) != 1:
-        return _ambiguous(gpu, len(found))
-    pairs = (line.split() for line in found[0])
+    matches = [lines[1:] for lines in blocks if lines[0].strip() == gpu]
+    if len(matches) != 1:
+        return _ambiguous(gpu, len(matches))
+    pairs = (line.split() for line in matches[0])
     return nvidia_reading({name: int(value) for name, value in pairs})
 
 
@@ -175,10 +175,10 @@ class Card:
 
 def card_source(vendor: str, cards: Path = CARDS) -> Source | str:
     """Return this host's one card of a vendor, or why nothing can be read from it."""
-    found = [
+    sources = [
         Card(folder) for folder in sorted(cards.glob("card[0-9]*")) if dict(Card(folder)._texts()).get(VENDOR) == vendor
     ]
-    return found[0] if len(found) == 1 else _cards(len(found))
+    return sources[0] if len(sources) == 1 else _cards(len(sources))
 
 
 CARDS_SCRIPT = f"""
@@ -198,8 +198,8 @@ def card_report(printed: str, vendor: str) -> GpuReading | str:
         path, _, value = line.partition(" ")
         card, _, name = path.partition("/")
         cards.setdefault(card, {})[name] = value.strip()
-    found: Sequence[Mapping[str, str]] = [texts for texts in cards.values() if texts.get(VENDOR) == vendor]
-    return card_reading(found[0]) if len(found) == 1 else _cards(len(found))
+    matches: Sequence[Mapping[str, str]] = [texts for texts in cards.values() if texts.get(VENDOR) == vendor]
+    return card_reading(matches[0]) if len(matches) == 1 else _cards(len(matches))
 
 
 def _cards(count: int) -> str:
@@ -227,12 +227,12 @@ def source(gpu: str) -> Source | str:
     return card_source(vendor) if vendor else ""
 
 
-def reading_in(said: Mapping[str, str], gpu: str) -> GpuReading | str:
+def reading_in(texts: Mapping[str, str], gpu: str) -> GpuReading | str:
     """Return the reading in what a bundle's look printed, or why there is none."""
     if "NVIDIA" in gpu:
-        return nvidia_report(said.get("gpus", ""), gpu)
+        return nvidia_report(texts.get("gpus", ""), gpu)
     vendor = _vendor(gpu)
-    return card_report(said.get("cards", ""), vendor) if vendor else ""
+    return card_report(texts.get("cards", ""), vendor) if vendor else ""
 
 
 def _vendor(gpu: str) -> str:

@@ -15,7 +15,7 @@ ONE_LEVEL = 0.95
 LOW_BATTERY_PERCENT = 20
 
 
-def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_status: int = 0) -> Steadiness:
+def judge(before: Reading, after: Reading, *, fixed_clock: bool = False, tolerated_status: int = 0) -> Steadiness:
     """Compare what a phone said before and after it was measured.
 
     `held` says that the clock was held by root, so that it had no reason to change but heat. A thermal status up to
@@ -24,9 +24,9 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
     share = clock_share(before, after)
     reasons = [*_reset(before, after), *slowed_by_heat(before, after, tolerated_status)]
     unsteady = share is not None and share < ONE_LEVEL
-    if unsteady and held and not reasons:
+    if unsteady and fixed_clock and not reasons:
         reasons.append(f"the clock was held, and yet the GPU spent only {share:.0%} of its time at one level")
-    notes = [f"the GPU's clock varied: {share:.0%} of its time at one level"] if unsteady and not held else []
+    notes = [f"the GPU's clock varied: {share:.0%} of its time at one level"] if unsteady and not fixed_clock else []
     notes += _battery(before)
     histogram = clock_histogram(before, after)
     facts = {

@@ -55,31 +55,31 @@ class Keeper:
 
     def look(self) -> tuple[Reading, list[str]]:
         """Return what the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
-        said = self.sources.read()
-        return self._remember(reading(said)), self.sources.notes(said)
+        texts = self.sources.read()
+        return self._remember(reading(texts)), self.sources.notes(texts)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Implement `Device.steadily`."""
         before, waited = wait_until_cool(self._look_and_hold, limits)
         result = work()
         after, notes = self.look()
-        held = self._report or {}
-        verdict = judge(before, after, held=_holds_clock(held), tolerated_status=limits.thermal_status)
+        report = self._report or {}
+        verdict = judge(before, after, fixed_clock=_holds_clock(report), tolerated_status=limits.thermal_status)
         notes = [*verdict.facts.get("notes", ()), *notes]
-        facts = {**verdict.facts, **waited, "knobs": held, **({"notes": notes} if notes else {})}
+        facts = {**verdict.facts, **waited, "knobs": report, **({"notes": notes} if notes else {})}
         return result, replace(verdict, facts=facts)
 
     def _look_and_hold(self) -> Reading:
         """Look, and set the knobs if that was not done since the phone booted: most of them do not survive it."""
-        said = self.sources.read()
-        if self._report is None or said.get(BOOT) != self._boot:
+        texts = self.sources.read()
+        if self._report is None or texts.get(BOOT) != self._boot:
             self.hold()
-            self._boot = said.get(BOOT)
-        return self._remember(reading(said))
+            self._boot = texts.get(BOOT)
+        return self._remember(reading(texts))
 
-    def _remember(self, seen: Reading) -> Reading:
-        self.reset_count = seen.reset_count
-        return seen
+    def _remember(self, now: Reading) -> Reading:
+        self.reset_count = now.reset_count
+        return now
 
     def put_back(self) -> knobs.Report:
         """Put back what whoever was here before us left changed: what came of each knob."""
@@ -96,9 +96,9 @@ class Keeper:
             log.warning("%s: its settings are not put back yet: %s", self._transport.name, failure)
 
 
-def _holds_clock(held: knobs.Report) -> bool:
+def _holds_clock(report: knobs.Report) -> bool:
     """Return whether root holds the GPU at one clock."""
-    return any(knob.name in held and not knobs.complains(held[knob.name]) for knob in knobs.RANGES)
+    return any(knob.name in report and not knobs.complains(report[knob.name]) for knob in knobs.RANGES)
 
 
 POLL_S = 2.0

@@ -76,32 +76,32 @@ class Reading:
         return [name for name, value in asdict(self).items() if value is None]
 
 
-def reading(said: Mapping[str, str]) -> Reading:
+def reading(texts: Mapping[str, str]) -> Reading:
     """Parse the texts that `sources` reads, by the name of their source."""
-    thermal = said.get("thermalservice", "")
-    battery = _battery(said.get("battery", ""))
+    thermal = texts.get("thermalservice", "")
+    battery = _battery(texts.get("battery", ""))
     hal = _temperatures(thermal)
-    clocks = tuple(megahertz(str(clock)) for clock in numbers(said.get("gpu_available_frequencies", "")) or ())
+    clocks = tuple(megahertz(str(clock)) for clock in numbers(texts.get("gpu_available_frequencies", "")) or ())
     level, scale = whole(battery.get("level", "")), whole(battery.get("scale", "100"))
     status = _natural(battery.get("status", ""))
     return Reading(
-        gpu_c=_first(celsius(said.get("temp", "")), _hottest(said.get("zones", "").split()), hal.get(TYPE_GPU)),
+        gpu_c=_first(celsius(texts.get("temp", "")), _hottest(texts.get("zones", "").split()), hal.get(TYPE_GPU)),
         battery_c=_first(_tenths(battery.get("temperature", "")), hal.get(TYPE_BATTERY)),
         battery_percent=_percent(level, scale),
         charging=None if status is None else status == _CHARGING,
-        plugged=_plugged(said.get("battery", "")),
-        charge_uah=_charge_uah(said.get("battery", "")),
+        plugged=_plugged(texts.get("battery", "")),
+        charge_uah=_charge_uah(texts.get("battery", "")),
         voltage_mv=_voltage_mv(battery.get("voltage", "")),
         thermal_status=_thermal_status(thermal),
         gpu_cooling=_gpu_cooling(thermal),
-        thermal_pwrlevel=_natural(said.get("thermal_pwrlevel", "")),
-        max_clock_mhz=megahertz(said.get("max_clock_mhz", "")),
+        thermal_pwrlevel=_natural(texts.get("thermal_pwrlevel", "")),
+        max_clock_mhz=megahertz(texts.get("max_clock_mhz", "")),
         top_clock_mhz=max(filter(None, clocks), default=None),
-        clock_mhz=megahertz(said.get("gpuclk", "")),
-        gpu_busy_percent=_percentage(said.get("gpu_busy_percentage", "")),
+        clock_mhz=megahertz(texts.get("gpuclk", "")),
+        gpu_busy_percent=_percentage(texts.get("gpu_busy_percentage", "")),
         clocks_mhz=tuple(filter(None, clocks)) if clocks and all(clocks) else None,
-        clock_stats=numbers(said.get("gpu_clock_stats", "")),
-        reset_count=_natural(said.get("reset_count", "")),
+        clock_stats=numbers(texts.get("gpu_clock_stats", "")),
+        reset_count=_natural(texts.get("reset_count", "")),
     )
 
 
@@ -112,9 +112,9 @@ def whole(text: str) -> int | None:
 
 def numbers(text: str) -> tuple[int, ...] | None:
     """Whole numbers from 0, if the text is nothing else and there are some."""
-    found = [_natural(word) for word in text.split()]
-    known = tuple(number for number in found if number is not None)
-    return known if known and len(known) == len(found) else None
+    words = [_natural(word) for word in text.split()]
+    values = tuple(number for number in words if number is not None)
+    return values if values and len(values) == len(words) else None
 
 
 def celsius(text: str) -> float | None:
@@ -149,8 +149,8 @@ def battery_is_faked(battery: str) -> bool:
 
 
 def _thermal_status(thermal: str) -> int | None:
-    found = re.search(r"^\s*Thermal Status: (\d)\s*$", thermal, re.MULTILINE)
-    return int(found[1]) if found and not status_is_faked(thermal) else None
+    match = re.search(r"^\s*Thermal Status: (\d)\s*$", thermal, re.MULTILINE)
+    return int(match[1]) if match and not status_is_faked(thermal) else None
 
 
 def _temperatures(thermal: str) -> dict[int, float]:
@@ -164,12 +164,12 @@ def _temperatures(thermal: str) -> dict[int, float]:
 
 
 def _gpu_cooling(thermal: str) -> int | None:
-    found = [
+    levels = [
         whole(value)
         for kind, value, number, _ in _ITEM.findall(thermal.partition(_CURRENT)[2])
         if kind == "CoolingDevice" and int(number) == COOLING_GPU
     ]
-    return max((level for level in found if level is not None), default=None)
+    return max((level for level in levels if level is not None), default=None)
 
 
 def _battery(text: str) -> dict[str, str]:
@@ -185,8 +185,8 @@ def _plugged(text: str) -> bool | None:
 
 def _charge_uah(text: str) -> int | None:
     """Return what is left; a gauge that has no counter says 0 or less."""
-    found = re.search(r"^ {2}Charge counter: (\S+)\s*$", text, re.MULTILINE)
-    return (_natural(found[1]) or None) if found else None
+    match = re.search(r"^ {2}Charge counter: (\S+)\s*$", text, re.MULTILINE)
+    return (_natural(match[1]) or None) if match else None
 
 
 def _voltage_mv(text: str) -> int | None:

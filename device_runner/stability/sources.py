@@ -85,23 +85,23 @@ class Sources:
     def __init__(self, transport: Transport, system: str = "") -> None:
         self._transport = transport
         self._system = system
-        self._known: tuple[str, ...] = ()
+        self._names: tuple[str, ...] = ()
         """The nodes, dumps and zones that said something at the first look."""
 
     def read(self) -> dict[str, str]:
         """Return what each source says now, by its name. Raises `DeviceFailure` if the phone does not answer."""
-        asked = self._known or (" ".join(GPU_NODES), " ".join(DUMPS))
+        asked = self._names or (" ".join(GPU_NODES), " ".join(DUMPS))
         command = ["sh", "-c", LOOK_SCRIPT, "read its heat and pace", self._system, *asked]
-        said = texts_in(self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout)
-        if not self._known:
-            dumps = (name for name in DUMPS if ":" in said.get(name, ""))
-            zones = said.pop(GPU_ZONES, "")
-            self._known = " ".join(filter(said.get, GPU_NODES)), " ".join(dumps), zones
-        return said
+        texts = texts_in(self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout)
+        if not self._names:
+            dumps = (name for name in DUMPS if ":" in texts.get(name, ""))
+            zones = texts.pop(GPU_ZONES, "")
+            self._names = " ".join(filter(texts.get, GPU_NODES)), " ".join(dumps), zones
+        return texts
 
-    def notes(self, said: dict[str, str]) -> list[str]:
+    def notes(self, texts: dict[str, str]) -> list[str]:
         """Return what a person should know of these answers."""
         faked = "the thermal status is faked: `cmd thermalservice reset`"
         charge = "the battery's state is faked: `dumpsys battery reset`"
-        notes = [faked] if status_is_faked(said.get("thermalservice", "")) else []
-        return [*notes, charge] if battery_is_faked(said.get("battery", "")) else notes
+        notes = [faked] if status_is_faked(texts.get("thermalservice", "")) else []
+        return [*notes, charge] if battery_is_faked(texts.get("battery", "")) else notes

@@ -90,10 +90,10 @@ def _phone_on_usb() -> bool:
     names = ("bInterfaceClass", "bInterfaceSubClass", "bInterfaceProtocol")
     for interface in USB_INTERFACES.glob("*:*"):
         try:
-            found = tuple((interface / name).read_text().strip() for name in names)
+            triple = tuple((interface / name).read_text().strip() for name in names)
         except OSError:
             continue  # unplugged while we look
-        if found == ADB_INTERFACE:
+        if triple == ADB_INTERFACE:
             return True
     return False
 

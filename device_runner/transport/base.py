@@ -141,8 +141,8 @@ class Shell(Protocol):
 def free_bytes(device: Shell, folder: str) -> int | None:
     """Free bytes on the disk of a folder, as `df` tells; None if the device does not tell."""
     with suppress(DeviceFailure, RigFailure, IndexError, ValueError):
-        told = device.shell(["df", "-k", folder], timeout_s=ASK_S).stdout
-        return int(told.splitlines()[-1].split()[3]) * 1024
+        printed = device.shell(["df", "-k", folder], timeout_s=ASK_S).stdout
+        return int(printed.splitlines()[-1].split()[3]) * 1024
     return None
 
 

@@ -71,11 +71,11 @@ def run_batch(
         lines += [f"echo '{MARK} {name}'", f"limited {quoted(text)} </dev/null", f'echo "\n{MARK} $?"']
     timeout_s = START_S + EACH_S * len(commands)
     output = transport.shell([*shell, "\n".join(lines)], timeout_s=timeout_s).stdout
-    said = sections(output)
-    return {name: said.get(name, BatchAnswer()) for name in commands}
+    answers = sections(output)
+    return {name: answers.get(name, BatchAnswer()) for name in commands}
 
 
 def sections(output: str) -> dict[str, BatchAnswer]:
     """Return what such a script printed, by the name of the command."""
-    found = _SECTION.findall(output.replace("\r\n", "\n"))
-    return {name: BatchAnswer(text[:TEXT_LIMIT], int(code)) for name, text, code in found}
+    matches = _SECTION.findall(output.replace("\r\n", "\n"))
+    return {name: BatchAnswer(text[:TEXT_LIMIT], int(code)) for name, text, code in matches}

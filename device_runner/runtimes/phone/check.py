@@ -151,7 +151,7 @@ def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
     elves: dict[str, Elf] = {}
     reasons = []
     waiting = [*REQUIRED, *(name for name in WELCOME if (folder / name).is_file())]
-    seen = set(waiting)
+    names = set(waiting)
     while waiting:
         name = waiting.pop(0)
         try:
@@ -159,10 +159,10 @@ def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
         except (BadElf, OSError) as error:
             reasons.append(f"{name} {error if isinstance(error, BadElf) else f'cannot be read: {error.strerror}'}")
             continue
-        provided = seen.union(*(system.libraries for system in SYSTEMS))
-        found = [need for need in elf.needed if need not in provided and _plain(need) and (folder / need).is_file()]
-        waiting += found
-        seen.update(found)
+        provided = names.union(*(system.libraries for system in SYSTEMS))
+        files = [need for need in elf.needed if need not in provided and _plain(need) and (folder / need).is_file()]
+        waiting += files
+        names.update(files)
     return elves, reasons
 
 
@@ -172,14 +172,14 @@ def _plain(name: str) -> bool:
 
 
 def _system(program: Elf) -> System | None:
-    found = (s for s in SYSTEMS if (s.machine, s.interpreter) == (program.machine, program.interpreter))
-    return next(found, None)
+    systems = (s for s in SYSTEMS if (s.machine, s.interpreter) == (program.machine, program.interpreter))
+    return next(systems, None)
 
 
 def _foreign(program: Elf) -> str:
-    known = " or ".join(f"{system.abi} ({system.name})" for system in SYSTEMS)
+    choices = " or ".join(f"{system.abi} ({system.name})" for system in SYSTEMS)
     loader = program.interpreter or "no dynamic linker"
-    return f"{PROGRAM} is for {program.machine}, {program.bits} bits, with {loader}; it must be for {known}"
+    return f"{PROGRAM} is for {program.machine}, {program.bits} bits, with {loader}; it must be for {choices}"
 
 
 def _unloadable(name: str, elf: Elf, system: System, elves: Mapping[str, Elf]) -> Iterator[str]:

@@ -57,15 +57,15 @@ class RuntimeStore:
     def __init__(self, cache: Path) -> None:
         self.folder = cache / "phone-runtime"
 
-    def add(self, examined: RuntimeFolder) -> PhoneRuntime:
+    def add(self, runtime: RuntimeFolder) -> PhoneRuntime:
         """Keep a runtime; one that already exists is kept once. Raises `RigFailure` if the disk refuses."""
-        digest = digest_of(examined.files)
+        digest = digest_of(runtime.files)
         tvm = installed_tvm.stated_version("tvm")
-        facts = {"abi": examined.abi, "tvm": tvm, "preload": examined.preload, "added_at": time.time()}
+        facts = {"abi": runtime.abi, "tvm": tvm, "preload": runtime.preload, "added_at": time.time()}
         store = Store(self.folder.parent, self.folder.name, sums=False)
         with store.making(digest, ADD_TIMEOUT_S) as scratch:
             (scratch / FILES).mkdir()
-            for file in examined.files:
+            for file in runtime.files:
                 shutil.copyfile(file, scratch / FILES / file.name)
             (scratch / FILES / PROGRAM).chmod(0o755)  # one for this host is executed where it lies
             (scratch / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
@@ -79,12 +79,12 @@ class RuntimeStore:
 
     def remove(self, prefix: str) -> PhoneRuntime:
         """Forget the runtime whose digest begins so. Raises `UnknownRuntime` unless there is exactly one."""
-        found = [runtime for runtime in self.entries() if prefix and runtime.digest.startswith(prefix)]
-        if len(found) != 1:
-            message = f"{'no' if not found else len(found)} runtimes begin with {prefix!r}"
+        matches = [runtime for runtime in self.entries() if prefix and runtime.digest.startswith(prefix)]
+        if len(matches) != 1:
+            message = f"{'no' if not matches else len(matches)} runtimes begin with {prefix!r}"
             raise UnknownRuntime(message, hint="`adreno-bench runtime list` shows them")
-        shutil.rmtree(self.folder / found[0].digest)
-        return found[0]
+        shutil.rmtree(self.folder / matches[0].digest)
+        return matches[0]
 
     def find_for(self, abi: str) -> PhoneRuntime | None:
         """Return the latest one for an ABI that was compared with the TVM of this host, if there is any."""
@@ -93,14 +93,14 @@ class RuntimeStore:
 
     def runtime_for(self, abi: str) -> PhoneRuntime:
         """Return what `find_for` finds. Raises `SetupMissing` if there is none, RigFailure if it is damaged."""
-        if kept := self.find_for(abi):
-            if digest_of(kept.folder.iterdir()) != kept.digest:
-                hint = f"remove {kept.folder.parent} and add the runtime again"
-                raise RigFailure(f"the runtime {kept.digest} is not what was kept in {kept.folder}", hint=hint)
-            return kept
+        if runtime := self.find_for(abi):
+            if digest_of(runtime.folder.iterdir()) != runtime.digest:
+                hint = f"remove {runtime.folder.parent} and add the runtime again"
+                raise RigFailure(f"the runtime {runtime.digest} is not what was kept in {runtime.folder}", hint=hint)
+            return runtime
         tvm = installed_tvm.stated_version("tvm")
-        found = {runtime.tvm for runtime in self.entries() if runtime.abi == abi}
-        others = f", only for TVM {', '.join(sorted(found))}" if found else ""
+        versions = {runtime.tvm for runtime in self.entries() if runtime.abi == abi}
+        others = f", only for TVM {', '.join(sorted(versions))}" if versions else ""
         raise SetupMissing(
             f"there is no TVM {tvm} runtime for phones with ABI {abi or 'unknown'} yet{others}",
             hint="build one (docs/tutorial/first-phone.md) and give it to `adreno-bench runtime add FOLDER`",

@@ -41,7 +41,7 @@ class DeviceProbe:
 
     def __init__(self, make: Callable[[], Path] | None) -> None:
         self._make = make
-        self._made: tuple[Path, str] | None = None
+        self._file: tuple[Path, str] | None = None
         self.lacking = "" if make else "there is none for this device"
         """Why it is not used, in one line; empty if it is."""
         self._broke = Counter[str]()
@@ -66,10 +66,10 @@ class DeviceProbe:
 
         A failure to build it is no reason to do without a run.
         """
-        if self._make and self._made is None and not self.lacking:
+        if self._make and self._file is None and not self.lacking:
             try:
                 file = self._make()
-                self._made = file, sha256_of(file)
+                self._file = file, sha256_of(file)
             except (Failure, OSError) as failure:
                 self.lacking = f"it could not be built: {failure}"
-        return None if self.lacking else self._made
+        return None if self.lacking else self._file

@@ -56,8 +56,8 @@ class OpenCLDevice:
 
     def size(self, fact: str) -> int:
         """Return a number of `facts`, 0 if it does not say."""
-        told = self.facts.get(fact)
-        return told if type(told) is int and told > 0 else 0
+        value = self.facts.get(fact)
+        return value if type(value) is int and value > 0 else 0
 
     @property
     def driver(self) -> str:
@@ -105,20 +105,20 @@ def _read(text: bytes) -> Iterator[Any]:
 
 def answer_of(text: bytes) -> Answer:
     """Read what `describe` returned. Raises BadAnswer."""
-    with _read(text) as told:
+    with _read(text) as answer:
         return Answer(
-            tuple(_device(one) for one in told["devices"]),
-            tuple(str(path) for path in told["files"]),
-            str(told["problem"]),
+            tuple(_device(device) for device in answer["devices"]),
+            tuple(str(path) for path in answer["files"]),
+            str(answer["problem"]),
         )
 
 
-def _device(told: Mapping[str, Any]) -> OpenCLDevice:
+def _device(facts: Mapping[str, Any]) -> OpenCLDevice:
     def text(key: str) -> str:
-        return plain(str(told.get(key) or ""))
+        return plain(str(facts.get(key) or ""))
 
     def limit(key: str) -> int | None:
-        value = told.get(key)
+        value = facts.get(key)
         return value if type(value) is int and 0 < value <= LARGEST_LIMIT else None
 
     return OpenCLDevice(
@@ -131,8 +131,8 @@ def _device(told: Mapping[str, Any]) -> OpenCLDevice:
         limit("image2d_max_width"),
         limit("image2d_max_height"),
         limit("image_max_array_layers"),
-        tuple(str(version) for version in told.get("clml_versions") or ()),
-        dict(told),
+        tuple(str(version) for version in facts.get("clml_versions") or ()),
+        dict(facts),
     )
 
 
@@ -143,8 +143,8 @@ def plain(text: str) -> str:
 
 def memory_of(text: bytes) -> PeakMemory:
     """Read what `memory` returned. Raises BadAnswer."""
-    with _read(text) as told:
-        process, gpu = (int(told[name]) for name in ("process", "gpu"))
+    with _read(text) as answer:
+        process, gpu = (int(answer[name]) for name in ("process", "gpu"))
         if not 0 <= process <= LARGEST_MEMORY or not 0 <= gpu <= LARGEST_MEMORY:
             raise ValueError("no amount of memory")
         return PeakMemory(process or None, gpu or None)
@@ -152,32 +152,32 @@ def memory_of(text: bytes) -> PeakMemory:
 
 def counts_of(text: bytes) -> dict[str, int]:
     """Read what `programs` returned: programs by what they were made from. Raises BadAnswer."""
-    with _read(text) as told:
-        return {str(name): int(count) for name, count in told.items()}
+    with _read(text) as answer:
+        return {str(name): int(count) for name, count in answer.items()}
 
 
 def launches_of(text: bytes) -> tuple[list[Launch], int]:
     """Read what `launches` returned: those with times, oldest first, and how many were dropped. Raises BadAnswer."""
-    with _read(text) as told:
-        return [_launch(one) for one in told["launches"]], int(told["dropped"])
+    with _read(text) as answer:
+        return [_launch(launch) for launch in answer["launches"]], int(answer["dropped"])
 
 
-def _launch(told: Mapping[str, Any]) -> Launch:
-    times = (int(told["queued"]), int(told["submit"]), int(told["start"]), int(told["end"]))
+def _launch(fields: Mapping[str, Any]) -> Launch:
+    times = (int(fields["queued"]), int(fields["submit"]), int(fields["start"]), int(fields["end"]))
     if list(times) != sorted(times):
-        raise BadAnswer(f"a launch of {told['kernel']} ends before it starts")
-    return Launch(str(told["kernel"]), _sizes(told["global"]), _sizes(told["local"]), *times)
+        raise BadAnswer(f"a launch of {fields['kernel']} ends before it starts")
+    return Launch(str(fields["kernel"]), _sizes(fields["global"]), _sizes(fields["local"]), *times)
 
 
-def _sizes(told: Sequence[Any]) -> tuple[int, int, int]:
-    x, y, z = map(int, told)
+def _sizes(sizes: Sequence[Any]) -> tuple[int, int, int]:
+    x, y, z = map(int, sizes)
     return x, y, z
 
 
 def peaks_of(text: bytes) -> dict[str, float]:
     """Read what `peaks` returned: rates by name, per second, those that were measured. Raises BadAnswer."""
-    with _read(text) as told:
-        rates = {str(name): float(rate) for name, rate in told.items() if name != "problem" and rate}
+    with _read(text) as answer:
+        rates = {str(name): float(rate) for name, rate in answer.items() if name != "problem" and rate}
     if not all(0 < rate < math.inf for rate in rates.values()):
         raise BadAnswer("a rate that is not positive")
     return rates
@@ -185,8 +185,8 @@ def peaks_of(text: bytes) -> dict[str, float]:
 
 def batches_of(text: bytes, repeat: int) -> tuple[list[float], list[float]]:
     """Read what `batches` returned: ms of an inference, in batches and each waited for. Raises BadAnswer."""
-    with _read(text) as told:
-        batched, synced = ([float(ns) / 1e6 for ns in told[kind]] for kind in ("batched_ns", "synced_ns"))
-    if not len(batched) == len(synced) == repeat or not all(0 < one < math.inf for one in (*batched, *synced)):
+    with _read(text) as answer:
+        batched, synced = ([float(ns) / 1e6 for ns in answer[kind]] for kind in ("batched_ns", "synced_ns"))
+    if not len(batched) == len(synced) == repeat or not all(0 < ms < math.inf for ms in (*batched, *synced)):
         raise BadAnswer(f"{len(batched)} and {len(synced)} times of {repeat} batches")
     return batched, synced

@@ -74,8 +74,8 @@ class Wakefulness(Knob):
 
     def value(self, printed: str) -> str:
         """`Awake`, or `Asleep` for all kinds of rest."""
-        found = re.search(r"\bmWakefulness=([A-Za-z]+)", printed)
-        return "" if not found else AWAKE if found[1] == AWAKE else "Asleep"
+        match = re.search(r"\bmWakefulness=([A-Za-z]+)", printed)
+        return "" if not match else AWAKE if match[1] == AWAKE else "Asleep"
 
     def wanted(self, printed: str) -> str:
         """Awake."""

@@ -85,7 +85,7 @@ def over_network(serial: str) -> bool:
 
 def probe(transport: Transport, *, system: str = "", wired: bool | None = None) -> PhoneAccess:
     """Ask a phone. `wired` overrides what its serial says of how adb reaches it. Raises `DeviceFailure`."""
-    said = run_batch(
+    answers = run_batch(
         transport,
         {
             "adbd": "id -u",
@@ -94,6 +94,6 @@ def probe(transport: Transport, *, system: str = "", wired: bool | None = None) 
             "product": "getprop ro.product.device",
         },
     )
-    root = next((shell for name, shell in ROOT_SHELLS.items() if said[name].text.strip() == "0"), ())
+    root = next((shell for name, shell in ROOT_SHELLS.items() if answers[name].text.strip() == "0"), ())
     network = over_network(transport.name) if wired is None else not wired
-    return PhoneAccess(transport, root, network, said["product"].text.strip(), system)
+    return PhoneAccess(transport, root, network, answers["product"].text.strip(), system)

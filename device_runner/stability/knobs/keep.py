@@ -64,15 +64,15 @@ def hold(phone: PhoneAccess) -> Report:
     report = {knob.name: f"left alone: {why}" for knob in KNOBS if (why := _why_not(knob, phone))}
     able = [knob for knob in KNOBS if knob.name not in report]
     read = _run(phone, able, {knob.name: knob.read(phone) for knob in able})
-    wanted = {knob.name: "" if read[knob.name].code else knob.wanted(read[knob.name].text) for knob in able}
+    targets = {knob.name: "" if read[knob.name].code else knob.wanted(read[knob.name].text) for knob in able}
     old = {knob.name: knob.value(read[knob.name].text) for knob in able}
-    report |= {name: f"not here: {read[name].complaint}" for name, value in wanted.items() if not value}
-    report |= {name: value for name, value in wanted.items() if value and value == old[name]}
+    report |= {name: f"not here: {read[name].complaint}" for name, value in targets.items() if not value}
+    report |= {name: value for name, value in targets.items() if value and value == old[name]}
     to_set = [knob for knob in able if knob.name not in report]
     try:
         to_restore = {knob.name: old[knob.name] for knob in to_set} | still_changed
         _save(phone, to_restore)
-        report |= _set(phone, to_set, wanted)
+        report |= _set(phone, to_set, targets)
         if unchanged := _refused_and_unchanged(phone, to_set, report, old):
             _save(phone, {name: value for name, value in to_restore.items() if name not in unchanged})
     except DeviceFull as full:
@@ -116,8 +116,8 @@ def _why_not(knob: Knob, phone: PhoneAccess) -> str:
 def _set(phone: PhoneAccess, knobs: Sequence[Knob], values: Mapping[str, str]) -> Report:
     """Write and read back, all in one round trip for each kind of user."""
     commands = {knob.name: f"{knob.write(phone, values[knob.name])} && {{ {knob.read(phone)}; }}" for knob in knobs}
-    said = _run(phone, knobs, commands)
-    return {knob.name: _outcome(knob, said[knob.name], values[knob.name]) for knob in knobs}
+    answers = _run(phone, knobs, commands)
+    return {knob.name: _outcome(knob, answers[knob.name], values[knob.name]) for knob in knobs}
 
 
 def _refused_and_unchanged(
@@ -125,16 +125,16 @@ def _refused_and_unchanged(
 ) -> Saved:
     """Those that the phone refused to set and that have their value all the same: there is nothing to put back."""
     refused = [knob for knob in knobs if report[knob.name].startswith(REFUSED)]
-    said = _run(phone, refused, {knob.name: knob.read(phone) for knob in refused})
-    found = {knob.name: knob.value(said[knob.name].text) for knob in refused if not said[knob.name].code}
-    return {name: value for name, value in found.items() if value == values[name]}
+    answers = _run(phone, refused, {knob.name: knob.read(phone) for knob in refused})
+    readings = {knob.name: knob.value(answers[knob.name].text) for knob in refused if not answers[knob.name].code}
+    return {name: value for name, value in readings.items() if value == values[name]}
 
 
-def _outcome(knob: Knob, said: BatchAnswer, value: str) -> str:
-    if said.code:
-        return f"{REFUSED}{said.complaint}"
-    found = knob.value(said.text)
-    return value if found == value else f"reads back {found!r} instead of {value!r}"
+def _outcome(knob: Knob, answer: BatchAnswer, value: str) -> str:
+    if answer.code:
+        return f"{REFUSED}{answer.complaint}"
+    reading = knob.value(answer.text)
+    return value if reading == value else f"reads back {reading!r} instead of {value!r}"
 
 
 def _run(phone: PhoneAccess, knobs: Sequence[Knob], commands: Mapping[str, str]) -> dict[str, BatchAnswer]:

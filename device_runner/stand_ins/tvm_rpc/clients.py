@@ -43,8 +43,8 @@ class Client:
     @property
     def timeout_s(self) -> int:
         """How long it wants its session to last at most; 0 is no limit. Raises ValueError for what is no number."""
-        _, found, text = self.options.rpartition(_TIMEOUT)
-        if not found:
+        _, prefix, text = self.options.rpartition(_TIMEOUT)
+        if not prefix:
             return 0
         if not text.isdecimal():
             raise ValueError(f"{text!r} is no time limit")

@@ -42,17 +42,17 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
         log.info(flags.USAGE)
         return 0
     try:
-        given = flags.parse(arguments[1:])
+        options = flags.parse(arguments[1:])
     except flags.WrongFlag as error:
         _warn(str(error))
         log.info(flags.USAGE)
         return 1
-    if given.host != LOOPBACK:
-        _warn(f"refusing to listen on {given.host}: the server has no authentication, use {LOOPBACK}")
+    if options.host != LOOPBACK:
+        _warn(f"refusing to listen on {options.host}: the server has no authentication, use {LOOPBACK}")
         return 1
-    for line in given.lines():
+    for line in options.lines():
         log.info(line)
-    given = flags.with_secret_key(given)
+    options = flags.with_secret_key(options)
     log.info("Starting CPP Server, Press Ctrl+C to stop.")
     signal.signal(signal.SIGINT, _leave)
     try:
@@ -60,10 +60,10 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
     except (OSError, ImportError, SetupMissing) as error:
         log.error("%s", error)
         return 1
-    listener = _bind(given.port, given.port_end, behaviour)
+    listener = _bind(options.port, options.port_end, behaviour)
     log.info("Bind to %s:%d", LOOPBACK, listener.getsockname()[1] if listener else -1)
     with listener or socket.create_server((LOOPBACK, 0), backlog=1) as listener:
-        _listen(listener, given, behaviour)
+        _listen(listener, options, behaviour)
     return 0
 
 
@@ -92,11 +92,11 @@ def _bind(first: int, end: int, behaviour: Behaviour) -> socket.socket | None:
     return None
 
 
-def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None:
-    folder = given.work_dir / ".cache" if given.work_dir else Path.cwd() / "rpc"
-    tracker = Tracker(given.tracker, given.key, given.custom_addr or None, listener) if given.tracker else None
+def _listen(listener: socket.socket, options: Flags, behaviour: Behaviour) -> None:
+    folder = options.work_dir / ".cache" if options.work_dir else Path.cwd() / "rpc"
+    tracker = Tracker(options.tracker, options.key, options.custom_addr or None, listener) if options.tracker else None
     while True:
-        match_key = tracker.wait_for_client() if tracker else given.key
+        match_key = tracker.wait_for_client() if tracker else options.key
         while not select.select([listener], [], [], SIGNALS_S)[0]:
             pass
         connection, (host, port) = listener.accept()
@@ -107,9 +107,9 @@ def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None
                 continue
             try:
                 behaviour.meet(connection)
-                client = meet(connection, address, given.key, match_key)
-            except ClientRefusal as declined:
-                (_warn if declined.loud else log.info)(str(declined))
+                client = meet(connection, address, options.key, match_key)
+            except ClientRefusal as refusal:
+                (_warn if refusal.loud else log.info)(str(refusal))
                 continue
             except (ServerError, OSError) as error:
                 if tracker:
@@ -130,9 +130,9 @@ def _serve(connection: socket.socket, address: str, folder: Path, timeout_s: int
     worker = os.fork()
     if worker == 0:
         _work(connection, address, folder, session)
-    told, status = _oversee(worker, timeout_s, session.kill_after_s)
+    message, status = _oversee(worker, timeout_s, session.kill_after_s)
     session.ended(worker, status)
-    log.info("Child pid=%d %s", worker, told)
+    log.info("Child pid=%d %s", worker, message)
 
 
 def _work(connection: socket.socket, address: str, folder: Path, session: SessionBehaviour) -> NoReturn:
@@ -162,18 +162,18 @@ def _oversee(worker: int, timeout_s: int, kill_after_s: float | None) -> tuple[s
 
     They differ with and without a limit, after which the worker is told to end and waited for however long that takes.
     """
-    told = "finished, status = %d" if timeout_s else "exited, status =%d"
+    message = "finished, status = %d" if timeout_s else "exited, status =%d"
     pidfd = os.pidfd_open(worker)
     try:
         if kill_after_s is not None and not _ends(pidfd, kill_after_s):
             os.kill(worker, signal.SIGKILL)
         elif not _ends(pidfd, timeout_s or None):
-            told = f"killed (timeout = {timeout_s} sec), status = %d"
+            message = f"killed (timeout = {timeout_s} sec), status = %d"
             os.kill(worker, signal.SIGTERM)
     finally:
         os.close(pidfd)
     status = os.waitpid(worker, 0)[1]
-    return told % status, status
+    return message % status, status
 
 
 def _ends(pidfd: int, within_s: float | None) -> bool:

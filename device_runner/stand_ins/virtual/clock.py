@@ -31,8 +31,8 @@ class Clock:
         self._ahead_s = seconds
         for path in _all_below(self._root / "data"):
             with contextlib.suppress(OSError):  # it was removed meanwhile
-                found = path.lstat()
-                os.utime(path, (found.st_atime - jump_s, found.st_mtime - jump_s), follow_symlinks=False)
+                stat = path.lstat()
+                os.utime(path, (stat.st_atime - jump_s, stat.st_mtime - jump_s), follow_symlinks=False)
         (self._root / JUMP_FILE).parent.mkdir(exist_ok=True)
         (self._root / JUMP_FILE).write_text(f"{seconds}\n")
 

@@ -68,10 +68,10 @@ class FaultFile:
 
     def _follow(self) -> None:
         try:
-            found = self._path.stat()
+            stat = self._path.stat()
         except OSError:
             return
-        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        stamp = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
@@ -108,7 +108,7 @@ class Dice:
 
     def __init__(self) -> None:
         self._chance: Chance | None = None
-        self._seen: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def draw(self, operation: str, chance: Chance) -> Stroke | None:
         """Return what strikes the next operation of this kind; None if nothing does.
@@ -117,9 +117,9 @@ class Dice:
         """
         if chance != self._chance:
             self._chance = chance
-            self._seen.clear()
-        self._seen[operation] += 1
-        random = Random(f"{chance.seed} {operation} {self._seen[operation]}")
+            self._counts.clear()
+        self._counts[operation] += 1
+        random = Random(f"{chance.seed} {operation} {self._counts[operation]}")
         if random.random() >= chance.rate:
             return None
         return Stroke(random.choice(STROKES[operation]), random.random())

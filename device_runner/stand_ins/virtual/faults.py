@@ -187,9 +187,9 @@ class Faults(_Numbers):
     def __post_init__(self) -> None:
         """Raise ValueError for an unknown name."""
         super().__post_init__()
-        for name, known in (("shell_answers", SHELL_ANSWERS), ("broken_runtime", BROKEN_RUNTIMES)):
-            if getattr(self, name) not in ("", *known):
-                raise ValueError(f"{name} should be one of {', '.join(known)}")
+        for name, choices in (("shell_answers", SHELL_ANSWERS), ("broken_runtime", BROKEN_RUNTIMES)):
+            if getattr(self, name) not in ("", *choices):
+                raise ValueError(f"{name} should be one of {', '.join(choices)}")
         if len(self.taken_ports) not in (0, 2):
             raise ValueError("taken_ports should be the first and the last")
 
@@ -241,9 +241,9 @@ def dataclass_of(kind: type[T], values: object, name: str = "") -> T:
     if not isinstance(values, Mapping):
         raise _wrong(name or "it", "an object")
     hints = get_type_hints(kind)
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if unknown := sorted(set(values) - set(known)):
-        raise ValueError(f"there is no {_path(name, unknown[0])}; known are {', '.join(known)}")
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if unknown := sorted(set(values) - set(names)):
+        raise ValueError(f"there is no {_path(name, unknown[0])}; known are {', '.join(names)}")
     try:
         return kind(**{key: _value(hints[key], value, _path(name, key)) for key, value in values.items()})
     except TypeError as error:  # a field without a default is missing
@@ -271,8 +271,8 @@ def _value(kind: Any, value: object, name: str) -> Any:
     return value
 
 
-def _wrong(name: str, wanted: str) -> ValueError:
-    return ValueError(f"{name} should be {wanted}")
+def _wrong(name: str, expectation: str) -> ValueError:
+    return ValueError(f"{name} should be {expectation}")
 
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

@@ -254,8 +254,8 @@ class Events:
     phone's programs could write there too, so nothing but these few things can be asked for.
     """
 
-    def __init__(self, told: IO[bytes], home: Path) -> None:
-        self._told = told
+    def __init__(self, pipe: IO[bytes], home: Path) -> None:
+        self._pipe = pipe
         self._home = home
         self._before: PhoneState | None = None
         self._handlers: Mapping[str, Callable[[], object]] = {
@@ -268,16 +268,16 @@ class Events:
 
     def _listen(self) -> None:
         with contextlib.suppress(ValueError):  # the output is closed when the daemon is ended
-            while line := self._told.readline(MAX_LINE_BYTES):
+            while line := self._pipe.readline(MAX_LINE_BYTES):
                 with contextlib.suppress(ValueError, TypeError, AttributeError):  # not the daemon's
                     self._carry_out(json.loads(line))
 
-    def _carry_out(self, told: dict[str, Any]) -> None:
-        event = told.pop("event", None)
+    def _carry_out(self, message: dict[str, Any]) -> None:
+        event = message.pop("event", None)
         if event == "injected":
             with (self._home / INJECTED_JSONL).open("a") as log:
                 if log.tell() < MAX_LOG_BYTES:
-                    log.write(json.dumps({"time_s": round(time.time(), 3), **told}) + "\n")
+                    log.write(json.dumps({"time_s": round(time.time(), 3), **message}) + "\n")
         elif event in self._handlers:
             self._handlers[event]()
 

@@ -61,9 +61,9 @@ class Body:
         battery_tends_to_c = heat.air_c + BATTERY_SHARE * (gpu_c - heat.air_c)
         level, at_level_s = self.level, self.at_level_s + dt_s
         if at_level_s >= BETWEEN_STEPS_S:
-            wanted = level + (gpu_c > heat.slow_down_c) - (gpu_c < heat.speed_up_c)
-            wanted = min(max(0, wanted), len(levels_mhz) - 1)
-            level, at_level_s = wanted, at_level_s if wanted == level else 0.0
+            target = level + (gpu_c > heat.slow_down_c) - (gpu_c < heat.speed_up_c)
+            target = min(max(0, target), len(levels_mhz) - 1)
+            level, at_level_s = target, at_level_s if target == level else 0.0
         return Body(
             gpu_c,
             _nearer(self.battery_c, battery_tends_to_c, dt_s / (BATTERY_SLOWER * heat.time_constant_s)),

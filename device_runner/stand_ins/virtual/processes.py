@@ -28,15 +28,15 @@ def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
     """
     mark = f"{PHONE_ID}={phone_id}".encode()
     for _ in range(_ROUNDS):  # a process may start another while we look
-        found = [
+        pids = [
             pid
             for pid in _others()
             if mark in _read_proc(pid, "environ").split(b"\0")
             and any(word in _read_proc(pid, "cmdline") for word in running)
         ]
-        if not found:
+        if not pids:
             return
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_ROUND_S)
@@ -44,8 +44,8 @@ def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
 
 def _others() -> list[int]:
     """Return all processes but the first, which in a sandbox is the sandbox and cannot be killed from within."""
-    found = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
-    return [pid for pid in found if pid not in (1, os.getpid())]
+    pids = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+    return [pid for pid in pids if pid not in (1, os.getpid())]
 
 
 def _read_proc(pid: int, what: str) -> bytes:

@@ -90,8 +90,8 @@ def _like_host(path: Path) -> list[str]:
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
     """Drop folders inside another one, or inside /usr."""
-    kept: list[Path] = [Path("/usr")]
+    folders: list[Path] = [Path("/usr")]
     for path in sorted(set(paths), key=lambda p: len(p.parts)):
-        if not any(path.is_relative_to(outer) for outer in kept):
-            kept.append(path)
-    return kept[1:]
+        if not any(path.is_relative_to(outer) for outer in folders):
+            folders.append(path)
+    return folders[1:]

@@ -69,5 +69,5 @@ def is_stock(folder: Path) -> bool:
 
 
 def _applets_of(toolbox: str) -> set[str]:
-    told = subprocess.run([toolbox], capture_output=True, text=True, timeout=LIST_DEADLINE_S, check=False)
-    return set(told.stdout.split())
+    answer = subprocess.run([toolbox], capture_output=True, text=True, timeout=LIST_DEADLINE_S, check=False)
+    return set(answer.stdout.split())

@@ -24,7 +24,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from device_runner.disk import ELSEWHERE, disk_full, nearly_full
+from device_runner.disk import OTHER_DISK, disk_full, nearly_full
 from device_runner.failures import DiskFull, RigFailure
 from device_runner.store import Store, keep, key_of
 from harness.base.process import bound, end_family
@@ -169,7 +169,7 @@ def require_room(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < ROOM_BYTES:
         need = f"{ROOM_BYTES / 1e9:.1f} GB for a commit of TVM, and {free / 1e9:.1f} GB free in {folder}"
-        raise DiskFull(f"too little room to build: up to {need}", hint=f"`adreno-bench cache --prune`, {ELSEWHERE}")
+        raise DiskFull(f"too little room to build: up to {need}", hint=f"`adreno-bench cache --prune`, {OTHER_DISK}")
 
 
 def _git(settings: dict[str, str]) -> dict[str, str]:

@@ -68,8 +68,8 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
     except UsageError as error:
         why = f"no commit ({error.message})"
     # The nearest to a release that there is not says nothing, unless it is its tag.
-    known = [tag for tag in tags if tag == f"v{word}"] if is_release(word) else [*RELEASES, *tags]
-    hint = suggestion(word, known, otherwise="the releases are", shown=RELEASES)
+    candidates = [tag for tag in tags if tag == f"v{word}"] if is_release(word) else [*RELEASES, *tags]
+    hint = suggestion(word, candidates, otherwise="the releases are", choices=RELEASES)
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 

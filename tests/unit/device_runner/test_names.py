@@ -16,8 +16,8 @@ def test_without_a_near_one_all_are_named() -> None:
 
 def test_words_that_are_too_many_to_name_are_still_suggested() -> None:
     tags = ["v0.1", "v0.2", "0.26.0"]
-    assert suggestion("v0.3", tags, shown=["0.26.0"]) in ("did you mean 'v0.1'?", "did you mean 'v0.2'?")
-    assert suggestion("main", tags, shown=["0.26.0"]) == "known are 0.26.0"
+    assert suggestion("v0.3", tags, choices=["0.26.0"]) in ("did you mean 'v0.1'?", "did you mean 'v0.2'?")
+    assert suggestion("main", tags, choices=["0.26.0"]) == "known are 0.26.0"
 
 
 def test_names_that_are_too_long_end_in_a_hash_and_stay_different() -> None:

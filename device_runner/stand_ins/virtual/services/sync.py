@@ -89,15 +89,15 @@ class _Conversation:
 
     async def _stat_v1(self, path: str) -> None:
         try:
-            found = os.lstat(path)
-            words = self._words(found)
+            stat = os.lstat(path)
+            words = self._words(stat)
         except (OSError, ValueError):
             words = (0, 0, 0)
         await self._stream.write(_STAT_V1.pack(b"STAT", *words))
 
-    def _words(self, found: os.stat_result) -> tuple[int, int, int]:
-        mtime_s = int(found.st_mtime) + self._ahead_s
-        return found.st_mode, found.st_size & _WORD_MASK, mtime_s & _WORD_MASK
+    def _words(self, stat: os.stat_result) -> tuple[int, int, int]:
+        mtime_s = int(stat.st_mtime) + self._ahead_s
+        return stat.st_mode, stat.st_size & _WORD_MASK, mtime_s & _WORD_MASK
 
     async def _stat(self, path: str) -> None:
         await self._stream.write(_stat_v2(b"STA2", path, self._ahead_s, follow=True))
@@ -108,18 +108,18 @@ class _Conversation:
     async def _list_v1(self, path: str) -> None:
         for entry in _names(path):
             try:
-                found = os.lstat(f"{path}/{entry}")
+                stat = os.lstat(f"{path}/{entry}")
             except OSError:
                 continue
             name = os.fsencode(entry)
-            await self._stream.write(_DENT_V1.pack(b"DENT", *self._words(found), len(name)) + name)
+            await self._stream.write(_DENT_V1.pack(b"DENT", *self._words(stat), len(name)) + name)
         await self._stream.write(_DENT_V1.pack(b"DONE", 0, 0, 0, 0))
 
     async def _list_v2(self, path: str) -> None:
         for entry in _names(path):
             name = os.fsencode(entry)
-            found = _stat_v2(b"DNT2", f"{path}/{entry}", self._ahead_s, follow=False)
-            await self._stream.write(found + _DENT_V2_NAME.pack(len(name)) + name)
+            entry_stat = _stat_v2(b"DNT2", f"{path}/{entry}", self._ahead_s, follow=False)
+            await self._stream.write(entry_stat + _DENT_V2_NAME.pack(len(name)) + name)
         await self._stream.write(b"DONE" + bytes(_STAT_V2.size - 4 + _DENT_V2_NAME.size))
 
     async def _send_v1(self, argument: str) -> None:
@@ -214,10 +214,10 @@ class _Conversation:
 
 def _number(text: str) -> int:
     """Return what C's `strtoul` reads at the beginning of a text, in the base that it is written in; 0 without any."""
-    found = re.match(r"\s*\+?(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))", text)
-    if not found:
+    match = re.match(r"\s*\+?(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))", text)
+    if not match:
         return 0
-    hexadecimal, octal, decimal = found.groups()
+    hexadecimal, octal, decimal = match.groups()
     return int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
 
 
@@ -238,23 +238,23 @@ def _data_packets(fd: int) -> list[bytes]:
 def _stat_v2(name: bytes, path: str, ahead_s: int, *, follow: bool) -> bytes:
     try:
         # A slash at the end matters to stat, and pathlib drops it.
-        found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116
+        stat = os.stat(path, follow_symlinks=follow)  # noqa: PTH116
     except (OSError, ValueError) as error:
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL
         return _STAT_V2.pack(name, code, *([0] * 10))
     return _STAT_V2.pack(
         name,
         0,
-        found.st_dev,
-        found.st_ino,
-        found.st_mode,
-        found.st_nlink,
-        found.st_uid,
-        found.st_gid,
-        found.st_size,
-        int(found.st_atime) + ahead_s,
-        int(found.st_mtime) + ahead_s,
-        int(found.st_ctime) + ahead_s,
+        stat.st_dev,
+        stat.st_ino,
+        stat.st_mode,
+        stat.st_nlink,
+        stat.st_uid,
+        stat.st_gid,
+        stat.st_size,
+        int(stat.st_atime) + ahead_s,
+        int(stat.st_mtime) + ahead_s,
+        int(stat.st_ctime) + ahead_s,
     )
 
 

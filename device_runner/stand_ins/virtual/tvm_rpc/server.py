@@ -50,8 +50,8 @@ class FaultyServer(Behaviour):
 
     def is_taken(self, port: int) -> bool:
         """Return whether the faults have taken it."""
-        taken = self._at_start.taken_ports
-        return bool(taken) and taken[0] <= port <= taken[1]
+        ports = self._at_start.taken_ports
+        return bool(ports) and ports[0] <= port <= ports[1]
 
     def meet(self, connection: socket.socket) -> None:
         """Answer in another protocol, if the faults say so."""
@@ -120,7 +120,7 @@ def note_crash(worker: int, status: int) -> None:
     died_of = signal.Signals(os.WTERMSIG(status))
     root = Path(os.environ.get("ANDROID_ROOT", "/system")).parent
     now_s = time.time() + _ahead_s(root / JUMP_FILE)
-    shown = time.strftime("%m-%d %H:%M:%S", time.gmtime(now_s)) + f".{int(now_s % 1 * 1000):03}"
+    stamp = time.strftime("%m-%d %H:%M:%S", time.gmtime(now_s)) + f".{int(now_s % 1 * 1000):03}"
     lines = (
         f"F libc    : Fatal signal {died_of.value} ({died_of.name}), code -6 in tid {worker} (tvm_rpc), pid {worker}",
         "F DEBUG   : *** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***",
@@ -132,7 +132,7 @@ def note_crash(worker: int, status: int) -> None:
     with log.open("a") as file:
         if file.tell() > MOST_BYTES:
             file.truncate(0)
-        file.writelines(f"{now_s:.3f} {shown} {worker:5} {worker:5} {line}\n" for line in lines)
+        file.writelines(f"{now_s:.3f} {stamp} {worker:5} {worker:5} {line}\n" for line in lines)
 
 
 def _ahead_s(jump: Path) -> int:

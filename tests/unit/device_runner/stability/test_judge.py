@@ -75,8 +75,8 @@ def test_a_clock_that_varies_is_a_note_and_if_it_was_held_a_proof() -> None:
     free = judge(COOL, varied)
     assert not free.throttled
     assert free.facts["notes"] == ["the GPU's clock varied: 60% of its time at one level"]
-    assert judge(COOL, varied, held=True).throttled
-    assert not judge(COOL, later(), held=True).throttled
+    assert judge(COOL, varied, fixed_clock=True).throttled
+    assert not judge(COOL, later(), fixed_clock=True).throttled
 
 
 def test_the_shares_of_the_clocks_are_kept() -> None:
@@ -119,7 +119,7 @@ READINGS = st.builds(
 
 @given(READINGS, READINGS, st.booleans())
 def test_every_verdict_says_why(before: Reading, after: Reading, held: bool) -> None:
-    verdict = judge(before, after, held=held)
+    verdict = judge(before, after, fixed_clock=held)
     assert verdict.throttled == bool(verdict.why)
     assert 0 <= verdict.facts.get("clock_share", 1) <= 1
 
