@@ -1,6 +1,6 @@
 """The fifty tests that take longest, a table in Markdown, of what `make durations` stored in `tests/durations.json`.
 
-    python -m benchmarks.longest_tests > docs/data/longest-tests.md
+python -m benchmarks.longest_tests > docs/data/longest-tests.md
 
 """
 

@@ -48,7 +48,7 @@ def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] =
     Raises UsageError for a release that is not known, has no wheel for this Python or lies before one that is there;
     RigFailure if git or pip fail.
     """
-    releases = [_known(word) for word in releases]
+    releases = [_find_release(word) for word in releases]
     root, folder = checkout(), folder.resolve()
     repo = folder / "repo"
     init(repo)
@@ -70,7 +70,7 @@ def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] =
     return added
 
 
-def _known(word: str) -> str:
+def _find_release(word: str) -> str:
     if release := find_release(word):
         return release
     hint = f"the releases are {', '.join(RELEASES)}"

@@ -40,7 +40,7 @@ def _profiles(files: PageFiles, artifacts: Collection[str]) -> dict[str, Profile
     """Return the newest profile of each artifact beside files of records, and those that were given."""
     profiles: dict[str, Profile] = {}
     try:
-        profiles = _beside(files.records, artifacts)
+        profiles = _profiles_of_records(files.records, artifacts)
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
     given = {file: Profile.read(file) for file in files.profiles}
@@ -50,7 +50,7 @@ def _profiles(files: PageFiles, artifacts: Collection[str]) -> dict[str, Profile
     return profiles | {profile.artifact: profile for profile in given.values()}
 
 
-def _beside(records: Sequence[Path], artifacts: Collection[str]) -> dict[str, Profile]:
+def _profiles_of_records(records: Sequence[Path], artifacts: Collection[str]) -> dict[str, Profile]:
     """Return the newest profile of each artifact from the files beside records. Raises OSError, ValueError."""
     return {
         profile.artifact: profile
