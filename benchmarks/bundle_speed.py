@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.tools.bundle.archive import find_files
 from harness.tools.bundle.manifest import MANIFEST, id_of
-from harness.tools.bundle.results import DIGEST_DIGITS, IGNORED, LINES, WANTED, link_of
+from harness.tools.bundle.results import DIGEST_DIGITS, IGNORED, LINES, SIZE_LIMITS, link_of
 
 TURNS = ("turn", "seen")
 """Kinds of lines: of the first bundles' runner, and of today's."""
@@ -25,7 +25,7 @@ TURNS = ("turn", "seen")
 
 def multiply(source: Path, into: Path, count: int) -> None:
     """Results of a bundle with so many turns."""
-    files = find_files(source, WANTED, into.parent, IGNORED)
+    files = find_files(source, SIZE_LIMITS, into.parent, IGNORED)
     told = json.loads(files[MANIFEST].read_bytes())
     lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in files[LINES].read_bytes().splitlines()]
     turns = list(islice(cycle(line for line in lines if line["kind"] in TURNS), count))

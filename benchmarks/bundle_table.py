@@ -35,7 +35,7 @@ HEADERS = (
 def rows(read: Results) -> list[tuple[str, ...]]:
     """One row for each case of the bundle's head."""
     by_case: dict[str, list[Record]] = {}
-    for turn, record in read.taken:
+    for turn, record in read.turns:
         if turn.build == "head":
             by_case.setdefault(turn.case, []).append(record)
     packed = {one.case: one for one in read.manifest.builds["head"].cases}

@@ -64,8 +64,8 @@ def write_archive(folder: Path, out: Path) -> None:
 
 def _files_of(folder: Path) -> list[Path]:
     """Return the files of a bundle, the manifest first, so that a reader of it need not read the rest."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return sorted(found, key=lambda path: path != folder / MANIFEST)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return sorted(files, key=lambda path: path != folder / MANIFEST)
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -90,7 +90,7 @@ def _packing(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 
 
 def find_files(
-    source: Path, wanted: Mapping[str, int], scratch: Path, ignored: Collection[str] = ()
+    source: Path, limits: Mapping[str, int], scratch: Path, ignored: Collection[str] = ()
 ) -> dict[str, Path]:
     """Return the wanted files of a folder or an archive by name, those of an archive unpacked in `scratch`.
 
@@ -98,31 +98,31 @@ def find_files(
     UsageError for a file that is neither, that is there twice, or that leads elsewhere.
     """
     if source.is_dir():
-        return _in_folder(source, wanted, ignored)
-    found: dict[str, Path] = {}
+        return _in_folder(source, limits, ignored)
+    files: dict[str, Path] = {}
     for member, content in _members(source):
         inner = member.parts[-2:]
         if any(part in ignored for part in member.parts[:-1]):
             continue
         name = inner[-1]
-        if name not in wanted or len(member.parts) > 2 or not content:
+        if name not in limits or len(member.parts) > 2 or not content:
             raise UsageError(f"{source} has {str(member)!r}, which a bundle's runner never writes", hint="remove it")
-        if name in found:
+        if name in files:
             raise UsageError(f"{source} has {name} twice", hint="pack one results folder only")
-        found[name] = content.save(scratch / name, wanted[name])
-    return found
+        files[name] = content.save(scratch / name, limits[name])
+    return files
 
 
-def _in_folder(source: Path, wanted: Mapping[str, int], ignored: Collection[str]) -> dict[str, Path]:
-    found = {}
+def _in_folder(source: Path, limits: Mapping[str, int], ignored: Collection[str]) -> dict[str, Path]:
+    files = {}
     for path in sorted(source.iterdir()):
         if path.name in ignored:
             continue
-        if path.name not in wanted or path.is_symlink() or not path.is_file():
+        if path.name not in limits or path.is_symlink() or not path.is_file():
             raise UsageError(f"{path} is not a file that a bundle's runner writes", hint="remove it")
-        _require_size(path.name, path.stat().st_size, wanted[path.name])
-        found[path.name] = path
-    return found
+        _require_size(path.name, path.stat().st_size, limits[path.name])
+        files[path.name] = path
+    return files
 
 
 def unpack(source: Path, folder: Path) -> None:
@@ -244,8 +244,8 @@ class _Header(tarfile.TarInfo):
         if not 0 <= self.size <= (math.inf if self.isfile() else MOST_HEADER_BYTES):
             self._refuse()
         proceed: Any = super()
-        made: tarfile.TarInfo = proceed._proc_member(archive)
-        return made
+        header: tarfile.TarInfo = proceed._proc_member(archive)
+        return header
 
     def _refuse(self, *_: object) -> NoReturn:
         raise tarfile.ReadError(f"a header of {self.size} bytes, or a file with holes")

@@ -54,8 +54,8 @@ def ingest(
         if as_json:
             out_json(export_comparison(result).plain())
         else:
-            told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
-            out_parts(*told, verdicts.undecided(result))
+            parts = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
+            out_parts(*parts, verdicts.undecided(result))
         code = compare.exit_code(result)
     if not as_json:
         short = f"; {len(read.missing)} turns were not run" if read.missing else ""
@@ -65,9 +65,9 @@ def ingest(
 
 def _add(read: Results, file: RecordFile) -> None:
     """Append the records that the file does not have: results may be taken in twice."""
-    kept = file.of_run(read.records[0].run) if read.records else []
-    have = {(record.case, record.artifact, record.started_at) for record in kept}
-    file.append(*(one for one in read.records if (one.case, one.artifact, one.started_at) not in have))
+    records = file.of_run(read.records[0].run) if read.records else []
+    have = {(record.case, record.artifact, record.started_at) for record in records}
+    file.append(*(record for record in read.records if (record.case, record.artifact, record.started_at) not in have))
 
 
 def _keep_peaks(read: Results) -> None:

@@ -24,7 +24,7 @@ MANIFEST = "manifest.json"
 HEAD, BASE = "head", "base"
 """The builds: the one that was asked for, and the one that it is compared with."""
 ANSWERS = "answers"
-KEPT = "bundles"
+FOLDER = "bundles"
 """Folder of the cache with the manifests of what was packed here, and answers to judge by."""
 PYTHON_RUNNER = "run.pyz"
 """What the first bundles for Linux had in place of `run.sh`: it judged there, and its results have whole records."""
@@ -113,7 +113,7 @@ class Manifest:
 
     def packed(self, turn: Turn) -> PackedCase:
         """Return the case of a turn."""
-        return next(one for one in self.builds[turn.build].cases if one.case == turn.case)
+        return next(case for case in self.builds[turn.build].cases if case.case == turn.case)
 
 
 def id_of(text: bytes) -> str:
@@ -124,16 +124,16 @@ def id_of(text: bytes) -> str:
 def manifest_of(text: bytes) -> Manifest:
     """Read a manifest. Raises UsageError for what is none, or one of another version."""
     try:
-        told = read_json(text)
-        if told["schema"] != SCHEMA:
+        fields = read_json(text)
+        if fields["schema"] != SCHEMA:
             raise UsageError(
-                f"the bundle is of version {told['schema']}, and this adreno-bench reads version {SCHEMA}",
+                f"the bundle is of version {fields['schema']}, and this adreno-bench reads version {SCHEMA}",
                 hint="use the release of adreno-bench that packed it, or pack it again",
             )
-        builds = {require_name(name): _build(build) for name, build in told["builds"].items()}
-        turns = tuple(Turn(str(build), str(case)) for build, case in told["turns"])
-        files = {_inside(path): str(digest) for path, digest in told["files"].items()}
-        manifest = Manifest(str(told["kind"]), builds, turns, files)
+        builds = {require_name(name): _build(build) for name, build in fields["builds"].items()}
+        turns = tuple(Turn(str(build), str(case)) for build, case in fields["turns"])
+        files = {_inside(path): str(digest) for path, digest in fields["files"].items()}
+        manifest = Manifest(str(fields["kind"]), builds, turns, files)
         for turn in manifest.turns:
             manifest.packed(turn)
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
@@ -143,23 +143,23 @@ def manifest_of(text: bytes) -> Manifest:
     return manifest
 
 
-def _build(told: Mapping[str, Any]) -> Build:
-    cases = tuple(_case(one) for one in told["cases"])
-    libraries = [_inside(path) for path in told["libraries"]]
-    inside = {name: told[name] and _inside(told[name]) for name in ("loader", "probe")}
-    return Build(**{**told, **inside, "libraries": libraries, "cases": cases})
+def _build(fields: Mapping[str, Any]) -> Build:
+    cases = tuple(_case(case) for case in fields["cases"])
+    libraries = [_inside(path) for path in fields["libraries"]]
+    inside = {name: fields[name] and _inside(fields[name]) for name in ("loader", "probe")}
+    return Build(**{**fields, **inside, "libraries": libraries, "cases": cases})
 
 
-def _case(told: Mapping[str, Any]) -> PackedCase:
-    reference = told["reference"] and _library(told["reference"])
-    Case.parse(told["case"])
-    for name in (told["answers"], told["range"] or told["answers"]):
+def _case(fields: Mapping[str, Any]) -> PackedCase:
+    reference = fields["reference"] and _library(fields["reference"])
+    Case.parse(fields["case"])
+    for name in (fields["answers"], fields["range"] or fields["answers"]):
         require_name(name)
-    return PackedCase(**{**told, "artifact": _library(told["artifact"]), "reference": reference})
+    return PackedCase(**{**fields, "artifact": _library(fields["artifact"]), "reference": reference})
 
 
-def _library(told: Mapping[str, Any]) -> PackedLibrary:
-    return PackedLibrary(**{**told, "library": told["library"] and _inside(told["library"])})
+def _library(fields: Mapping[str, Any]) -> PackedLibrary:
+    return PackedLibrary(**{**fields, "library": fields["library"] and _inside(fields["library"])})
 
 
 def _inside(path: str) -> str:
@@ -203,7 +203,7 @@ def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> di
     libraries = filter(None, (packed.artifact, packed.reference))
     answers = {packed.answers: packed.unchecked, packed.witness: "", packed.range: ""}
     return {
-        **{one.key: _artifact(one, folder, digests) for one in libraries},
+        **{library.key: _artifact(library, folder, digests) for library in libraries},
         **{key: Answers(folder / ANSWERS / key, True, unchecked) for key, unchecked in answers.items() if key},
         **({packed.answers: revived(packed.refused)} if packed.refused else {}),
     }

@@ -48,8 +48,8 @@ from harness.tools.bundle.archive import ending_of, unpack, write_archive
 from harness.tools.bundle.manifest import (
     ANSWERS,
     BASE,
+    FOLDER,
     HEAD,
-    KEPT,
     MANIFEST,
     Build,
     Manifest,
@@ -114,7 +114,7 @@ class PackedBundle:
     @property
     def failures(self) -> list[PackedCase]:
         """The cases that have no library."""
-        return [one for build in self.manifest.builds.values() for one in build.cases if one.artifact.failure]
+        return [case for build in self.manifest.builds.values() for case in build.cases if case.artifact.failure]
 
 
 def pack(
@@ -135,10 +135,10 @@ def pack(
         hint = "pack others: --case '*-untuned'"
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
     runtime = runtime_of(kind, request.cache)  # what is missing is told before anything is built
-    made = built(plans)
+    results = built(plans)
     with scratch_folder() as scratch, writing(scratch, out.parent):
         folder = scratch / "bundle"
-        builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, made)}
+        builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, results)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
         turns = _in_turns(builds[BASE], builds[HEAD], sessions) if against else _one_after_the_other(builds, sessions)
@@ -155,7 +155,7 @@ def pack(
 def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:
     """Order the turns: each case once, then each again. A case without a library has one turn."""
     (name, build), *_ = builds.items()
-    return [Turn(name, one.case) for session in range(sessions) for one in build.cases if not session or _runs(one)]
+    return [Turn(name, case.case) for session in range(sessions) for case in build.cases if not session or _runs(case)]
 
 
 def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
@@ -163,9 +163,9 @@ def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
 
     The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
     """
-    there = {one.case: one for one in base.cases}
-    blocks = [_blocks(there.get(one.case), one, head.as_shipped, sessions) for one in head.cases]
-    gone = [Turn(Arm.BASE.value, case) for case in there if case not in {one.case for one in head.cases}]
+    there = {case.case: case for case in base.cases}
+    blocks = [_blocks(there.get(case.case), case, head.as_shipped, sessions) for case in head.cases]
+    gone = [Turn(Arm.BASE.value, case) for case in there if case not in {case.case for case in head.cases}]
     return [turn for round_ in zip_longest(*blocks, fillvalue=[]) for block in round_ for turn in block] + gone
 
 
@@ -188,7 +188,7 @@ def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, session
 
 
 def _lay_out(
-    folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], made: Built
+    folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], done: Built
 ) -> Build:
     """Copy a build's files below the bundle's folder."""
     prober = probe.library(request.cache, kind.abi)
@@ -198,28 +198,28 @@ def _lay_out(
         libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
         loader=_copied(folder, runtime.loader, f"lib/{name}/{LOADER}") if runtime.loader else "",
         probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
-        cases=[_packed(folder, name, plan, made) for plan in plans],
+        cases=[_packed(folder, name, plan, done) for plan in plans],
         runtime=runtime.digest,
     )
 
 
-def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
-    answers = made[plan.oracle.key]
+def _packed(folder: Path, name: str, plan: Plan, results: Built) -> PackedCase:
+    answers = results[plan.oracle.key]
     truth, witness = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, JUDGE), (OUTPUTS, JUDGE)
     for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
-        found = made.get(job.key) if job else None
-        if job and isinstance(found, Answers):
+        result = results.get(job.key) if job else None
+        if job and isinstance(result, Answers):
             for file in files:
-                if (found.folder / file).exists():
-                    _copied(folder, found.folder / file, f"answers/{job.key}/{file}")
+                if (result.folder / file).exists():
+                    _copied(folder, result.folder / file, f"answers/{job.key}/{file}")
 
     def key_of_answers(job: Job | None) -> str:
-        return job.key if job and isinstance(made.get(job.key), Answers) else ""
+        return job.key if job and isinstance(results.get(job.key), Answers) else ""
 
-    reference = plan.reference and made.get(plan.reference.key)
+    reference = plan.reference and results.get(plan.reference.key)
     return PackedCase(
         case=plan.case.id,
-        artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, made[plan.compile.key]),
+        artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, results[plan.compile.key]),
         answers=plan.oracle.key,
         refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
         quirks=list(plan.quirks),
@@ -237,35 +237,36 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
     )
 
 
-def _library(folder: Path, place: str, key: str, made: Artifact | Answers | Failure) -> PackedLibrary:
-    if isinstance(made, Failure):
-        return PackedLibrary(key, "", failure=_failure_fields(made))
-    assert isinstance(made, Artifact)
-    return PackedLibrary(key, _copied(folder, made.loadable.library, place), made.size_bytes, asdict(made.compiled))
+def _library(folder: Path, place: str, key: str, result: Artifact | Answers | Failure) -> PackedLibrary:
+    if isinstance(result, Failure):
+        return PackedLibrary(key, "", failure=_failure_fields(result))
+    assert isinstance(result, Artifact)
+    library = _copied(folder, result.loadable.library, place)
+    return PackedLibrary(key, library, result.size_bytes, asdict(result.compiled))
 
 
 def _failure_fields(failure: Failure) -> dict[str, str]:
-    said = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
-    return {"outcome": failure.outcome, "kind": type(failure).__name__, **said}
+    texts = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
+    return {"outcome": failure.outcome, "kind": type(failure).__name__, **texts}
 
 
 def runtime_of(kind: MachineKind, cache: Path) -> Runtime:
     """TVM's runtime for a kind of device: this host's own, or one that was brought for it. Raises SetupMissing."""
     if kind.abi != platform.machine():
-        kept = RuntimeStore(cache).runtime_for(kind.abi)
-        return Runtime(_in_order(kept.folder), None, kept.digest)
+        runtime = RuntimeStore(cache).runtime_for(kind.abi)
+        return Runtime(_in_order(runtime.folder), None, runtime.digest)
     tvm, ffi = package_folder("tvm") / "lib", package_folder("tvm_ffi") / "lib"
     names = ("libtvm_runtime.so", "libtvm_runtime_extra.so")
-    found = [ffi / "libtvm_ffi.so", *(tvm / name for name in names if (tvm / name).exists())]
+    libraries = [ffi / "libtvm_ffi.so", *(tvm / name for name in names if (tvm / name).exists())]
     own = opencl.sidecar(cache) if opencl.needed() else opencl.own()
-    return Runtime([*found, *([own] if own not in found else [])], _loader())
+    return Runtime([*libraries, *([own] if own not in libraries else [])], _loader())
 
 
 def _in_order(folder: Path) -> list[Path]:
     """Return the libraries of a runtime in a folder, each after those that it needs."""
-    found = {file.name: file for file in sorted(folder.iterdir()) if file.name != PROGRAM}
-    needs = {name: [need for need in read_elf(file).needed if need in found] for name, file in found.items()}
-    return [found[name] for name in TopologicalSorter(needs).static_order()]
+    files = {file.name: file for file in sorted(folder.iterdir()) if file.name != PROGRAM}
+    needs = {name: [need for need in read_elf(file).needed if need in files] for name, file in files.items()}
+    return [files[name] for name in TopologicalSorter(needs).static_order()]
 
 
 def _loader() -> Path | None:
@@ -305,7 +306,7 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> Build:
         libraries=[_as_base(path) for path in build.libraries],
         loader=loader,
         probe=_as_base(build.probe),
-        cases=[_case_as_base(one) for one in build.cases],
+        cases=[_case_as_base(case) for case in build.cases],
     )
 
 
@@ -341,13 +342,13 @@ def _place(folder: Path, out: Path) -> None:
 def _remember(cache: Path, manifest: Manifest, answers: Path) -> None:
     """Keep what `ingest` needs: the manifest, and the answers."""
     text = manifest.text()
-    kept = cache / KEPT / id_of(text)[:24]
-    write_whole(kept.with_suffix(".json"), text)
-    if not kept.exists():
-        scratch = kept.with_name(f".{kept.name}{SCRATCH_SUFFIX}")
+    place = cache / FOLDER / id_of(text)[:24]
+    write_whole(place.with_suffix(".json"), text)
+    if not place.exists():
+        scratch = place.with_name(f".{place.name}{SCRATCH_SUFFIX}")
         shutil.rmtree(scratch, ignore_errors=True)
         shutil.copytree(answers, scratch / ANSWERS, ignore=shutil.ignore_patterns(turn_files.PLAIN))
-        scratch.rename(kept)
+        scratch.rename(place)
 
 
 def _files(folder: Path) -> Iterable[Path]:

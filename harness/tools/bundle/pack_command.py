@@ -35,7 +35,7 @@ def pack(
         Path | None,
         typer.Option(metavar="BUNDLE", help="Base to compare with: another bundle. Both builds run in turns."),
     ] = None,
-    like: Annotated[
+    target: Annotated[
         str | None,
         typer.Option(
             "--like",
@@ -72,8 +72,8 @@ def pack(
             return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
 
         kind = KINDS[device_kind]
-        if like:
-            kind = replace(kind, identity=with_limits_of(kind.identity, like, request.cache))
+        if target:
+            kind = replace(kind, identity=with_limits_of(kind.identity, target, request.cache))
         packed = pack(request, kind, built, out, against, sessions or (8 if against else 1))
     if as_json:
         out_json(_plain(packed))
@@ -86,7 +86,7 @@ def _summary(packed: PackedBundle) -> str:
     """Return what was packed, and what to do with it."""
     turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
-    lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]
+    lines += [f"{case.case} was not built: {case.artifact.failure['message']}" for case in packed.failures]
     lines.append("unpack it there, run `sh run.sh RESULTS`, and give RESULTS to `adreno-bench ingest`")
     return "\n".join(lines)
 
@@ -97,5 +97,5 @@ def _plain(packed: PackedBundle) -> dict[str, object]:
         "bundle": packed.id,
         "size_bytes": packed.size_bytes,
         "turns": [list(turn) for turn in packed.manifest.turns],
-        "not_built": [one.case for one in packed.failures],
+        "not_built": [case.case for case in packed.failures],
     }

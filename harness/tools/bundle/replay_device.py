@@ -31,18 +31,18 @@ TUNE, REFERENCE, TURNS = PREPARATIONS = "tune", "reference", "turns"
 
 def identity_of(line: Mapping[str, Any], name: str, runtime: str) -> Identity:
     """Who a device is, from what the script asked of it. Raises BadReport."""
-    said, machine = line["said"], texts_in(text_of(line["machine"]))
+    answers, machine = line["said"], texts_in(text_of(line["machine"]))
     try:
-        answer = answer_of(text_of(said["describe"]).encode()) if "describe" in said else None
+        answer = answer_of(text_of(answers["describe"]).encode()) if "describe" in answers else None
     except BadAnswer as bad:
         raise BadReport(f"what the probe said of the device makes no sense: {bad}") from None
-    names = text_of(said["name"]), text_of(said["driver_version"])
+    names = text_of(answers["name"]), text_of(answers["driver_version"])
     fields = description_of(names, answer, lambda _: machine.get("sums", "")).fields
     fields |= {name: one_line(machine.get(name, "")) for name in ("chip", "board")}
-    if not (known := properties_in(machine.get("properties", ""))):
-        return _host_identity(machine, text_of(said.get("libc", "")), name, runtime=runtime, **fields)
-    abi = known.get(ABI_PROPERTY) or machine.get("machine", "")
-    return phone_identity("phone", name, known, abi, runtime=runtime, **fields)
+    if not (values := properties_in(machine.get("properties", ""))):
+        return _host_identity(machine, text_of(answers.get("libc", "")), name, runtime=runtime, **fields)
+    abi = values.get(ABI_PROPERTY) or machine.get("machine", "")
+    return phone_identity("phone", name, values, abi, runtime=runtime, **fields)
 
 
 def _host_identity(machine: Mapping[str, str], libc: str, name: str, **fields: Any) -> Identity:
@@ -77,15 +77,15 @@ class TurnReport:
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> TurnReport:
         """Parse a line. Raises BadReport, or the error of a malformed line."""
-        said = dict(line["said"])
-        preparations = {name: ProcessReport.of(said.pop(name)) for name in PREPARATIONS if name in said}
+        sessions = dict(line["said"])
+        preparations = {name: ProcessReport.of(sessions.pop(name)) for name in PREPARATIONS if name in sessions}
         before, after = (texts_in(text_of(line[moment])) for moment in ("before", "after"))
-        return cls(preparations, ProcessReport.of(said) if said else None, before, after)
+        return cls(preparations, ProcessReport.of(sessions) if sessions else None, before, after)
 
     @property
     def sessions(self) -> list[ProcessReport]:
         """Sessions of a run that knows the results of the preparations: the failed ones, and the measured one."""
-        failed = [one for one in self.preparations.values() if not one.done]
+        failed = [report for report in self.preparations.values() if not report.done]
         return [*failed, *([self.measured] if self.measured else [])]
 
 
@@ -123,7 +123,7 @@ class ReplayDevice:
 
         Nothing was waited for, and no knob was set.
         """
-        gpu = [host_gpu.reading_in(said, self.identity.gpu) for said in (self._turn.before, self._turn.after)]
+        gpu = [host_gpu.reading_in(texts, self.identity.gpu) for texts in (self._turn.before, self._turn.after)]
         if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
             return work(), host_gpu.judge(gpu[0], gpu[1])
         before, after = reading(self._turn.before), reading(self._turn.after)

@@ -55,7 +55,7 @@ class Times:
 class ProcessReport:
     """What the runner wrote of one process."""
 
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
     runs: Sequence[list[Array]] = ()
     """The outputs of each run: of the case's inputs, then of labelled ones, of other ones, of the first again."""
     times: Times | None = None
@@ -64,17 +64,17 @@ class ProcessReport:
     """Samples of the reference kernel, in the order taken; empty if it was not timed."""
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> ProcessReport:
+    def of(cls, fields: Mapping[str, Any]) -> ProcessReport:
         """Parse an object of the runner. Raises BadReport, or the error of a malformed object."""
-        labelled = (f"labelled{index}" for index in range(len(said)))
-        outputs = (said[name] for name in ("outputs", *labelled, "other", "again") if name in said)
-        runs = [[_array(one) for one in each] for each in outputs]
-        return cls(said, runs, _times_in(said), _times(said, "reference_ms"))
+        labelled = (f"labelled{index}" for index in range(len(fields)))
+        outputs = (fields[name] for name in ("outputs", *labelled, "other", "again") if name in fields)
+        runs = [[_array(array) for array in each] for each in outputs]
+        return cls(fields, runs, _times_in(fields), _times(fields, "reference_ms"))
 
     @property
     def done(self) -> bool:
         """Whether it came to its end."""
-        return bool(self.said.get("done"))
+        return bool(self.fields.get("done"))
 
     @property
     def log(self) -> str:
@@ -83,21 +83,21 @@ class ProcessReport:
 
     def text(self, name: str) -> str:
         """Return a text of the report, empty if it has none of this name."""
-        return text_of(self.said.get(name, ""))
+        return text_of(self.fields.get(name, ""))
 
     def failure(self, timeout_s: float) -> Failure | None:
         """Return how the process failed, and whose fault it is; None if it came to its end."""
         doing, evidence = self.text("doing") or "starting", self.log
-        if "broken" in self.said:
+        if "broken" in self.fields:
             return RigFailure(f"the bundle's runner gave up while {doing}: {self.text('broken')}", evidence=evidence)
-        if "error" in self.said:
+        if "error" in self.fields:
             return failure_of(self.text("error"), doing)
-        if self.said.get("hung"):
+        if self.fields.get("hung"):
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=evidence)
         if self.done:
             return None
-        number = int(self.said.get("signal", 0))
-        ending = how_ended(128 + number if number else int(self.said.get("code", 0)))
+        number = int(self.fields.get("signal", 0))
+        ending = how_ended(128 + number if number else int(self.fields.get("code", 0)))
         return DeviceCrash(f"the process {ending} while {doing}", evidence=evidence)
 
 
@@ -117,7 +117,7 @@ class ReplaySession:
                 raise self.report.failure(timeout_s) or RigFailure("the reference kernel was not timed")
             return ReplayProgram(self.report, timeout_s, repeat([]), iter(self.report.reference_ms))
         program = ReplayProgram(self.report, timeout_s, iter(self.report.runs), iter(()))
-        if "init_ms" not in self.report.said:
+        if "init_ms" not in self.report.fields:
             program.fail()
         return program
 
@@ -178,7 +178,7 @@ class ReplayProgram:
     @property
     def init_ms(self) -> float:
         """Loading and initialising."""
-        return float(self.report.said["init_ms"])
+        return float(self.report.fields["init_ms"])
 
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
         """Return the outputs of the next run, and the first run's ms; of the reference kernel neither was kept."""
@@ -186,12 +186,12 @@ class ReplayProgram:
             if self.report.runs and self.report.done:
                 raise NotRunAgain("the runner did not run it again")
             self.fail()
-        return outputs, float(self.report.said["first_run_ms"])
+        return outputs, float(self.report.fields["first_run_ms"])
 
     @property
     def times(self) -> Times:
         """The samples that the runner took. Raises the process's failure if it did not come to that."""
-        if self.report.said.get("near") is False:
+        if self.report.fields.get("near") is False:
             raise RigFailure("the runner did not time an answer that is right", hint="report it with the record")
         if self.report.times is None:
             self.fail()
@@ -215,9 +215,9 @@ class ReplayProgram:
 
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
         """Return the batches that were timed there. Raises RigFailure if they were others, or none."""
-        if "batches" not in self.report.said:
+        if "batches" not in self.report.fields:
             raise self.report.failure(self._timeout_s) or RigFailure("no batches were timed")
-        if int(self.report.said["batch"]) != size:
+        if int(self.report.fields["batch"]) != size:
             raise RigFailure("batches of another size were timed")
         return batches_of(self.report.text("batches").encode(), repeat)
 
@@ -238,31 +238,31 @@ class ReplayProgram:
         """Do nothing: the runner did so."""
 
 
-def _times_in(said: Mapping[str, Any]) -> Times | None:
+def _times_in(fields: Mapping[str, Any]) -> Times | None:
     """Return the samples of a case, if it was timed. Raises BadReport."""
-    if "inferences" not in said:
+    if "inferences" not in fields:
         return None
-    if not (wall_ms := _times(said, "wall_ms")):
+    if not (wall_ms := _times(fields, "wall_ms")):
         raise BadReport("a turn was timed without a sample")
-    warmed_up, inferences = bool(said.get("warmed_up")), int(said["inferences"])
-    return Times(wall_ms, _times(said, "device_ms"), _times(said, "warm_up_ms"), warmed_up, inferences)
+    warmed_up, inferences = bool(fields.get("warmed_up")), int(fields["inferences"])
+    return Times(wall_ms, _times(fields, "device_ms"), _times(fields, "warm_up_ms"), warmed_up, inferences)
 
 
-def _times(said: Mapping[str, Any], name: str) -> list[float]:
-    times = [float(value) for value in said.get(name, ())]
+def _times(fields: Mapping[str, Any], name: str) -> list[float]:
+    times = [float(value) for value in fields.get(name, ())]
     least = 0 if name == "device_ms" else sys.float_info.min  # a driver's timer may not tick
     if not all(math.isfinite(value) and value >= least for value in times):
         raise BadReport(f"{name} contains an invalid time")
     return times
 
 
-def _array(said: Mapping[str, Any]) -> npt.NDArray[np.generic]:
+def _array(fields: Mapping[str, Any]) -> npt.NDArray[np.generic]:
     import numpy as np
 
-    code, bits = map(int, said["dtype"])
-    content = bytes.fromhex(said["hex"])
+    code, bits = map(int, fields["dtype"])
+    content = bytes.fromhex(fields["hex"])
     if len(content) > LARGEST_OUTPUT_BYTES:
         raise BadReport("an output is larger than any of ours")
     kind = _KINDS[code]
-    shape = tuple(int(size) for size in said["shape"])
+    shape = tuple(int(size) for size in fields["shape"])
     return np.frombuffer(content, kind if kind == "bool" else f"{kind}{bits}").reshape(shape)

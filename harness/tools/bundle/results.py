@@ -34,8 +34,8 @@ from harness.tools.bundle.archive import find_files, first_member, unpack
 from harness.tools.bundle.manifest import (
     ANSWERS,
     BASE,
+    FOLDER,
     HEAD,
-    KEPT,
     LARGEST_MANIFEST_BYTES,
     MANIFEST,
     PYTHON_RUNNER,
@@ -54,7 +54,7 @@ LINES = "turns.jsonl"
 DIGEST_DIGITS = 64
 DEVICE = "bundle"
 """What records of a bundle have for what a person types after `--device`."""
-WANTED = {MANIFEST: LARGEST_MANIFEST_BYTES, LINES: 512 << 20}
+SIZE_LIMITS = {MANIFEST: LARGEST_MANIFEST_BYTES, LINES: 512 << 20}
 """The files of results, and how many bytes each may have."""
 LONGEST_LINE_BYTES = 128 << 20
 """A line has a turn's outputs, two digits to a byte."""
@@ -75,7 +75,7 @@ class Results:
 
     bundle: str
     manifest: Manifest
-    taken: Sequence[tuple[Turn, Record]]
+    turns: Sequence[tuple[Turn, Record]]
     peaks: Mapping[str, float] = field(default_factory=dict)
     """What the device does at best, in bytes and operations per second."""
     whole: bool = True
@@ -84,12 +84,12 @@ class Results:
     @property
     def records(self) -> list[Record]:
         """All records, in order."""
-        return [record for _, record in self.taken]
+        return [record for _, record in self.turns]
 
     @property
     def missing(self) -> list[Turn]:
         """Turns that were not run."""
-        return list(self.manifest.turns)[len(self.taken) :]
+        return list(self.manifest.turns)[len(self.turns) :]
 
 
 def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Path | None = None) -> Results:
@@ -101,8 +101,8 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
     if not source.exists():
         raise UsageError(f"there is no {source}", hint="name the folder that run.sh wrote, or an archive of it")
     with scratch_folder() as scratch:
-        files = find_files(source, WANTED, scratch, IGNORED)
-        for name in WANTED:
+        files = find_files(source, SIZE_LIMITS, scratch, IGNORED)
+        for name in SIZE_LIMITS:
             if name not in files:
                 hint = "nothing was run, or it is no results folder of a bundle"
                 raise UsageError(f"{source} has no {name}", hint=hint)
@@ -113,12 +113,12 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
         reader = _Reader(manifest, scratch, answers)
         with files[LINES].open("rb") as lines:
             reader.read(lines, id_of(text))
-    taken = reader.taken
-    results = Results(id_of(text), manifest, taken, reader.peaks, reader.ended and len(taken) == len(manifest.turns))
+    turns = reader.turns
+    results = Results(id_of(text), manifest, turns, reader.peaks, reader.ended and len(turns) == len(manifest.turns))
     if not results.whole and not partial:
         first = f", first {results.missing[0].case}" if results.missing else ""
         raise UsageError(
-            f"{source} has {len(taken)} of {len(manifest.turns)} turns{first}: the run was cut short",
+            f"{source} has {len(turns)} of {len(manifest.turns)} turns{first}: the run was cut short",
             hint="run the bundle there again with the same folder, or take what there is with --partial",
         )
     return results
@@ -127,11 +127,11 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
 def _require_known(text: bytes, cache: Path, bundle: Path | None) -> None:
     """Raise UsageError for results of a bundle that nobody here packed."""
     if bundle:
-        known = read_manifest(bundle)
+        manifest = read_manifest(bundle)
     else:
-        file = cache / KEPT / f"{id_of(text)[:24]}.json"
-        known = file.read_bytes() if file.is_file() else b""
-    if known != text:
+        file = cache / FOLDER / f"{id_of(text)[:24]}.json"
+        manifest = file.read_bytes() if file.is_file() else b""
+    if manifest != text:
         whose = f"not of {bundle}" if bundle else "of a bundle that was not packed here, or its manifest was changed"
         raise UsageError(f"the results are {whose}", hint="name the bundle that was run: --bundle FILE")
 
@@ -148,7 +148,7 @@ def read_manifest(bundle: Path) -> bytes:
 
 def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:
     """Return a folder with what answers are judged by. Raises UsageError if it is nowhere."""
-    folder = cache / KEPT / id_of(text)[:24]
+    folder = cache / FOLDER / id_of(text)[:24]
     if bundle and bundle.is_dir():
         folder = bundle
     elif bundle and bundle.suffix != ".json":
@@ -197,7 +197,7 @@ class _Reader:
     scratch: Path
     answers: Path | None
     """What answers are judged by; None of a bundle that judged them itself."""
-    taken: list[tuple[Turn, Record]] = field(default_factory=list)
+    turns: list[tuple[Turn, Record]] = field(default_factory=list)
     peaks: dict[str, float] = field(default_factory=dict)
     ended: bool = False
     device: tuple[str, Identity] | None = None
@@ -221,12 +221,12 @@ class _Reader:
                 kinds[line["kind"]](line)
                 self.ended = line["kind"] == "end"
         except (BrokenLine, BadReport, ValidationError) as broken:
-            said = str(broken).splitlines()[0]
-            raise UsageError(f"the results are not what the runner wrote: {said}", hint=AGAIN) from None
+            message = str(broken).splitlines()[0]
+            raise UsageError(f"the results are not what the runner wrote: {message}", hint=AGAIN) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
-            raise UsageError(f"the results are not of this version ({said})", hint=AGAIN) from None
-        _require_one_run([record for _, record in self.taken])
+            message = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the results are not of this version ({message})", hint=AGAIN) from None
+        _require_one_run([record for _, record in self.turns])
 
     def _take_device(self, line: Mapping[str, Any]) -> None:
         """Raise Broken if it is another device than before the run was taken up again."""
@@ -252,28 +252,29 @@ class _Reader:
         plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
         plan = replace(plan, unsupported=unsupported(plan.case, identity))
         _keep_preparations(turn, plan, built, run)
-        known = run_case(plan, built, run, SilentProgress()).fields
-        self._take(line["turn"], {**known, "started_at": _moment(str(line["at"])), "recovery": []})
+        fields = run_case(plan, built, run, SilentProgress()).fields
+        self._take(line["turn"], {**fields, "started_at": _moment(str(line["at"])), "recovery": []})
 
-    def _take(self, words: Sequence[str], known: Mapping[str, Any]) -> None:
+    def _take(self, words: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Add a record. Raises BrokenLine if it does not match the bundle."""
-        turn, place = Turn(*map(str, words)), len(self.taken)
+        turn, place = Turn(*map(str, words)), len(self.turns)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
             raise BrokenLine(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
-        record, build = record_of(known), self.manifest.builds[turn.build]
+        record, build = record_of(fields), self.manifest.builds[turn.build]
         packed = self.manifest.packed(turn)
         if (record.identity.kind, record.identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
             who = f"a {record.identity.kind!r:.100} with the processor {record.identity.abi!r:.100}"
             raise BrokenLine(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
         if why := contradiction_in(record):
             raise BrokenLine(f"the record of {turn.case} ({turn.build}) cannot be: {why}")
-        said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
+        identity = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
         meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
-        if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):
+        made_by = {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness}
+        if identity != meant or made_by != dict(build.made_by):
             raise BrokenLine(f"the record of {turn.case} ({turn.build}) does not match the bundle")
         if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
             record = record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
-        self.taken.append((turn, record))
+        self.turns.append((turn, record))
 
 
 def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> None:
@@ -283,8 +284,8 @@ def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> 
         report = turn.preparations.get(session)
         if report and report.done:
             # What only the device needs stayed there: its place is taken by a word.
-            made = bytes.fromhex(report.text("tuning")) or str(report.said.get("turns", session)).encode()
-            run.tunings.find_or_make(kind, key, run.device, lambda: made)
+            tuning = bytes.fromhex(report.text("tuning")) or str(report.fields.get("turns", session)).encode()
+            run.tunings.find_or_make(kind, key, run.device, lambda: tuning)
 
     keep(TUNE, plan.case.path, plan.compile.key)
     kernel = built.get(plan.reference.key) if plan.reference else None

@@ -20,17 +20,17 @@ LIMITS = (
 """What of a device decides how cases are built for it."""
 
 
-def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
+def with_limits_of(identity: Identity, target: str, cache: Path) -> Identity:
     """`identity` with the limits of another device.
 
-    `like` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name of
+    `target` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name of
     a device that was opened before. Raises UsageError if it is none of these.
     """
-    file = Path(like)
+    file = Path(target)
     if file.is_file() and _is_schedules(file):
         return _tuned(identity, read(file).origin)
-    found = identity_like(like, cache)
-    return replace(identity, **{name: getattr(found, name) for name in LIMITS})
+    source = identity_like(target, cache)
+    return replace(identity, **{name: getattr(source, name) for name in LIMITS})
 
 
 def _is_schedules(file: Path) -> bool:

@@ -98,9 +98,9 @@ def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache
         if abi == ANDROID:
             _write(cases / PRELOAD, [":".join(PurePosixPath(library).name for library in build.libraries)])
         _write(cases / "device.txt", [*_runtime(build), f"timeout_s {DEVICE_TIMEOUT_S}"])
-        for one in build.cases:
-            if one.artifact.library and not one.refused:
-                _write(cases / f"{one.case}.txt", [*_runtime(build), *_case(folder, one)])
+        for case in build.cases:
+            if case.artifact.library and not case.refused:
+                _write(cases / f"{case.case}.txt", [*_runtime(build), *_case(folder, case)])
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sums = (f"{sha256_of(file)}  {file.relative_to(folder)}" for file in files)
     _write(folder / SUMS, sums)

@@ -22,7 +22,7 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
     """
     first: dict[Turn, Record] = {}
     later: dict[str, list[tuple[Turn, Record]]] = {}
-    for turn, record in results.taken:
+    for turn, record in results.turns:
         if turn in first:
             later.setdefault(turn.case, []).append((turn, record))
         else:
@@ -34,20 +34,20 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
         for name in (BASE, HEAD)
     )
     compared = compare_sides(base, head, rules, together=True)
-    most = min((len(kept) for kept in later.values()), default=0) + 2
+    most = min((len(sessions) for sessions in later.values()), default=0) + 2
 
     def measurer(comparison: Comparison) -> Measure | str:
-        kept = later.get(comparison.key.case, [])
-        return _replayed(iter(kept)) if kept else "one session of each build was run"
+        sessions = later.get(comparison.key.case, [])
+        return _replayed(iter(sessions)) if sessions else "one session of each build was run"
 
     return settle(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
 
 
-def _replayed(kept: Iterator[tuple[Turn, Record]]) -> Measure:
+def _replayed(sessions: Iterator[tuple[Turn, Record]]) -> Measure:
     """Return what gives the sessions that were run, in their order, which is the one that they are asked for in."""
 
     def measure(arm: Arm) -> Record:
-        turn, record = next(kept)
+        turn, record = next(sessions)
         if turn.build != arm.value:
             raise ValueError(f"the sessions of {turn.case} were run in another order than they are judged in")
         return record

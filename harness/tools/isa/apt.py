@@ -27,7 +27,7 @@ _FOLDERS = (
 _CONNECTION = re.compile(r'Acquire::(?:https?(?:::[\w.:-]+)*|Retries|ForceIPv[46]|Check-Valid-Until|Check-Date) ".*";')
 """What of the user's configuration decides how the archive is reached, by which proxy, and when it is out of date."""
 _LAST_ERRORS = 3
-ELSEWHERE = "https://snapshot.debian.org has every version; harness/tools/isa/pinned.py says which are wanted"
+OLD_VERSIONS = "https://snapshot.debian.org has every version; harness/tools/isa/pinned.py says which are wanted"
 
 
 def mirror() -> str:
@@ -36,8 +36,8 @@ def mirror() -> str:
         if shutil.which(tool) is None:
             raise NoToolchain(f"there is no {tool} here, which downloads the compiler", hint="use Debian or Ubuntu")
     printed = _run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"])
-    found = [line.split(" ", 1) for line in printed.splitlines() if " " in line]
-    archives = [uri.rstrip("/") for origin, uri in found if origin in ("Debian", "") and "security" not in uri]
+    sources = [line.split(" ", 1) for line in printed.splitlines() if " " in line]
+    archives = [uri.rstrip("/") for origin, uri in sources if origin in ("Debian", "") and "security" not in uri]
     named = next((uri for uri in archives if uri.endswith("/debian")), "")
     if not named:
         hint = "name one with --mirror: the address below which dists/ and pool/ lie"
@@ -46,7 +46,7 @@ def mirror() -> str:
 
 
 def unpack(
-    wanted: Mapping[str, str],
+    packages: Mapping[str, str],
     suites: Sequence[str],
     keyring: str,
     address: str,
@@ -66,7 +66,7 @@ def unpack(
     say("reading the archive's index")
     _apt(["update", "--error-on=any"], environment)
     say("downloading 90 MB")
-    pinned = [f"{name}={version}" for name, version in wanted.items()]
+    pinned = [f"{name}={version}" for name, version in packages.items()]
     _apt(["install", "--yes", "--download-only", *pinned], environment)
     say("unpacking 440 MB")
     versions = dict(_unpack_one(package, root) for package in sorted(apt.glob("var/cache/apt/archives/*.deb")))
@@ -75,8 +75,8 @@ def unpack(
 
 
 def _configuration(apt: Path, suites: Sequence[str], keyring: str, address: str) -> Path:
-    wanted = (f"deb [arch=amd64 signed-by={keyring}] {address} {suite} main\n" for suite in suites)
-    (apt / "etc/apt/sources.list").write_text("".join(wanted))
+    sources = (f"deb [arch=amd64 signed-by={keyring}] {address} {suite} main\n" for suite in suites)
+    (apt / "etc/apt/sources.list").write_text("".join(sources))
     (apt / "status").touch()
     lines = [line for line in _run(["apt-config", "dump"]).splitlines() if _CONNECTION.fullmatch(line)]
     ours = {
@@ -111,7 +111,7 @@ def _apt(command: Sequence[str], environment: Mapping[str, str]) -> None:
         if gone:
             package = f"{gone[2]} {gone[1]}" if gone[2] else gone[3]
             raise NoToolchain(
-                f"{package} is no longer in the archive", hint=ELSEWHERE, evidence=failure.evidence
+                f"{package} is no longer in the archive", hint=OLD_VERSIONS, evidence=failure.evidence
             ) from None
         raise
 

@@ -92,13 +92,13 @@ def codes_in(record: Record) -> tuple[MachineCode, ...]:
 
 def total(counts: Sequence[int | None]) -> int | None:
     """Return the sum of counts; None if one of them is not known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
 
 
-def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
+def find_matching(codes: Sequence[MachineCode], reference: MachineCode) -> MachineCode | None:
     """Return the one that may be compared: for the same GPU, by the same version of the compiler."""
-    return next((code for code in codes if code.series == wanted.series), None)
+    return next((code for code in codes if code.series == reference.series), None)
 
 
 class CodeChange(str, Enum):
@@ -147,7 +147,7 @@ class KernelDiff:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        sides = {side: asdict(one) if one else None for side, one in (("base", self.base), ("head", self.head))}
+        sides = {side: asdict(code) if code else None for side, code in (("base", self.base), ("head", self.head))}
         return {"name": self.name, "change": self.change.value, **sides}
 
 
@@ -157,8 +157,8 @@ def compare(base: MachineCode, head: MachineCode) -> list[KernelDiff]:
     Kernels are aligned by name, then by their source.
     """
     pairs = _align(base.kernels, head.kernels)
-    found = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
-    return sorted(found, key=lambda one: (-one.weight, one.name))
+    diffs = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
+    return sorted(diffs, key=lambda diff: (-diff.weight, diff.name))
 
 
 def _align(base: Sequence[KernelCode], head: Sequence[KernelCode]) -> list[tuple[KernelCode | None, KernelCode | None]]:

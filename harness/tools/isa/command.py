@@ -135,9 +135,9 @@ def _gate(
 ) -> None:
     from harness.tools.isa import view as isa_view
 
-    found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
+    verdicts = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
     if as_json:
-        out_json(isa_view.plain_verdicts(toolchain, found, remarks))
+        out_json(isa_view.plain_verdicts(toolchain, verdicts, remarks))
     else:
-        isa_view.show_verdicts(toolchain, found, remarks)
-    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if remarks else exit_code(found))
+        isa_view.show_verdicts(toolchain, verdicts, remarks)
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if remarks else exit_code(verdicts))

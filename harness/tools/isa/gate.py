@@ -13,7 +13,7 @@ from harness.base.outcome import ExitCode
 from harness.judge.verdict import Verdict
 from harness.tools.isa.code import CodeChange, KernelDiff, MachineCode, compare, find_matching
 
-SHOWN = 3
+NAMES_LIMIT = 3
 """Kernels that a reason names; the others are counted."""
 
 
@@ -45,71 +45,71 @@ def judge_code(case: str, base: Sequence[MachineCode], head: MachineCode, tolera
     before = find_matching(base, head)
     if before is None:
         return CodeVerdict(case, head.gpu, Verdict.NEW, _nothing_to_compare(base, head))
-    found = tuple(compare(before, head))
+    diffs = tuple(compare(before, head))
     sums = before.per_inference("instructions_run"), head.per_inference("instructions_run")
-    verdict, why = _verdict(found, *sums, tolerance)
-    return CodeVerdict(case, head.gpu, verdict, why, found, *sums)
+    verdict, why = _verdict(diffs, *sums, tolerance)
+    return CodeVerdict(case, head.gpu, verdict, why, diffs, *sums)
 
 
-def exit_code(found: Iterable[CodeVerdict]) -> ExitCode:
+def exit_code(verdicts: Iterable[CodeVerdict]) -> ExitCode:
     """Exit code as for every gate: broken before heavier; a gate that compared nothing does not pass."""
-    seen = {one.verdict for one in found}
-    if Verdict.BROKEN in seen:
+    kinds = {verdict.verdict for verdict in verdicts}
+    if Verdict.BROKEN in kinds:
         return ExitCode.WRONG_OR_BROKEN
-    if Verdict.HEAVIER in seen:
+    if Verdict.HEAVIER in kinds:
         return ExitCode.SLOWER
-    if Verdict.INCONCLUSIVE in seen:
+    if Verdict.INCONCLUSIVE in kinds:
         return ExitCode.UNDECIDED
-    return ExitCode.GOOD if any(verdict.tells for verdict in seen) else ExitCode.NOTHING_MEASURED
+    return ExitCode.GOOD if any(verdict.tells for verdict in kinds) else ExitCode.NOTHING_MEASURED
 
 
-def _verdict(found: Sequence[KernelDiff], base: int | None, head: int | None, tolerance: float) -> tuple[Verdict, str]:
+def _verdict(diffs: Sequence[KernelDiff], base: int | None, head: int | None, tolerance: float) -> tuple[Verdict, str]:
     for change, verdict in ((CodeChange.BROKEN, Verdict.BROKEN), (CodeChange.FIXED, Verdict.FIXED)):
-        if named := [one.name for one in found if one.change is change]:
+        if named := [diff.name for diff in diffs if diff.change is change]:
             return verdict, f"the compiler {'refuses' if verdict is Verdict.BROKEN else 'takes'} {', '.join(named)}"
-    if refused := [one.name for one in found if one.base is None and one.head and one.head.message]:
+    if refused := [diff.name for diff in diffs if diff.base is None and diff.head and diff.head.message]:
         return Verdict.BROKEN, f"the compiler refuses {', '.join(refused)}"
-    worse, better = _occupancy(found, worse=True), _occupancy(found, worse=False)
+    worse, better = _occupancy(diffs, worse=True), _occupancy(diffs, worse=False)
     if base is None or head is None:
-        return _without_sums(found, worse)
+        return _without_sums(diffs, worse)
     moved = abs(head - base) > tolerance * base
     if moved:
-        (worse if head > base else better).insert(0, _instructions(found, base, head))
+        (worse if head > base else better).insert(0, _instructions(diffs, base, head))
     if worse:
         return Verdict.HEAVIER, "; ".join(worse)
-    return (Verdict.LIGHTER, "; ".join(better)) if better else (Verdict.SAME, _same(found, base, head))
+    return (Verdict.LIGHTER, "; ".join(better)) if better else (Verdict.SAME, _same(diffs, base, head))
 
 
-def _without_sums(found: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Verdict, str]:
+def _without_sums(diffs: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Verdict, str]:
     """Compare kernels of which some loop has an unknown number of trips: equal code is still equal."""
     if worse:
         return Verdict.HEAVIER, "; ".join(worse)
-    if not found:
+    if not diffs:
         return Verdict.SAME, "the same code"
-    return Verdict.INCONCLUSIVE, f"loops are not understood, and other code: {_list_names(found)}"
+    return Verdict.INCONCLUSIVE, f"loops are not understood, and other code: {_list_names(diffs)}"
 
 
-def _occupancy(found: Iterable[KernelDiff], *, worse: bool) -> list[str]:
+def _occupancy(diffs: Iterable[KernelDiff], *, worse: bool) -> list[str]:
     """Return kernels with fewer waves or more spills than before, in words; or with more and fewer."""
     words = []
-    for one in found:
-        if not (one.base and one.head and one.head.launched):
+    for diff in diffs:
+        if not (diff.base and diff.head and diff.head.launched):
             continue
         for what, before, now, sign in (
-            ("waves", one.base.waves, one.head.waves, -1),
-            ("spills", one.base.spills, one.head.spills, 1),
+            ("waves", diff.base.waves, diff.head.waves, -1),
+            ("spills", diff.base.spills, diff.head.spills, 1),
         ):
             if before is not None and now is not None and before != now and ((now - before) * sign > 0) is worse:
-                words.append(f"{one.name}: {what} {before} → {now}")
+                words.append(f"{diff.name}: {what} {before} → {now}")
     return words
 
 
-def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
+def _instructions(diffs: Sequence[KernelDiff], base: int, head: int) -> str:
     """Return the sum's change, with the kernels that moved it its way, and those that moved it the other way."""
     up = head > base
-    moved = [one for one in found if one.weight]
-    along = [one for one in moved if (one.growth > 0) is up]
-    against = [one for one in moved if one not in along]
+    moved = [diff for diff in diffs if diff.weight]
+    along = [diff for diff in moved if (diff.growth > 0) is up]
+    against = [diff for diff in moved if diff not in along]
     text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_list_names(along)}"
     return f"{text}; {'lighter' if up else 'heavier'} all the same: {_list_names(against)}" if against else text
 
@@ -119,15 +119,15 @@ def percent(share: float) -> str:
     return f"{100 * share:+.3g} %"
 
 
-def _list_names(found: Sequence[KernelDiff]) -> str:
-    names = ", ".join(one.name for one in found[:SHOWN])
-    return f"{names} and {len(found) - SHOWN} more" if len(found) > SHOWN else names
+def _list_names(diffs: Sequence[KernelDiff]) -> str:
+    names = ", ".join(diff.name for diff in diffs[:NAMES_LIMIT])
+    return f"{names} and {len(diffs) - NAMES_LIMIT} more" if len(diffs) > NAMES_LIMIT else names
 
 
-def _same(found: Sequence[KernelDiff], base: int, head: int) -> str:
+def _same(diffs: Sequence[KernelDiff], base: int, head: int) -> str:
     if base != head:
-        return f"instructions {percent(head / base - 1)}, within the tolerance: {_list_names(found)}"
-    return f"other code that counts the same: {_list_names(found)}" if found else "the same code"
+        return f"instructions {percent(head / base - 1)}, within the tolerance: {_list_names(diffs)}"
+    return f"other code that counts the same: {_list_names(diffs)}" if diffs else "the same code"
 
 
 def _nothing_to_compare(base: Sequence[MachineCode], head: MachineCode) -> str:

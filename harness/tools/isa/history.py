@@ -69,9 +69,9 @@ def _states(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tup
 
     Only numbers of the compiler's version of the newest commit count: another version is another series.
     """
-    for machine, known in commits.items():
+    for machine, revisions in commits.items():
         history: dict[str, list[tuple[str, Sequence[MachineCode]]]] = {}
-        for commit in known:
+        for commit in revisions:
             for file in sorted((results / machine).glob(f"{commit[:8]}-*{ENDING}")):
                 last = {record.case: codes for record in RecordFile(file).load().records if (codes := codes_in(record))}
                 for case, codes in last.items():
@@ -112,7 +112,7 @@ def _note(machine: str, state: CodeState) -> Note:
 
 def _state(case: str, code: MachineCode, points: Points) -> CodeState:
     commit = points[-1][0]
-    here = [(at, one) for at, codes in points for one in codes if one.series == code.series]
+    here = [(at, code_at) for at, codes in points for code_at in codes if code_at.series == code.series]
     pairs = list(pairwise(here))[-RECENT_COMMITS:]
     for (before, old), (after, new) in reversed(pairs):
         verdict = judge_code(case, [old], new)
@@ -128,8 +128,8 @@ def gpus() -> list[str]:
 
 def compiler() -> str:
     """Return the compiler's version, which is part of a series' name; empty where it was not set up."""
-    found = find(cache_root())
-    return found.identity if found else ""
+    toolchain = find(cache_root())
+    return toolchain.identity if toolchain else ""
 
 
 def case_of(suite: Suite, model: str, path: str, precision: str) -> Case | None:
@@ -148,13 +148,13 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
         return parse(file.read_bytes())
     record = _compile(Request(suite, [case], cache_root()), need(cache_root()))
     write_whole(file, record.line())
-    if kept := asv_process.record_file(ENDING):
-        kept.append(record)
+    if records := asv_process.record_file(ENDING):
+        records.append(record)
     return record
 
 
 def _compile(request: Request, toolchain: MesaToolchain) -> Record:
     (built,) = build_only(request, NO_DEVICE, SilentProgress())
-    made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
-    codes, run = codes_of(made, toolchain.identity), os.environ.get(asv_process.COMMIT) or new_id()
+    compiled = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
+    codes, run = codes_of(compiled, toolchain.identity), os.environ.get(asv_process.COMMIT) or new_id()
     return code_record(built, *codes, toolchain.identity, as_shipped=False, run=run)

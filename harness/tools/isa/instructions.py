@@ -43,8 +43,8 @@ class OperatorCode:
     @property
     def waves(self) -> int | None:
         """The fewest of the kernel that runs most instructions, whose waves matter most."""
-        known = [k for k in self.kernels if k.launched and k.waves is not None]
-        return max(known, key=lambda kernel: kernel.instructions_run_per_inference or 0).waves if known else None
+        kernels = [k for k in self.kernels if k.launched and k.waves is not None]
+        return max(kernels, key=lambda kernel: kernel.instructions_run_per_inference or 0).waves if kernels else None
 
     @property
     def spills(self) -> int:
@@ -63,9 +63,9 @@ class Pair:
     @property
     def label(self) -> str:
         """What it is called."""
-        one = self.head or self.base
-        assert one
-        return one.label
+        operator = self.head or self.base
+        assert operator
+        return operator.label
 
     @property
     def more(self) -> int:
@@ -75,7 +75,7 @@ class Pair:
 
 def operators_of(build: Build) -> dict[OperatorKind, OperatorCode]:
     """Return the kernels of a build by the kind of their operator."""
-    work = {one.function: one for one in build.work}
+    work = {operator.function: operator for operator in build.work}
     kernels: dict[OperatorKind, list[KernelCode]] = {}
     labels: dict[OperatorKind, str] = {}
     for kernel in build.code.kernels:
@@ -89,17 +89,17 @@ def operators_of(build: Build) -> dict[OperatorKind, OperatorCode]:
 def pairs_of(head: Build, base: Build) -> list[Pair]:
     """Return all kinds of operators of two builds, those whose instructions differ most first."""
     here, there = operators_of(head), operators_of(base)
-    found = [Pair(kind, here.get(kind), there.get(kind)) for kind in dict.fromkeys((*here, *there))]
-    return sorted(found, key=lambda pair: (-abs(pair.more), pair.label))
+    pairs = [Pair(kind, here.get(kind), there.get(kind)) for kind in dict.fromkeys((*here, *there))]
+    return sorted(pairs, key=lambda pair: (-abs(pair.more), pair.label))
 
 
 def times_ms(profile: Profile) -> dict[OperatorKind, float]:
     """Return what each kind of operator took on a real GPU."""
-    found: dict[OperatorKind, float] = {}
+    times: dict[OperatorKind, float] = {}
     for operator in profile.operators:
         kind = kind_of(operator.function, operator.work)
-        found[kind] = found.get(kind, 0.0) + operator.ms
-    return found
+        times[kind] = times.get(kind, 0.0) + operator.ms
+    return times
 
 
 def in_words(head: Build, base: Build, profiles: Sequence[Profile]) -> Iterator[str]:
@@ -113,8 +113,8 @@ def in_words(head: Build, base: Build, profiles: Sequence[Profile]) -> Iterator[
             "; ".join(filter(None, [f"{pair.label}: {_instructions(pair)}", _occupancy(pair), _time(pair, timed)]))
             + "."
         )
-    if timed and (told := _agreement(pairs, timed)):
-        yield told
+    if timed and (agreement := _agreement(pairs, timed)):
+        yield agreement
 
 
 @dataclass(frozen=True)
@@ -138,16 +138,16 @@ def _real_times(head: Build, base: Build, profiles: Sequence[Profile]) -> _RealT
 
 def _totals(head: Build, base: Build) -> str:
     now, before = (build.code.per_inference("instructions_run") for build in (head, base))
-    told = (
+    line = (
         f"{head.title} on {head.code.gpu} runs {_millions(now)} weighted instructions, {base.title} {_millions(before)}"
     )
-    return f"{told} ({now / before:.3g} times)." if now is not None and before else f"{told}."
+    return f"{line} ({now / before:.3g} times)." if now is not None and before else f"{line}."
 
 
 def _instructions(pair: Pair) -> str:
     if pair.head is None or pair.base is None:
-        side, one = ("here", pair.head) if pair.head else ("there", pair.base)
-        return f"only {side}, {_millions(one.run if one else None)}"
+        side, operator = ("here", pair.head) if pair.head else ("there", pair.base)
+        return f"only {side}, {_millions(operator.run if operator else None)}"
     now, before = pair.head.run, pair.base.run
     ratio = f" ({now / before:.3g} times)" if now is not None and before else ""
     return f"{_millions(now)} against {_millions(before)}{ratio}"
@@ -185,15 +185,15 @@ def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
         for pair in pairs
         if pair.kind in timed.head and pair.kind in timed.base
     ]
-    judged = [
+    timings = [
         (agree, abs(now - before)) for pair, now, before in both if (agree := _agree(pair, now, before)) is not None
     ]
-    if not judged:
+    if not timings:
         return ""
-    right, time = sum(agree for agree, _ in judged), sum(ms for _, ms in judged)
-    share = sum(ms for agree, ms in judged if agree) / time if time else 0.0
+    right, time = sum(agree for agree, _ in timings), sum(ms for _, ms in timings)
+    share = sum(ms for agree, ms in timings if agree) / time if time else 0.0
     return (
-        f"Of {len(judged)} operators that both have, the side with more instructions is the slower one on {timed.gpu} "
+        f"Of {len(timings)} operators that both have, the side with more instructions is the slower one on {timed.gpu} "
         f"in {right}; by the time that they differ in, in {share:.0%}."
     )
 

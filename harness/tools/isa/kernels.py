@@ -52,20 +52,20 @@ def compile_kernels(
     """Return every kernel for every GPU, by GPU, in their order. Raises UsageError, NoToolchain, UnknownOutput."""
     check_gpus(gpus)
     with ThreadPoolExecutor(MOST_PROCESSES, thread_name_prefix="isa") as pool:
-        found = pool.map(lambda gpu: _for_gpu(toolchain, cache, kernels, gpu), gpus)
-        return dict(zip(gpus, found, strict=True))
+        compiled = pool.map(lambda gpu: _for_gpu(toolchain, cache, kernels, gpu), gpus)
+        return dict(zip(gpus, compiled, strict=True))
 
 
 def _for_gpu(toolchain: MesaToolchain, cache: Path, kernels: Sequence[KernelSource], gpu: str) -> list[CompiledKernel]:
     folder = _folder(toolchain, cache, gpu)
-    known = {kernel.digest: made for kernel in kernels if (made := _load(folder, kernel, gpu))}
-    missing = list({kernel.digest: kernel for kernel in kernels if kernel.digest not in known}.values())
+    results = {kernel.digest: result for kernel in kernels if (result := _load(folder, kernel, gpu))}
+    missing = list({kernel.digest: kernel for kernel in kernels if kernel.digest not in results}.values())
     for kernel, report in zip(missing, compile_all(toolchain, gpu, missing), strict=True):
-        made = read_report(kernel, gpu, report)
-        known[kernel.digest] = made
-        if made.failure is None or isinstance(made.failure, KernelRefused):  # the rest may come out otherwise next time
-            write_whole(folder / f"{kernel.digest}.json", json.dumps(_plain(made)))
-    return [known[kernel.digest] for kernel in kernels]
+        result = read_report(kernel, gpu, report)
+        results[kernel.digest] = result
+        if isinstance(result.failure, KernelRefused | None):  # the rest may come out otherwise next time
+            write_whole(folder / f"{kernel.digest}.json", json.dumps(_plain(result)))
+    return [results[kernel.digest] for kernel in kernels]
 
 
 def _folder(toolchain: MesaToolchain, cache: Path, gpu: str) -> Path:
@@ -90,30 +90,30 @@ def _failure(kernel: KernelSource, report: Report) -> Failure | None:
     if report.code not in (None, 0):
         return KernelRefused(f"the open compiler refuses it{_place_of_error(kernel, report.log)}", evidence=report.log)
     if not report.ended or report.code is None:
-        last = report.said.splitlines()[-1:] or ["without a word"]
-        return KernelCrash(f"the open compiler died: {last[0]}", evidence=report.said)
-    if [one.name for one in report.kernels] != [kernel.name]:
-        names = ", ".join(one.name for one in report.kernels) or "none"
-        return KernelCrash(f"the open compiler made other kernels of the source: {names}", evidence=report.said)
+        last = report.message.splitlines()[-1:] or ["without a word"]
+        return KernelCrash(f"the open compiler died: {last[0]}", evidence=report.message)
+    if [built.name for built in report.kernels] != [kernel.name]:
+        names = ", ".join(built.name for built in report.kernels) or "none"
+        return KernelCrash(f"the open compiler made other kernels of the source: {names}", evidence=report.message)
     return None
 
 
 def _place_of_error(kernel: KernelSource, log: str) -> str:
     """Return the first error, its line as in the kernel's file, and that line."""
-    found = _PLACE.search(log)
-    if found is None:
+    match = _PLACE.search(log)
+    if match is None:
         first = next((line for line in log.splitlines() if line.strip()), "it does not say why")
         return f": {first.strip()}"
-    number = kernel.original_line(int(found[1]))
+    number = kernel.original_line(int(match[1]))
     line = kernel.original.splitlines()[number - 1].strip() if number else ""
-    return f": line {number or found[1]}: {found[3]}: {line}"
+    return f": line {number or match[1]}: {match[3]}: {line}"
 
 
-def _plain(made: CompiledKernel) -> dict[str, Any]:
-    failure = made.failure
+def _plain(kernel: CompiledKernel) -> dict[str, Any]:
+    failure = kernel.failure
     return {
-        "statistics": asdict(made.statistics) if made.statistics else None,
-        "assembly": made.assembly,
+        "statistics": asdict(kernel.statistics) if kernel.statistics else None,
+        "assembly": kernel.assembly,
         "refused": {"message": failure.message, "evidence": failure.evidence} if failure else None,
     }
 
@@ -121,10 +121,10 @@ def _plain(made: CompiledKernel) -> dict[str, Any]:
 def _load(folder: Path, kernel: KernelSource, gpu: str) -> CompiledKernel | None:
     """Return what is kept; None if there is nothing, or nothing that this version can read."""
     try:
-        kept = json.loads((folder / f"{kernel.digest}.json").read_text(encoding="utf-8"))
-        refused = kept["refused"]
+        entry = json.loads((folder / f"{kernel.digest}.json").read_text(encoding="utf-8"))
+        refused = entry["refused"]
         failure = KernelRefused(refused["message"], evidence=refused["evidence"]) if refused else None
-        statistics = Statistics(**kept["statistics"]) if kept["statistics"] else None
-        return CompiledKernel(kernel, gpu, statistics, tuple(kept["assembly"]), failure)
+        statistics = Statistics(**entry["statistics"]) if entry["statistics"] else None
+        return CompiledKernel(kernel, gpu, statistics, tuple(entry["assembly"]), failure)
     except (OSError, ValueError, KeyError, TypeError):
         return None

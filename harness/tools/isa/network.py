@@ -106,8 +106,8 @@ def network(
     launches: Mapping[str, Mapping[str, Any]] | None,
 ) -> Network:
     """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
-    known = {name: PlannedLaunch(**told) for name, told in (launches or {}).items()}
-    kernels = [NetworkKernel(one, known.get(one.source.name)) for one in compiled]
+    planned = {name: PlannedLaunch(**fields) for name, fields in (launches or {}).items()}
+    kernels = [NetworkKernel(kernel, planned.get(kernel.source.name)) for kernel in compiled]
     return Network(case, gpu, artifact, tuple(kernels))
 
 
@@ -135,20 +135,21 @@ def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Seque
     cache = cache_root()
     texts = {case: sources(_source(case, key)) for case, key in artifacts.items()}
     compiled = compile_kernels(toolchain, cache, [kernel for text in texts.values() for kernel in text], gpus)
-    found = []
+    networks = []
     for gpu in gpus:
         of_gpu = iter(compiled[gpu])
         for case, kernels in texts.items():
-            made = [next(of_gpu) for _ in kernels]
+            results = [next(of_gpu) for _ in kernels]
             manifest = load_artifact(cache, artifacts[case])
-            found.append(network(case, gpu, artifacts[case], made, manifest.compiled.launches if manifest else None))
-    return sorted(found, key=lambda one: list(artifacts).index(one.case))
+            launches = manifest.compiled.launches if manifest else None
+            networks.append(network(case, gpu, artifacts[case], results, launches))
+    return sorted(networks, key=lambda network: list(artifacts).index(network.case))
 
 
 def work_of(key: str) -> list[OperatorWork]:
     """Return what the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
     manifest = load_artifact(cache_root(), key)
-    return [OperatorWork(**one) for one in (manifest.compiled.work or ())] if manifest else []
+    return [OperatorWork(**fields) for fields in (manifest.compiled.work or ())] if manifest else []
 
 
 def _source(case: str, key: str) -> str:
@@ -171,18 +172,18 @@ def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCo
 
 
 def _kernel(kernel: NetworkKernel) -> KernelCode:
-    told, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
+    statistics, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
     return KernelCode(
         name=kernel.name,
         source=_hash(source.text.replace(kernel.name, "kernel")),
-        code=_hash("\n".join(kernel.compiled.assembly)) if told else "",
+        code=_hash("\n".join(kernel.compiled.assembly)) if statistics else "",
         message=str(failure) if failure else "",
-        instructions=told.instructions if told else None,
+        instructions=statistics.instructions if statistics else None,
         instructions_per_inference=kernel.per_inference("instructions"),
         instructions_run_per_inference=kernel.per_inference("instructions_run"),
-        registers=told.registers if told else None,
-        waves=told.waves if told else None,
-        spills=told.spills if told else None,
+        registers=statistics.registers if statistics else None,
+        waves=statistics.waves if statistics else None,
+        spills=statistics.spills if statistics else None,
     )
 
 

@@ -50,8 +50,8 @@ class KernelSource:
 
     def original_line(self, line: int) -> int:
         """Return the line in the original text of a line of `text`, counted from 1; 0 if there is none."""
-        kept = [number for number, one in enumerate(self.original.splitlines(), 1) if not _is_declaration(one)]
-        return kept[line - 1] if 0 < line <= len(kept) else 0
+        numbers = [number for number, text in enumerate(self.original.splitlines(), 1) if not _is_declaration(text)]
+        return numbers[line - 1] if 0 < line <= len(numbers) else 0
 
 
 def sources(text: str) -> list[KernelSource]:
@@ -90,7 +90,7 @@ class Report:
     kernels: tuple[BuiltKernel, ...]
     code_lines: tuple[str, ...]
     """What Mesa's compiler printed, without its mark."""
-    said: str
+    message: str
     """Everything else, which no program of ours prints: the last words of one that died."""
 
 
@@ -121,7 +121,7 @@ def parse(lines: Sequence[str], mark: str) -> Output:
             problem = f"the compiler finds no GPU (error {ours.removeprefix('no device ')})"
         elif not ours:
             problem = line.strip() or problem
-    return Output(driver, problem, tuple(_report(*one) for one in reports))
+    return Output(driver, problem, tuple(_report(*arguments) for arguments in reports))
 
 
 def _report(lines: Sequence[str], mark: str) -> Report:
@@ -130,7 +130,7 @@ def _report(lines: Sequence[str], mark: str) -> Report:
     log: list[str] = []
     kernels: list[BuiltKernel] = []
     code_lines: list[str] = []
-    said: list[str] = []
+    messages: list[str] = []
     for line in lines:
         ours = line.removeprefix(f"{mark} ") if line.startswith(f"{mark} ") else ""
         if ours in ("log", "end of log"):
@@ -139,8 +139,8 @@ def _report(lines: Sequence[str], mark: str) -> Report:
             log.append(line)
         elif ours.startswith("built "):
             code = int(ours.removeprefix("built "))
-        elif found := _KERNEL.fullmatch(ours):
-            kernels.append(BuiltKernel(found[1], *(int(number) for number in found.groups()[1:])))
+        elif match := _KERNEL.fullmatch(ours):
+            kernels.append(BuiltKernel(match[1], *(int(number) for number in match.groups()[1:])))
         elif ours.startswith("end "):
             ended = True
         elif ours:
@@ -148,8 +148,8 @@ def _report(lines: Sequence[str], mark: str) -> Report:
         elif mesa := _MESA.fullmatch(line):
             code_lines.append(mesa[2])
         else:
-            said.append(line)
-    return Report(ended, code, "\n".join(log).strip(), tuple(kernels), tuple(code_lines), "\n".join(said).strip())
+            messages.append(line)
+    return Report(ended, code, "\n".join(log).strip(), tuple(kernels), tuple(code_lines), "\n".join(messages).strip())
 
 
 def compile_all(toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:
@@ -207,17 +207,17 @@ def run_compiler(
 
 def _wait(process: subprocess.Popen[str], lines: list[str], mark: str) -> bool:
     """Wait until it ends; whether a kernel, or the start, took too long or said too much."""
-    seen, began, deadline_s = 0, time.monotonic(), START_DEADLINE_S
+    before, began, deadline_s = 0, time.monotonic(), START_DEADLINE_S
     while True:
         try:
             process.wait(_LOOK_EVERY_S)
             return False
         except subprocess.TimeoutExpired:
-            known = len(lines)
-            if any(line.startswith(f"{mark} begin ") for line in lines[seen:known]):
+            count = len(lines)
+            if any(line.startswith(f"{mark} begin ") for line in lines[before:count]):
                 began, deadline_s = time.monotonic(), KERNEL_DEADLINE_S
-            seen = known
-            if time.monotonic() - began > deadline_s or known > _MOST_LINES:
+            before = count
+            if time.monotonic() - began > deadline_s or count > _MOST_LINES:
                 return True
 
 

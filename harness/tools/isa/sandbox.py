@@ -70,11 +70,11 @@ def command(root: Path, sources: Path, program: Path, variables: Mapping[str, st
 def kind(root: Path, program: Path) -> str:
     """Which sandbox is used, found by trying. Raises NoToolchain if none works, with the reasons."""
     reasons = []
-    for name, made in _KINDS.items():
+    for name, command in _KINDS.items():
         if shutil.which(name) is None:
             reasons.append(f"{name} is not installed")
             continue
-        argv = made(root, program, program, {}, program_line())
+        argv = command(root, program, program, {}, program_line())
         try:
             tried = subprocess.run(argv, capture_output=True, timeout=PROBE_DEADLINE_S, check=False)
         except subprocess.TimeoutExpired:

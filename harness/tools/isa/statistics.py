@@ -88,28 +88,29 @@ class Assembly:
     @cached_property
     def preamble(self) -> range:
         """Places of what runs once for a wave."""
-        places = [place for place, one in enumerate(self.instructions) if one.kind in PREAMBLE]
+        places = [place for place, instruction in enumerate(self.instructions) if instruction.kind in PREAMBLE]
         return range(places[0], places[-1] + 1) if len(places) == len(PREAMBLE) else range(0)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """Every loop, an outer one before those in it."""
-        found = [
-            Loop(self.labels[one.target], place)
-            for place, one in enumerate(self.instructions)
-            if one.target in self.labels and self.labels[one.target] <= place
+        loops = [
+            Loop(self.labels[instruction.target], place)
+            for place, instruction in enumerate(self.instructions)
+            if instruction.target in self.labels and self.labels[instruction.target] <= place
         ]
-        return tuple(sorted(found, key=lambda loop: (loop.first, -loop.last)))
+        return tuple(sorted(loops, key=lambda loop: (loop.first, -loop.last)))
 
     @property
     def body(self) -> Iterator[tuple[int, Instruction]]:
         """What every thread runs, with its place."""
-        return ((place, one) for place, one in enumerate(self.instructions) if place not in self.preamble)
+        places = enumerate(self.instructions)
+        return ((place, instruction) for place, instruction in places if place not in self.preamble)
 
     @property
     def private_accesses(self) -> int:
         """Instructions that load or store the thread's own memory: arrays and spills."""
-        return sum(one.kind in _PRIVATE for _, one in self.body)
+        return sum(instruction.kind in _PRIVATE for _, instruction in self.body)
 
 
 def parse_assembly(lines: Sequence[str]) -> Assembly:
@@ -121,9 +122,9 @@ def parse_assembly(lines: Sequence[str]) -> Assembly:
         if label := _LABEL.fullmatch(text):
             labels[label[1]] = len(instructions)
             continue
-        one = _instruction(text)
-        instructions.append(one)
-        if one.opcode == "end":
+        instruction = _instruction(text)
+        instructions.append(instruction)
+        if instruction.opcode == "end":
             break
     return Assembly(tuple(instructions), labels)
 
@@ -198,94 +199,95 @@ def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
     if not variants:
         raise UnknownOutput(f"the compiler printed no code of the kernel {built.name}")
     nir, native = variants[-1]
-    told, text = _native(native)
+    counts, text = _native(native)
     assembly = parse_assembly(text)
-    _check(told, assembly, built.name)
-    return Code(_statistics(told, assembly, nir, built), tuple(text))
+    _check(counts, assembly, built.name)
+    return Code(_statistics(counts, assembly, nir, built), tuple(text))
 
 
 def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-    found: list[tuple[list[str], list[str]]] = []
+    variants: list[tuple[list[str], list[str]]] = []
     part: list[str] | None = None
     for line in lines:
         if line.startswith(_NIR):
-            found.append(([], []))
-            part = found[-1][0]
-        elif line.startswith(_NATIVE) and found:
-            part = found[-1][1]
+            variants.append(([], []))
+            part = variants[-1][0]
+        elif line.startswith(_NATIVE) and variants:
+            part = variants[-1][1]
         elif part is not None:
             part.append(line)
         elif line.strip():
             raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
-    return found
+    return variants
 
 
 def _kernel_names(nir: Sequence[str]) -> set[str]:
-    return {found[1] for line in nir if (found := _WRAPPED.fullmatch(line.strip()))}
+    return {match[1] for line in nir if (match := _WRAPPED.fullmatch(line.strip()))}
 
 
 def _native(lines: Sequence[str]) -> tuple[dict[str, int], list[str]]:
     """Return the statistics that Mesa prints, by its names, and the lines of the disassembly."""
-    told: dict[str, int] = dict(_OPTIONAL)
+    counts: dict[str, int] = dict(_OPTIONAL)
     text: list[str] = []
     for line in lines:
-        found = _PROGRAM.fullmatch(line) or _PREAMBLE.fullmatch(line)
-        if found:
-            told |= _items(found[1], line)
+        match = _PROGRAM.fullmatch(line) or _PREAMBLE.fullmatch(line)
+        if match:
+            counts |= _items(match[1], line)
         elif line.startswith(("; ", "@", ";\t")) or not line.strip():
             if not _HEADER.fullmatch(line.strip()):
                 raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
         else:
             text.append(line)
-    if missing := _NAMES - told.keys():
+    if missing := _NAMES - counts.keys():
         raise UnknownOutput(f"the compiler did not say how many {min(missing)} there are")
-    return told, text
+    return counts, text
 
 
 def _items(text: str, line: str) -> dict[str, int]:
-    found = {}
+    counts = {}
     for item in text.split(", "):
-        one = _ITEM.fullmatch(item)
-        if one is None or one[2] not in _NAMES | _OPTIONAL.keys():
+        match = _ITEM.fullmatch(item)
+        if match is None or match[2] not in _NAMES | _OPTIONAL.keys():
             raise UnknownOutput(f"the compiler printed a statistic that is not known, {item!r}, in {line!r}")
-        found[one[2]] = int(one[1])
-    return found
+        counts[match[2]] = int(match[1])
+    return counts
 
 
-def _check(told: dict[str, int], assembly: Assembly, name: str) -> None:
+def _check(counts: dict[str, int], assembly: Assembly, name: str) -> None:
     """Check our counts against Mesa's; if they differ, our reading of the disassembly is wrong."""
-    slots = sum(one.slots for _, one in assembly.body)
-    if slots != told["instr"]:
-        raise UnknownOutput(f"the code of {name} has {slots} instructions as read here, and {told['instr']} by Mesa")
-    if len(assembly.loops) != told["loops"]:
-        raise UnknownOutput(f"the code of {name} has {len(assembly.loops)} loops as read here, {told['loops']} by Mesa")
+    slots = sum(instruction.slots for _, instruction in assembly.body)
+    if slots != counts["instr"]:
+        raise UnknownOutput(f"the code of {name} has {slots} instructions as read here, and {counts['instr']} by Mesa")
+    if len(assembly.loops) != counts["loops"]:
+        loops = len(assembly.loops)
+        raise UnknownOutput(f"the code of {name} has {loops} loops as read here, {counts['loops']} by Mesa")
 
 
-def _statistics(told: dict[str, int], assembly: Assembly, nir: Sequence[str], built: BuiltKernel) -> Statistics:
+def _statistics(counts: dict[str, int], assembly: Assembly, nir: Sequence[str], built: BuiltKernel) -> Statistics:
     array_bytes, array_accesses = scratch(nir)
     weights = _weights(assembly, nir)
-    run = None if weights is None else [(weights[place], one) for place, one in assembly.body]
+    run = None if weights is None else [(weights[place], instruction) for place, instruction in assembly.body]
     return Statistics(
-        instructions=told["instr"],
-        instructions_run=None if run is None else sum(times * one.slots for times, one in run),
-        nops=told["nops"],
-        moves=told["mov"] + told["cov"],
-        registers=told["full"],
-        waves=told["max_waves"],
-        ss_waits=told["(ss)"],
-        sy_waits=told["(sy)"],
-        loops=told["loops"],
-        texture_loads=told["cat5"],
-        memory_accesses=told["cat6"],
+        instructions=counts["instr"],
+        instructions_run=None if run is None else sum(times * instruction.slots for times, instruction in run),
+        nops=counts["nops"],
+        moves=counts["mov"] + counts["cov"],
+        registers=counts["full"],
+        waves=counts["max_waves"],
+        ss_waits=counts["(ss)"],
+        sy_waits=counts["(sy)"],
+        loops=counts["loops"],
+        texture_loads=counts["cat5"],
+        memory_accesses=counts["cat6"],
         array_bytes=array_bytes,
         private_bytes=built.private_bytes,
         spills=max(0, assembly.private_accesses - array_accesses),
         local_bytes=built.local_bytes,
-        constants=told["constlen"],
-        code_bytes=4 * told["dwords"],
-        preamble=told["preamble-instr"],
-        flops_run=None if run is None else sum(times * _flops(one) for times, one in run),
-        bytes_run=None if run is None else sum(times * _bytes(one) for times, one in run),
+        constants=counts["constlen"],
+        code_bytes=4 * counts["dwords"],
+        preamble=counts["preamble-instr"],
+        flops_run=None if run is None else sum(times * _flops(instruction) for times, instruction in run),
+        bytes_run=None if run is None else sum(times * _bytes(instruction) for times, instruction in run),
     )
 
 
@@ -295,9 +297,9 @@ def _weights(assembly: Assembly, nir: Sequence[str]) -> list[int] | None:
     if len(loops) != len(understood):
         return None  # the back end unrolled or merged one
     depths = [sum(outer.holds(loop) for outer in loops) for loop in loops]
-    if depths != [one.depth for one in understood]:
+    if depths != [loop.depth for loop in understood]:
         return None
-    counts = [one.count for one in understood if one.count is not None]
+    counts = [loop.count for loop in understood if loop.count is not None]
     if len(counts) != len(loops):
         return None
     of_loop = list(zip(loops, counts, strict=True))
@@ -307,20 +309,20 @@ def _weights(assembly: Assembly, nir: Sequence[str]) -> list[int] | None:
     ]
 
 
-def _flops(one: Instruction) -> int:
-    if not _FLOAT.match(one.opcode) or not (one.kind in _ALWAYS_FLOAT or ".f" in one.opcode):
+def _flops(instruction: Instruction) -> int:
+    if not _FLOAT.match(instruction.opcode) or not (instruction.kind in _ALWAYS_FLOAT or ".f" in instruction.opcode):
         return 0
-    return one.repeats * (2 if one.kind == "mad" else 1)
+    return instruction.repeats * (2 if instruction.kind == "mad" else 1)
 
 
-def _bytes(one: Instruction) -> int:
+def _bytes(instruction: Instruction) -> int:
     """Bytes that one thread moves with this instruction to or from buffers and images."""
-    width = _WIDTH.search(one.text)
+    width = _WIDTH.search(instruction.text)
     size = int(width[1] or width[2]) // 8 if width else 4
-    if one.kind in ("ldg", "stg"):
-        return size * int(re.findall(r", (\d+)$", one.text)[0])
-    if one.kind in ("stib", "ldib"):
-        return size * int((re.findall(r"\.(\d)\.imm", one.opcode) or ["1"])[0])
-    if one.kind.startswith(("sam", "isam")):
-        return size * len((re.findall(r"\(([xyzw]+)\)", one.text) or ["x"])[0])
+    if instruction.kind in ("ldg", "stg"):
+        return size * int(re.findall(r", (\d+)$", instruction.text)[0])
+    if instruction.kind in ("stib", "ldib"):
+        return size * int((re.findall(r"\.(\d)\.imm", instruction.opcode) or ["1"])[0])
+    if instruction.kind.startswith(("sam", "isam")):
+        return size * len((re.findall(r"\(([xyzw]+)\)", instruction.text) or ["x"])[0])
     return 0

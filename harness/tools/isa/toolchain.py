@@ -56,11 +56,11 @@ def find(cache: Path) -> MesaToolchain | None:
 
 def need(cache: Path) -> MesaToolchain:
     """Return the compiler. Raises NoToolchain if it was not set up, or if no sandbox can be had for it."""
-    found = find(cache)
-    if found is None:
+    toolchain = find(cache)
+    if toolchain is None:
         raise NoToolchain("the open compiler for Adreno is not on this machine", hint=SETUP_HINT)
-    sandbox.kind(found.root, found.program)
-    return found
+    sandbox.kind(toolchain.root, toolchain.program)
+    return toolchain
 
 
 def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _: None) -> MesaToolchain:
@@ -68,8 +68,8 @@ def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _
 
     Raises NoToolchain, DiskFull.
     """
-    if found := find(cache):
-        return found
+    if toolchain := find(cache):
+        return toolchain
     if platform.machine() != "x86_64":
         raise NoToolchain(
             f"the pinned packages are for x86-64, and this is {platform.machine()}", hint="use another host"
@@ -112,10 +112,10 @@ def _system_has_it() -> bool:
         return False
     asked = ["dpkg-query", "--show", "--showformat", "${Package}\t${Version}\t${db:Status-Abbrev}\n", *pinned.PACKAGES]
     try:
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=QUERY_DEADLINE_S, check=False).stdout
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=QUERY_DEADLINE_S, check=False).stdout
     except subprocess.TimeoutExpired:
         return False
-    installed = {tuple(line.split("\t")[:2]) for line in told.splitlines() if line.split("\t")[-1].startswith("ii")}
+    installed = {tuple(line.split("\t")[:2]) for line in answer.splitlines() if line.split("\t")[-1].startswith("ii")}
     return installed >= set(pinned.PACKAGES.items())
 
 
@@ -126,5 +126,5 @@ def check(cache: Path) -> Iterator[DoctorFinding]:
     except NoToolchain as failure:
         yield DoctorFinding("open compiler", Condition.NOTE, failure.message, failure.hint)
     else:
-        seen = f"{toolchain.identity}, in a sandbox by {toolchain.sandbox}, for `adreno-bench isa`"
-        yield DoctorFinding("open compiler", Condition.OK, seen)
+        state = f"{toolchain.identity}, in a sandbox by {toolchain.sandbox}, for `adreno-bench isa`"
+        yield DoctorFinding("open compiler", Condition.OK, state)

@@ -86,7 +86,7 @@ def _read(lines: Sequence[str]) -> tuple[list[NirLoop], dict[str, Definition]]:
     for line in lines:
         text = line.partition("//")[0].strip()
         if _LOOP.fullmatch(text):
-            loop = NirLoop(sum(isinstance(one, NirLoop) for one in stack))
+            loop = NirLoop(sum(isinstance(level, NirLoop) for level in stack))
             loops.append(loop)
             stack.append(loop)
         elif _ELSE.fullmatch(text):
@@ -104,13 +104,13 @@ def _read(lines: Sequence[str]) -> tuple[list[NirLoop], dict[str, Definition]]:
             _note_exit(stack)
         elif text == "continue":
             _mark_odd(stack, True)
-        elif found := _DEFINITION.fullmatch(text):
-            definitions[found[1]] = Definition(found[2].partition(".")[0], tuple(_operands(found[3])))
+        elif match := _DEFINITION.fullmatch(text):
+            definitions[match[1]] = Definition(match[2].partition(".")[0], tuple(_operands(match[3])))
     return loops, definitions
 
 
 def _innermost(stack: Sequence[object]) -> NirLoop | None:
-    return next((one for one in reversed(stack) if isinstance(one, NirLoop)), None)
+    return next((level for level in reversed(stack) if isinstance(level, NirLoop)), None)
 
 
 def _mark_odd(stack: Sequence[object], odd: bool) -> None:
@@ -154,7 +154,7 @@ def _follow(name: str, definitions: Mapping[str, Definition], ends: Callable[[in
     grown = definitions.get(name)
     counter = name
     if grown and grown.operation == "iadd":
-        counter = next((one.name for one in grown.operands if one.value is None), "")
+        counter = next((operand.name for operand in grown.operands if operand.value is None), "")
     begin, step = _phi(counter, definitions)
     if begin is None or not step:
         return None
@@ -173,13 +173,14 @@ def _phi(name: str, definitions: Mapping[str, Definition]) -> tuple[int | None, 
     phi = definitions.get(name)
     if phi is None or phi.operation != "phi" or len(phi.operands) != 2:
         return None, None
-    begins = [one.value for one in phi.operands if one.value is not None]
-    grows = [definitions.get(one.name) for one in phi.operands if one.value is None]
+    begins = [operand.value for operand in phi.operands if operand.value is not None]
+    grows = [definitions.get(operand.name) for operand in phi.operands if operand.value is None]
     if len(begins) != 1 or len(grows) != 1 or grows[0] is None or grows[0].operation != "iadd":
         return None, None
     operands = grows[0].operands
-    steps = [one.value for one in operands if one.value is not None]
-    return (begins[0], steps[0]) if len(steps) == 1 and any(one.name == name for one in operands) else (None, None)
+    steps = [operand.value for operand in operands if operand.value is not None]
+    counts = len(steps) == 1 and name in (operand.name for operand in operands)
+    return (begins[0], steps[0]) if counts else (None, None)
 
 
 def _as_signed(value: int) -> int:

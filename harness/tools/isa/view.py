@@ -60,22 +60,22 @@ def plain(
     toolchain: MesaToolchain, sides: Sequence[CodeSide], not_built: Sequence[str], profiles: Sequence[Profile] = ()
 ) -> dict[str, Any]:
     """Return the view for programs."""
-    told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
-    told["cases"] = [side.head.to_json() for side in sides]
-    told["not_built"] = list(not_built)
-    told["differences"] = [
+    view: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
+    view["cases"] = [side.head.to_json() for side in sides]
+    view["not_built"] = list(not_built)
+    view["differences"] = [
         {
             "case": side.head.case,
             "gpu": side.head.gpu,
             "against": side.against.title,
             "words": _words(side, profiles),
-            "device_said": side.against.said,
-            "kernels": [one.to_json() for one in compare(side.before, side.code)],
+            "device_said": side.against.outcome,
+            "kernels": [diff.to_json() for diff in compare(side.before, side.code)],
         }
         for side in sides
         if side.before
     ]
-    return told
+    return view
 
 
 def show(
@@ -91,34 +91,44 @@ def show(
     if not any(side.against.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
     parts += [_refusals(network) for network in heads if network.refused]
-    parts += list(dict.fromkeys(f"{side.head.case} on {side.against.said}" for side in sides if side.against.said))
+    parts += list(
+        dict.fromkeys(f"{side.head.case} on {side.against.outcome}" for side in sides if side.against.outcome)
+    )
     parts += remarks
     parts.append(_closing(toolchain))
     out("\n\n".join(parts))
 
 
-def show_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
+def show_verdicts(toolchain: MesaToolchain, verdicts: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
     """Print what a gate found."""
     rows = [
-        (one.case, one.gpu, one.verdict.value, "-" if one.change is None else percent(one.change), one.why)
-        for one in found
+        (
+            verdict.case,
+            verdict.gpu,
+            verdict.verdict.value,
+            "-" if verdict.change is None else percent(verdict.change),
+            verdict.why,
+        )
+        for verdict in verdicts
     ]
     drawn = [table(rows, _VERDICTS, right=("instructions",), prose=("why",))] if rows else []
     out("\n\n".join([*drawn, *remarks, _closing(toolchain)]))
 
 
-def plain_verdicts(toolchain: MesaToolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
+def plain_verdicts(
+    toolchain: MesaToolchain, judgements: Sequence[CodeVerdict], not_built: Sequence[str]
+) -> dict[str, Any]:
     """Return the verdicts for programs."""
     verdicts = [
         {
-            "case": one.case,
-            "gpu": one.gpu,
-            "verdict": one.verdict.value,
-            "why": one.why,
-            "instructions_run_per_inference": {"base": one.base, "head": one.head},
-            "kernels": [kernel.to_json() for kernel in one.kernels],
+            "case": verdict.case,
+            "gpu": verdict.gpu,
+            "verdict": verdict.verdict.value,
+            "why": verdict.why,
+            "instructions_run_per_inference": {"base": verdict.base, "head": verdict.head},
+            "kernels": [kernel.to_json() for kernel in verdict.kernels],
         }
-        for one in found
+        for verdict in judgements
     ]
     return {"mesa": toolchain.mesa, "llvm": toolchain.llvm, "verdicts": verdicts, "not_built": list(not_built)}
 
@@ -129,7 +139,7 @@ def _closing(toolchain: MesaToolchain) -> str:
 
 def assembly(sides: Sequence[CodeSide], name: str) -> str:
     """Return the machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
-    found = []
+    parts = []
     for side in sides:
         now = _code(side.head, name)
         if now is None:
@@ -137,11 +147,11 @@ def assembly(sides: Sequence[CodeSide], name: str) -> str:
         title = f"; {name} of {side.head.case} for {side.head.gpu}"
         before = _code(side.base, name) if side.base else None
         lines = now if before is None else list(difflib.unified_diff(before, now, "base", "head", lineterm=""))
-        found.append("\n".join([title, *(lines or ["; the same on both sides"])]))
-    if not found:
-        known = {kernel.name for side in sides for kernel in side.head.kernels}
-        raise UsageError(f"there is no code of a kernel {name!r}", hint=suggestion(name, sorted(known)))
-    return "\n\n".join(found)
+        parts.append("\n".join([title, *(lines or ["; the same on both sides"])]))
+    if not parts:
+        names = {kernel.name for side in sides for kernel in side.head.kernels}
+        raise UsageError(f"there is no code of a kernel {name!r}", hint=suggestion(name, sorted(names)))
+    return "\n\n".join(parts)
 
 
 def _code(network: Network, name: str) -> list[str] | None:
@@ -154,16 +164,16 @@ def _networks(sides: Sequence[CodeSide]) -> str:
     rows = [
         (
             name,
-            one.gpu,
-            len(one.kernels),
-            _millions(one.per_inference("instructions")),
-            _millions(one.per_inference("instructions_run")),
-            "?" if one.flops_per_byte is None else f"{one.flops_per_byte:.2f}",
-            "-" if one.fewest_waves is None else one.fewest_waves,
-            len(one.spilling) or "-",
-            len(one.refused) or "-",
+            network.gpu,
+            len(network.kernels),
+            _millions(network.per_inference("instructions")),
+            _millions(network.per_inference("instructions_run")),
+            "?" if network.flops_per_byte is None else f"{network.flops_per_byte:.2f}",
+            "-" if network.fewest_waves is None else network.fewest_waves,
+            len(network.spilling) or "-",
+            len(network.refused) or "-",
         )
-        for name, one in named
+        for name, network in named
     ]
     return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
 
@@ -188,38 +198,40 @@ def _not_compared(side: CodeSide) -> str:
 
 
 def _kernels(network: Network) -> str:
-    heaviest = sorted(network.kernels, key=lambda one: -(one.per_inference("instructions_run") or 0))
+    heaviest = sorted(network.kernels, key=lambda kernel: -(kernel.per_inference("instructions_run") or 0))
     rows: list[tuple[object, ...]] = []
     for kernel in heaviest:
-        told = kernel.statistics
-        if told is None:
+        statistics = kernel.statistics
+        if statistics is None:
             rows.append((kernel.name, _count(kernel.threads), "refused"))
             continue
-        weighted = "?" if told.instructions_run is None else told.instructions_run
+        weighted = "?" if statistics.instructions_run is None else statistics.instructions_run
         per_inference = _millions(kernel.per_inference("instructions_run"))
-        counts = (told.waves, told.registers, told.spills or "-", told.texture_loads or "-")
-        rows.append((kernel.name, _count(kernel.threads), told.instructions, weighted, per_inference, *counts))
+        counts = (statistics.waves, statistics.registers, statistics.spills or "-", statistics.texture_loads or "-")
+        rows.append((kernel.name, _count(kernel.threads), statistics.instructions, weighted, per_inference, *counts))
     return table(rows, _KERNELS, right=_KERNELS[1:], spare=("textures", "registers", "raw", "threads"))
 
 
 def _differences(side: CodeSide, base: MachineCode) -> str:
-    found = compare(base, side.code)
+    diffs = compare(base, side.code)
     title = f"{side.head.case} on {side.head.gpu}, against {side.against.title}"
-    if not found:
+    if not diffs:
         return f"{title}: every kernel is the same, instruction by instruction"
-    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not CodeChange.OTHER]
-    others = len(found) - len(rows)
+    rows = [
+        (diff.name, diff.change.value, *_side_by_side(diff)) for diff in diffs if diff.change is not CodeChange.OTHER
+    ]
+    others = len(diffs) - len(rows)
     parts = [title, *([table(rows, _DIFFS, right=_DIFFS[2:])] if rows else [])]
     parts += [f"{others} more have other code that counts the same (--json names them)"] if others else []
     return "\n\n".join(parts)
 
 
-def _side_by_side(one: KernelDiff) -> tuple[str, ...]:
+def _side_by_side(diff: KernelDiff) -> tuple[str, ...]:
     def both(field: str) -> str:
-        values = [_field(side, field) for side in (one.base, one.head)]
+        values = [_field(side, field) for side in (diff.base, diff.head)]
         return values[0] if values[0] == values[1] else " → ".join(values)
 
-    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in (one.base, one.head)]
+    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in (diff.base, diff.head)]
     return (*runs, both("waves"), both("spills"))
 
 
@@ -229,7 +241,7 @@ def _field(kernel: KernelCode | None, field: str) -> str:
 
 
 def _refusals(network: Network) -> str:
-    failed = [(one.name, one.compiled.failure) for one in network.refused]
+    failed = [(kernel.name, kernel.compiled.failure) for kernel in network.refused]
     lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
     return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
 
@@ -253,7 +265,7 @@ class ComparisonBase:
     """Numbers that were kept of it."""
     case: str = ""
     """Id of the case, if it is another one."""
-    said: str = ""
+    outcome: str = ""
     """What the device of a record came to with it."""
 
 
@@ -276,37 +288,37 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
     """Return the cases on each GPU, each with what it is compared with; and why the others were not built."""
     with Screen() as screen:
         if asked.release:
-            made = _of_revision(asked.release, asked.what.ids, asked, screen)
+            builds = _of_revision(asked.release, asked.what.ids, asked, screen)
         else:
-            made = build_only(asked.what.request(), asked.device, screen)
-        keys = {one.case.id: one.artifact for one in made if one.artifact}
+            builds = build_only(asked.what.request(), asked.device, screen)
+        keys = {build.case.id: build.artifact for build in builds if build.artifact}
         other = _opposite(asked.against, list(keys), asked, screen) if asked.against and keys else {}
         heads = networks(toolchain, keys, asked.gpus)
         bases = networks(toolchain, _there(other), asked.gpus)
     if asked.records:
-        _keep(RecordFile(asked.records), made, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
+        _keep(RecordFile(asked.records), builds, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
     sides = []
     for head in heads:
         against = other.get(head.case, ComparisonBase(asked.against or ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
-        known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
-        sides.append(CodeSide(head, code_of(head, toolchain.identity), against, base, known))
-    return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
+        codes = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
+        sides.append(CodeSide(head, code_of(head, toolchain.identity), against, base, codes))
+    return sides, [f"{build.case.id}: {build.result}" for build in builds if not build.artifact]
 
 
 def _there(other: Mapping[str, ComparisonBase]) -> dict[str, str]:
     """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
     find = Store(cache_root(), "artifacts").find
-    return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
+    return {case: base.artifact for case, base in other.items() if base.artifact and find(base.artifact)}
 
 
 def _keep(
-    file: RecordFile, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str, *, as_shipped: bool
+    file: RecordFile, builds: Sequence[CompiledCase], heads: Sequence[Network], compiler: str, *, as_shipped: bool
 ) -> None:
     run = new_id()
-    for one in made:
-        codes, refused = codes_of([head for head in heads if head.case == one.case.id], compiler)
-        file.append(code_record(one, codes, refused, compiler, as_shipped=as_shipped, run=run))
+    for build in builds:
+        codes, refused = codes_of([head for head in heads if head.case == build.case.id], compiler)
+        file.append(code_record(build, codes, refused, compiler, as_shipped=as_shipped, run=run))
 
 
 def check(against: str) -> None:
@@ -321,17 +333,19 @@ def check(against: str) -> None:
 def _opposite(against: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> dict[str, ComparisonBase]:
     """Return what each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
-        found = _of_records(Path(against), cases)
+        bases = _of_records(Path(against), cases)
     elif "-" in against:
-        found = _of_cases(against, cases, asked, screen)
+        bases = _of_cases(against, cases, asked, screen)
     else:
-        made = _of_revision(against, cases, asked, screen)
-        found = {
-            one.case.id: ComparisonBase(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact
+        builds = _of_revision(against, cases, asked, screen)
+        bases = {
+            build.case.id: ComparisonBase(f"{build.case.id} of {against}", build.artifact)
+            for build in builds
+            if build.artifact
         }
-    if not found:
+    if not bases:
         raise UsageError(f"{against} has nothing to compare {', '.join(cases)} with", hint="choose other cases")
-    return found
+    return bases
 
 
 def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
@@ -342,9 +356,9 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
     for record in records:
         codes.setdefault(record.case, {}).update((code.series, code) for code in codes_in(record))
     newest = {record.case: record.artifact for record in records}
-    said = {record.case: _describe_outcome(record) for record in records if not record.standalone}
+    outcomes = {record.case: _describe_outcome(record) for record in records if not record.standalone}
     return {
-        case: ComparisonBase(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
+        case: ComparisonBase(f"{case} of {file}", key, tuple(codes[case].values()), outcome=outcomes.get(case, ""))
         for case, key in newest.items()
     }
 
@@ -359,18 +373,18 @@ def _of_cases(glob: str, cases: Sequence[str], asked: CodeQuestion, screen: Scre
     """For each case, the match with the same model that has most else in common with it."""
     what = asked.what
     request = Request.read(what.suite, [glob], what.quirks, models=what.models, schedules=what.schedules)
-    keys = {one.case: one.artifact for one in build_only(request, asked.device, screen) if one.artifact}
+    keys = {build.case: build.artifact for build in build_only(request, asked.device, screen) if build.artifact}
 
-    def shared(one: Case, other: Case) -> int:
-        return (one.precision == other.precision) + (one.tuning == other.tuning)
+    def shared(case: Case, other: Case) -> int:
+        return (case.precision == other.precision) + (case.tuning == other.tuning)
 
-    found = {}
+    bases = {}
     for case in map(Case.parse, cases):
         others = [other for other in keys if other.model == case.model and other != case]
         if others:
             chosen = max(others, key=lambda other: shared(case, other))
-            found[case.id] = ComparisonBase(chosen.id, keys[chosen], case=chosen.id)
-    return found
+            bases[case.id] = ComparisonBase(chosen.id, keys[chosen], case=chosen.id)
+    return bases
 
 
 def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> list[CompiledCase]:
@@ -380,11 +394,11 @@ def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: S
     cache, options = cache_root(), asked.what.on_each_revision(asked.device)
     toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)
     kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
-    known = RELEASES.get(find_release(word) or "")
-    by = Releases(tvm=known.tvm, ffi=known.ffi[0]) if known else None
-    found = []
-    for case, made in toolchain.build(cases).items():
-        failure = kinds.get(made.outcome.value, CompileFailure)(made.message or f"{word} made no library of it")
-        result = load_artifact(cache, made.artifact) if made.library else None
-        found.append(CompiledCase(Case.parse(case), result or failure, made.quirks, by))
-    return found
+    release = RELEASES.get(find_release(word) or "")
+    by = Releases(tvm=release.tvm, ffi=release.ffi[0]) if release else None
+    builds = []
+    for case, build in toolchain.build(cases).items():
+        failure = kinds.get(build.outcome.value, CompileFailure)(build.message or f"{word} made no library of it")
+        result = load_artifact(cache, build.artifact) if build.library else None
+        builds.append(CompiledCase(Case.parse(case), result or failure, build.quirks, by))
+    return builds

@@ -444,7 +444,7 @@ def test_two_builds_run_in_turns_are_judged_as_a_gate_judges(rig: Rig, head_ms: 
     read = two_builds(rig, head_ms)
     (found,) = verdicts_of(read, Rules()).cases
     assert found.verdict is verdict
-    arms = [turn.build for turn, _ in read.taken]
+    arms = [turn.build for turn, _ in read.turns]
     assert all(sorted(arms[at : at + 4]) == ["base", "base", "head", "head"] for at in range(0, len(arms), 4))
     assert {record.artifact for record in read.records if record.compiled_with} == {"c-tiny"}
 
