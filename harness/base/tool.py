@@ -34,6 +34,7 @@ TOOLS = (
     "harness.tools.upstream",
     "harness.tools.doctor",
     "harness.tools.fleet",
+    "harness.tools.runtime",
     "harness.tools.builders",
     "harness.tools.cache",
 )

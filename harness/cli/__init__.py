@@ -38,8 +38,6 @@ MAIN_JOB = (
     Command("history", "Measure commits and releases with asv, and publish what moved.", "Judge"),
     Command("show", "Show the latest record of each case, or a summary of one case.", "Explain"),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", "Explain"),
-    Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", "Devices"),
-    Command("runtime", "Keep TVM's runtime for phones and boards on this host.", "Devices"),
     Command("list", "List the cases of the suite.", "Set up", "harness.cli.list_cases:list_cases"),
 )
 

@@ -42,7 +42,6 @@ from harness.base.remote import BadObject
 from harness.cli import app
 from harness.compile.artifacts.shared_store import entry_text, read_entry
 from harness.compile.models.limited_fork import run_limited
-from harness.compile.models.safetensors import list_tensors
 from harness.compile.models.sources import model_source, read_and_prepare
 from harness.compile.models.torch_program import plain_archive
 from harness.compile.schedules import database
@@ -57,6 +56,7 @@ from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
+from harness.tools.llm.safetensors import list_tensors
 
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0

@@ -5,7 +5,7 @@ Each of them is exact in float32 or in 8 bits, so that a network can be cut wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SUFFIX = "/plain"
@@ -29,42 +29,12 @@ def with_plain_copies(model: Any, names: Sequence[str], kinds: Mapping[str, int]
     odd = [name for name in names if plain_type(kinds.get(name, 0))]
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    whole.graph.node.extend(_cast(name, name + SUFFIX, plain_type(kinds[name])) for name in odd)
+    whole.graph.node.extend(cast(name, name + SUFFIX, plain_type(kinds[name])) for name in odd)
     return whole, [name + SUFFIX if name in odd else name for name in names]
 
 
-def as_plain(
-    nodes: Iterable[Any], inputs: Sequence[str], outputs: Sequence[str], odd: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Return nodes that take and give plain numbers in place of odd ones, and the values they take and give, by name.
-
-    `odd` has the types of the tensors that need it.
-    """
-    import onnx
-
-    taken = {name: name + "/own" for name in inputs if name in odd}
-    made = []
-    for node in nodes:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        copy.input[:] = [taken.get(name, name) for name in node.input]
-        made.append(copy)
-    before = [_cast(name, own, odd[name].elem_type) for name, own in taken.items()]
-    after = [_cast(name, name + SUFFIX, plain_type(odd[name].elem_type)) for name in outputs if name in odd]
-    given = {name: _plain_value(name, odd[name]) for name in taken}
-    returned = {name: _plain_value(name + SUFFIX, odd[name]) for name in outputs if name in odd}
-    return [*before, *made, *after], given, returned
-
-
-def _plain_value(name: str, kind: Any) -> Any:
-    import onnx
-
-    plain = onnx.TypeProto(tensor_type=kind)
-    plain.tensor_type.elem_type = plain_type(kind.elem_type)
-    return onnx.helper.make_value_info(name, plain)
-
-
-def _cast(name: str, to: str, kind: int) -> Any:
+def cast(name: str, to: str, kind: int) -> Any:
+    """Return the node that gives a tensor another ONNX type, under another name."""
     from onnx import helper
 
     return helper.make_node("Cast", [name], [to], to=kind)

@@ -8,7 +8,6 @@ every machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,7 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
         found = commits(config, repo)
         tags = git(found.repo, "tag", "--list").split()
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
-        return _commit(git(found.repo, *asked).strip(), found)
+        return revision_at(git(found.repo, *asked).strip(), found)
     except GitFailure:
         why = f"no revision of {found.repo}"
     except UsageError as error:
@@ -73,50 +72,8 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
-def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:
-    """Return all revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
-
-    With `paths`, of those between the ends only the ones that touch a file there.
-    """
-    if good.source != bad.source:
-        raise UsageError(f"{good} and {bad} are not of one repository", hint="name two releases, or two commits")
-    if good.commit == bad.commit:
-        raise UsageError(f"{good} and {bad} are the same revision", hint="name two that differ")
-    repo = good.source.repo
-    if _descends(good, bad):
-        raise UsageError(f"--good {good} is later than --bad {bad}", hint=f"swap them: --good {bad} --bad {good}")
-    line = git(repo, "rev-list", "--first-parent", "--reverse", f"{good.commit}..{bad.commit}").split()
-    if not line or git(repo, "rev-list", "--first-parent", "--max-count=1", f"{line[0]}^").strip() != good.commit:
-        raise UsageError(
-            f"{bad} does not descend from {good} along first parents",
-            hint="--good is the earlier of the two, and both lie on one branch",
-        )
-    if paths:
-        touching = git(repo, "rev-list", "--first-parent", f"{good.commit}..{bad.commit}", "--", *paths).split()
-        if not touching:
-            raise UsageError(
-                f"no commit from {good} to {bad} touches {', '.join(paths)}", hint="paths are the repository's"
-            )
-        line = [commit for commit in line if commit in {*touching, bad.commit}]
-    return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
-
-
-def _descends(later: Revision, earlier: Revision) -> bool:
-    """Return whether a revision comes after another along first parents."""
-    line = git(earlier.source.repo, "rev-list", "--first-parent", "--reverse", f"{earlier.commit}..{later.commit}")
-    first = line.split()[:1]
-    parents = [git(earlier.source.repo, "rev-parse", f"{commit}^").strip() for commit in first]
-    return parents == [earlier.commit]
-
-
-def describe(revision: Revision) -> str:
-    """One line on a revision, as its repository has it."""
-    return git(
-        revision.source.repo, "show", "--no-patch", "--format=%h %ad %an: %s", "--date=short", revision.commit
-    ).strip()
-
-
-def _commit(commit: str, source: Source) -> Revision:
+def revision_at(commit: str, source: Source) -> Revision:
+    """Return a commit of a repository under the name of its release, or its first ten digits."""
     tags = git(source.repo, "tag", "--points-at", commit).split() if source.released else []
     return Revision(tags[0] if tags else commit[:10], commit, source)
 

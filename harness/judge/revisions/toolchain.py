@@ -27,7 +27,6 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.process import Listener, bound, end
 from harness.base.request import RunOptions
-from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.revisions.environment import environment
@@ -230,10 +229,3 @@ class Toolchain:
         globs = [part for case in cases for part in ("--case", case)]
         deadline_s = OPENING_S + len(cases) * self.options.read_suite().longest_case_s
         return self.commands.call([*command, *self.options.words, *globs], deadline_s)
-
-
-def kernels(cache: Path, artifact: str) -> str:
-    """OpenCL source of an artifact in the store; empty if the compiler made none, or if the artifact was pruned."""
-    folder = Store(cache, "artifacts").find(artifact) if artifact else None
-    file = folder / KERNELS if folder else None
-    return file.read_text(encoding="utf-8") if file and file.exists() else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
@@ -159,21 +157,6 @@ _HEAD = msgspec.json.Decoder(Head)
 def kernels_file(records: Path) -> Path:
     """File of the profiles of a records file."""
     return records.with_suffix(ENDING)
-
-
-def append_profile(file: Path, profile: Profile) -> None:
-    """Append a profile to a file, as a line of JSON that is packed by itself: a single write, and `zcat` reads it.
-
-    Raises DiskFull, OSError.
-    """
-    packed = gzip.compress(profile.model_dump_json(by_alias=True).encode() + b"\n", mtime=0)
-    with writing(file.parent):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        target = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(target, packed)
-        finally:
-            os.close(target)
 
 
 def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profile]:

@@ -26,8 +26,8 @@ from device_runner.files import append_lines, what_else
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.measure.facts import Accuracy, Batches, Reference, Sampling
-from harness.measure.records.contradiction import SHORTEST_MS, wrong_claim, wrong_times
+from harness.measure.facts import Accuracy, Reference
+from harness.measure.records.contradiction import wrong_claim
 from harness.measure.records.parts import Parts, read_part
 from harness.measure.records.schema import upgraded
 
@@ -352,27 +352,7 @@ def wrong_claim_in(record: Record) -> str:
     """Return why an answer cannot be right that the record says is; empty if it can."""
     if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
         return "`ok` with an answer that is not right"
-    return wrong_claim(record)
-
-
-def contradiction_in(record: Record) -> str:
-    """Return what in a record cannot be, in a few words; empty of one that a run of ours may have written.
-
-    Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
-    still, and `harness.judge` names them.
-    """
-    reference, batches, sampling = record.reference, record.part(Batches), record.part(Sampling)
-    of_host = {
-        "wall_ms": record.wall_ms,
-        "throttled_ms": record.throttled_ms,
-        "warm_up_ms": sampling.warm_up_ms if sampling else (),
-        "batched_ms": batches.batched_ms if batches else (),
-        "synced_ms": batches.synced_ms if batches else (),
-    }
-    of_device = {"device_ms": record.device_ms, "reference_ms": reference.ms if reference else ()}
-    wrong = [wrong_times(name, times, SHORTEST_MS) for name, times in of_host.items()]
-    wrong += [wrong_times(name, times, 0.0) for name, times in of_device.items()]  # a driver's timer may stand still
-    return next(filter(None, (wrong_claim_in(record), *wrong)), "")
+    return wrong_claim(record.outcome, record.max_abs_err, record.tolerance)
 
 
 def lines_of(

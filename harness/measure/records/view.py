@@ -40,7 +40,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         """Leave what cannot be to pydantic, as all that msgspec cannot read."""
-        if why := wrong_claim(self):
+        if why := wrong_claim(self.outcome, self.max_abs_err, self.tolerance):
             raise ValueError(why)
 
     @property

@@ -27,10 +27,11 @@ from harness.measure.facts import Timing
 from harness.measure.loop import run_case
 from harness.measure.probes.base import Probe
 from harness.measure.progress import SilentProgress
-from harness.measure.records.record import Record, Releases, contradiction_in, record_of
+from harness.measure.records.record import Record, Releases, record_of
 from harness.measure.standard_probes import LatencyProbe, standard_probes
 from harness.measure.tuning import TuningStore
 from harness.tools.bundle.archive import find_files, first_member, unpack
+from harness.tools.bundle.contradiction import contradiction_in
 from harness.tools.bundle.manifest import (
     ANSWERS,
     BASE,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.number_formats import as_plain, plain_type
+from harness.compile.models.number_formats import SUFFIX, cast, plain_type
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.outline import OLDEST_IR_VERSION, inner_graphs, tensor_types
 
@@ -180,3 +180,34 @@ def _reads(node: Any) -> Iterator[str]:
         own = {value.name for value in (*graph.input, *graph.initializer)}
         own |= {name for inner in graph.node for name in inner.output}
         yield from (name for inner in graph.node for name in _reads(inner) if name not in own)
+
+
+def as_plain(
+    nodes: Iterable[Any], inputs: Sequence[str], outputs: Sequence[str], odd: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Return nodes that take and give plain numbers in place of odd ones, and the values they take and give, by name.
+
+    `odd` has the types of the tensors that need it.
+    """
+    import onnx
+
+    taken = {name: name + "/own" for name in inputs if name in odd}
+    made = []
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.input[:] = [taken.get(name, name) for name in node.input]
+        made.append(copy)
+    before = [cast(name, own, odd[name].elem_type) for name, own in taken.items()]
+    after = [cast(name, name + SUFFIX, plain_type(odd[name].elem_type)) for name in outputs if name in odd]
+    given = {name: _plain_value(name, odd[name]) for name in taken}
+    returned = {name: _plain_value(name + SUFFIX, odd[name]) for name in outputs if name in odd}
+    return [*before, *made, *after], given, returned
+
+
+def _plain_value(name: str, kind: Any) -> Any:
+    import onnx
+
+    plain = onnx.TypeProto(tensor_type=kind)
+    plain.tensor_type.elem_type = plain_type(kind.elem_type)
+    return onnx.helper.make_value_info(name, plain)

@@ -1,10 +1,16 @@
-"""Devices of this host, offered to other hosts."""
+"""The devices there are: of this host, and offered to other hosts."""
 
 from harness.base.tool import Command, Tool
 
 TOOL = Tool(
     "fleet",
     commands=(
+        Command(
+            "devices",
+            "List the virtual phone, the OpenCL device of this host, and every phone.",
+            "Devices",
+            "harness.tools.fleet.devices_command:devices",
+        ),
         Command(
             "fleet",
             "Offer the devices of this host to other hosts.",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError
-from harness.compile.models.safetensors import StoredTensor, list_tensors, require_readable
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import GROUP, Format, pack, unpack
+from harness.tools.llm.safetensors import StoredTensor, list_tensors, require_readable
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.compile.artifacts.artifact import KERNELS, Artifact
@@ -153,3 +157,18 @@ def _events(inferences: Sequence[Sequence[Launch]], begin: int) -> Iterator[dict
             }
             times = {"ts": (launch.start_ns - begin) / 1e3, "dur": (launch.end_ns - launch.start_ns) / 1e3}
             yield {"name": launch.kernel, "ph": "X", "pid": 0, "tid": "kernels", **times, "args": arguments}
+
+
+def append_profile(file: Path, profile: Profile) -> None:
+    """Append a profile to a file, as a line of JSON that is packed by itself: a single write, and `zcat` reads it.
+
+    Raises DiskFull, OSError.
+    """
+    packed = gzip.compress(profile.model_dump_json(by_alias=True).encode() + b"\n", mtime=0)
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        target = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(target, packed)
+        finally:
+            os.close(target)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from device_runner.failures import Failure
 from harness.measure.facts import Facts, Latency
 from harness.measure.kernels.peaks import load_peaks
-from harness.measure.kernels.profile import Peaks, Profile, append_profile, kernels_file
-from harness.tools.profile.measure import profile_of
+from harness.measure.kernels.profile import Peaks, Profile, kernels_file
+from harness.tools.profile.measure import append_profile, profile_of
 
 if TYPE_CHECKING:
     from device_runner.device import Launch, Program, Session

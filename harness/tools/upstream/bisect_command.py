@@ -34,7 +34,8 @@ from harness.compile.quirks import quirks_of, require_known
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
-from harness.judge.revisions.sources import Revision, describe, revision, revisions_between
+from harness.judge.revisions.sources import Revision, revision
+from harness.tools.upstream.bisect.line import describe, revisions_between
 
 if TYPE_CHECKING:
     from harness.judge.revisions.search import RevisionSearch

@@ -11,17 +11,18 @@ from pathlib import Path
 
 from msgspec import structs
 
-from device_runner.store import sha256_of
+from device_runner.store import Store, sha256_of
 from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.request import RunOptions
+from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.decisions import Decision, End, today
 from harness.judge.revisions.search import RevisionSearch, RevisionState
 from harness.judge.revisions.sources import Revision
-from harness.judge.revisions.toolchain import Toolchain, kernels
+from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
@@ -233,3 +234,10 @@ def shorten(lines: list[str], most: int, width: int) -> list[str]:
     """Shorten text to a screen; the last line says how much was left out."""
     short = [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines[:most]]
     return [*short, f"... and {len(lines) - most} more lines"] if len(lines) > most else short
+
+
+def kernels(cache: Path, artifact: str) -> str:
+    """OpenCL source of an artifact in the store; empty if the compiler made none, or if the artifact was pruned."""
+    folder = Store(cache, "artifacts").find(artifact) if artifact else None
+    file = folder / KERNELS if folder else None
+    return file.read_text(encoding="utf-8") if file and file.exists() else ""

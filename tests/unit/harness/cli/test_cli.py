@@ -355,8 +355,8 @@ def test_restoring_goes_on_where_one_device_does_not_answer(
         return {"screen": "as it was"}
 
     entries = [DeviceEntry(name, "phone", "ready") for name in ("gone", "here")]
-    monkeypatch.setattr("harness.cli.devices.list_devices", lambda _cache: entries)
-    monkeypatch.setattr("harness.cli.devices.put_back", put_back)
+    monkeypatch.setattr("harness.tools.fleet.devices_command.list_devices", lambda _cache: entries)
+    monkeypatch.setattr("harness.tools.fleet.devices_command.put_back", put_back)
     monkeypatch.setattr(sys, "argv", ["adreno-bench", "devices", "--restore"])
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as ended:

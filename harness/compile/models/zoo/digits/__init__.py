@@ -1,7 +1,7 @@
 """A small trained network, and handwritten digits that it has never seen: whether a compiler costs right answers.
 
-`train.py` made both files from scikit-learn's digits (E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten
-Digits, UCI Machine Learning Repository, CC BY 4.0; pixels divided by 16).
+`benchmarks/train_digits.py` made both files from scikit-learn's digits (E. Alpaydin and C. Kaynak, Optical Recognition
+of Handwritten Digits, UCI Machine Learning Repository, CC BY 4.0; pixels divided by 16).
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import pytest
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import describe, revision, revisions_between
+from harness.judge.revisions.sources import revision
+from harness.tools.upstream.bisect.line import describe, revisions_between
 
 
 @pytest.fixture

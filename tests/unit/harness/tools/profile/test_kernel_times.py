@@ -26,6 +26,7 @@ from harness.tools.profile import kernel_times
 from harness.tools.profile.kernel_pages import comparisons, pages_of
 from harness.tools.profile.kernel_rows import SHOWN, rows_between, rows_of
 from harness.tools.profile.kernel_times import load_kernels
+from harness.tools.profile.measure import append_profile
 from harness.tools.profile.roofline import bound_of
 
 CASE = "tiny-texture-float32-untuned"
@@ -49,7 +50,7 @@ def commit(folder: Folder, ms: float, *profiles: Profile, artifact: str = ARTIFA
     """A commit whose cases take so many ms, with these profiles beside its records."""
     file = folder.commit(both(CASE, ms, ms), artifact=artifact)
     for profile in profiles:
-        profile_module.append_profile(
+        append_profile(
             profile_module.kernels_file(file.with_suffix(".jsonl")), profile.model_copy(update={"artifact": artifact})
         )
     return file
@@ -74,8 +75,8 @@ def folder(tmp_path: Path) -> Folder:
 def test_a_profile_comes_back_from_the_file_beside_the_records(tmp_path: Path) -> None:
     file = profile_module.kernels_file(tmp_path / "0123abcd-virtualenv-py3.11.jsonl")
     mine, shipped = a_profile(an_operator("fused_a", 1.0)), a_profile(an_operator("fused_a", 2.0), as_shipped=True)
-    profile_module.append_profile(file, mine)
-    profile_module.append_profile(file, shipped)
+    append_profile(file, mine)
+    append_profile(file, shipped)
     assert file.name == "0123abcd-virtualenv-py3.11.kernels.gz"
     assert list(profile_module.read_profiles(file, lambda _: True)) == [mine, shipped]
     assert list(profile_module.read_profiles(file, lambda head: head.as_shipped)) == [shipped]
@@ -85,7 +86,7 @@ def test_a_profile_comes_back_from_the_file_beside_the_records(tmp_path: Path) -
 
 def test_forty_operators_are_kept_in_a_few_kilobytes(tmp_path: Path) -> None:
     file = tmp_path / "p.kernels.gz"
-    profile_module.append_profile(
+    append_profile(
         file, a_profile(*(an_operator(f"fused_conv2d{n}", n / 7, size=n, source=f"{n:016x}") for n in range(40)))
     )
     assert file.stat().st_size < 4_000
@@ -115,10 +116,10 @@ def test_what_is_packed_to_fill_the_memory_is_refused(tmp_path: Path, monkeypatc
 def test_only_the_build_that_was_right_at_that_commit_is_told_of(folder: Folder) -> None:
     right, other = a_profile(an_operator("fused_a", 2.0)), a_profile(an_operator("fused_a", 1.0))
     file = profile_module.kernels_file(commit(folder, 10.0, other, right).with_suffix(".jsonl"))
-    profile_module.append_profile(file, a_profile(an_operator("fused_b", 3.0), artifact="of an earlier build"))
-    profile_module.append_profile(file, a_profile(an_operator("fused_b", 3.0), case="foreign"))
+    append_profile(file, a_profile(an_operator("fused_b", 3.0), artifact="of an earlier build"))
+    append_profile(file, a_profile(an_operator("fused_b", 3.0), case="foreign"))
     wrong = folder.commit(both(CASE, Outcome.WRONG_RESULT, 10.0), artifact=ARTIFACT)
-    profile_module.append_profile(profile_module.kernels_file(wrong.with_suffix(".jsonl")), right)
+    append_profile(profile_module.kernels_file(wrong.with_suffix(".jsonl")), right)
     (kernels,) = load_kernels(folder.path, load(folder.path), []).values()
     assert (kernels.series.quirks, kernels.profiles) == ("workarounds", {folder.commits[0]: right})
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.failures import ModelError
-from harness.compile.models.safetensors import list_tensors
 from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.safetensors import list_tensors
 from harness.tools.llm.weights import FolderWeights
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 96, qkv_bias=True)

@@ -19,7 +19,7 @@ from device_runner.registry import list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from harness.cli import app
-from harness.cli.devices import row_of, watch_devices
+from harness.tools.fleet.devices_command import row_of, watch_devices
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"
 

@@ -1,6 +1,6 @@
-"""Trains the digits network and writes `digits.onnx` and `held_out.npz` beside this file. Needs scikit-learn.
+"""Trains the digits network of the zoo and writes its `digits.onnx` and `held_out.npz`. Needs scikit-learn.
 
-    python -m harness.compile.models.zoo.digits.train
+    python -m benchmarks.train_digits
 
 Two convolutions and a dense layer (the forms of LeCun et al., 1998), trained with Adam (Kingma and Ba, 2015,
 arXiv:1412.6980) on four fifths of scikit-learn's digits; the last fifth is held out and never looked at. About ten
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from harness.compile.models.zoo.digits import NETWORK
 
 SEED = 14
 HELD_OUT = 360
@@ -126,7 +128,7 @@ def as_onnx(p: Arrays) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def main(folder: Path = Path(__file__).parent) -> None:
+def main(folder: Path = NETWORK.parent) -> None:
     """Train, write both files, say how many are right."""
     from sklearn.datasets import load_digits
 
