@@ -9,7 +9,7 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
@@ -29,6 +29,21 @@ HALF = 2.5e-3
 """Least movement of a network in half precision: an eighth of the tolerance of such cases."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
+
+
+def measure_task_rounding(
+    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[float]:
+    """Measure the rounding of one compiled function, of which only the inputs can be moved.
+
+    In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
+    """
+    import numpy as np
+
+    half = any(array.dtype == np.float16 for array in inputs)
+    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    found = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
+    return [each * AMOUNT / HALF_AMOUNT if half else each for each in found]
 
 
 def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:

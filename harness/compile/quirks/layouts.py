@@ -103,7 +103,7 @@ def _through_buffers(mod: Any, _context: Any) -> Any:
 
     def replace(call: Any, matched: Any) -> Any:
         source, target = type_of(matched[data]).vdevice, call.attrs.dst_vdevice
-        if not source or not _reorders(str(source.memory_scope), str(target.memory_scope)):
+        if not source or not reorders(str(source.memory_scope), str(target.memory_scope)):
             return call
         buffer = type(target)(target.target, int(target.vdevice_id), _BUFFER)
         return relax.op.to_vdevice(relax.op.to_vdevice(matched[data], buffer), target)
@@ -111,7 +111,7 @@ def _through_buffers(mod: Any, _context: Any) -> Any:
     return relax.transform.Normalize()(rewrite_main(mod, is_op("relax.to_vdevice")(data), replace))
 
 
-def _reorders(source: str, target: str) -> bool:
+def reorders(source: str, target: str) -> bool:
     """Return whether both are images, in which TVM lays out the same tensor differently."""
     return "texture" in source and "texture" in target and source != target
 

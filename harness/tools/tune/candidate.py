@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Array
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, CompileResult, save_arrays
@@ -32,10 +31,10 @@ from harness.compile.compiler.compat import (
     without_attributes,
 )
 from harness.compile.compiler.pass_runner import StepFailed
-from harness.compile.compiler.passes import Passes, _bare_name, _last
+from harness.compile.compiler.passes import passes_from_first
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
-from harness.compile.oracle.rounding import AMOUNT, DRAWS, HALF_AMOUNT, _move_arrays, farthest, relative_movement
+from harness.compile.oracle.rounding import measure_task_rounding
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
 from harness.compile.paths.lowered_module import vdevices
@@ -299,24 +298,3 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
 def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what `find_tasks` wrote."""
     yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))
-
-
-def measure_task_rounding(
-    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
-) -> list[float]:
-    """Measure the rounding of one compiled function, of which only the inputs can be moved.
-
-    In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
-    """
-    import numpy as np
-
-    half = any(array.dtype == np.float16 for array in inputs)
-    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
-    found = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
-    return [each * AMOUNT / HALF_AMOUNT if half else each for each in found]
-
-
-def passes_from_first(passes: Passes, name: str) -> Passes:
-    """Return the first pass of that name and those after it. Raises `RigFailure` if there is none."""
-    index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
-    return passes[_last(passes, name) if index is None else index :]

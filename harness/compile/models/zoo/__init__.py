@@ -1,35 +1,28 @@
-"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a function and a line in `ZOO`."""
+"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a function and a line in `ZOO`.
+
+A line names the place of the function, so that only the networks that are wanted are imported.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from device_runner.store import keep_file
-from harness.compile.models.graph import Network
+from harness.base.tool import load
 from harness.compile.models.preparation import prepare
 from harness.compile.models.spec import Inputs, Original
-from harness.compile.models.zoo import (
-    deeplab_v3,
-    densenet121,
-    digits,
-    efficientnet_lite0,
-    inception_v3,
-    mobilenet,
-    mobilenet_v3_small,
-    recurrent,
-    resnet,
-    squeezenet1_1,
-    tiny,
-    transformer,
-)
+from harness.compile.models.zoo.digits import HELD_OUT, NETWORK
+
+if TYPE_CHECKING:
+    from harness.compile.models.graph import Network
+    from harness.compile.models.zoo.digits import TrainedNetwork
 
 
 @dataclass(frozen=True)
@@ -37,11 +30,17 @@ class ZooModel:
     """A network of the zoo."""
 
     name: str
-    build: Callable[[], Network | digits.TrainedNetwork]
-    inputs: Inputs = field(default_factory=dict)
-    """How some of its inputs are drawn."""
+    place: str
+    """`MODULE:NAME` of the function that builds it."""
+    inputs: str = ""
+    """Place of how some of its inputs are drawn; empty if none is special."""
     labelled: Path | None = None
     """File of the labelled data that it is asked about."""
+
+    def build(self) -> Network | TrainedNetwork:
+        """Build the network."""
+        network: Network | TrainedNetwork = load(self.place)()
+        return network
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
@@ -61,7 +60,7 @@ class ZooModel:
 
     def input_values(self, cache_dir: Path) -> Inputs:
         """Return how some of its inputs are drawn."""
-        return self.inputs
+        return dict(load(self.inputs)) if self.inputs else {}
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Nothing: it is built as it is to be compiled."""
@@ -73,7 +72,7 @@ class ZooModel:
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
         models = Path(__file__).parents[1]
-        sources = [*(file for pattern in self._sources for file in sorted(models.glob(pattern))), digits.NETWORK]
+        sources = [*(file for pattern in self._sources for file in sorted(models.glob(pattern))), NETWORK]
         libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
         return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
 
@@ -110,22 +109,30 @@ class PreparedZooModel(ZooModel):
 
 
 ZOO: tuple[ZooModel, ...] = (
-    ZooModel("mobilenet_v1", mobilenet.mobilenet_v1),
-    ZooModel("mobilenet_v2", mobilenet.mobilenet_v2),
-    ZooModel("mobilenet_v3_small", mobilenet_v3_small.build),
-    ZooModel("efficientnet_lite0", efficientnet_lite0.build),
-    ZooModel("squeezenet1_1", squeezenet1_1.build),
-    ZooModel("resnet18", resnet.resnet18),
-    ZooModel("resnet50", resnet.resnet50),
-    ZooModel("bottlenecks", resnet.bottlenecks),
-    ZooModel("densenet121", densenet121.build),
-    ZooModel("inception_v3", inception_v3.build),
-    ZooModel("deeplab_v3", deeplab_v3.build),
-    ZooModel("encoder_block", transformer.encoder_block),
-    ZooModel("decoder_layer", transformer.decoder_layer, transformer.DECODER_INPUTS),
-    ZooModel("masked_encoder", transformer.masked_encoder, transformer.MASKED_INPUTS),
-    PreparedZooModel("lstm", recurrent.lstm),
-    PreparedZooModel("gru", recurrent.gru),
-    ZooModel("digits", digits.build, labelled=digits.HELD_OUT),
-    ZooModel("tiny", tiny.build),
+    ZooModel("mobilenet_v1", "harness.compile.models.zoo.mobilenet:mobilenet_v1"),
+    ZooModel("mobilenet_v2", "harness.compile.models.zoo.mobilenet:mobilenet_v2"),
+    ZooModel("mobilenet_v3_small", "harness.compile.models.zoo.mobilenet_v3_small:build"),
+    ZooModel("efficientnet_lite0", "harness.compile.models.zoo.efficientnet_lite0:build"),
+    ZooModel("squeezenet1_1", "harness.compile.models.zoo.squeezenet1_1:build"),
+    ZooModel("resnet18", "harness.compile.models.zoo.resnet:resnet18"),
+    ZooModel("resnet50", "harness.compile.models.zoo.resnet:resnet50"),
+    ZooModel("bottlenecks", "harness.compile.models.zoo.resnet:bottlenecks"),
+    ZooModel("densenet121", "harness.compile.models.zoo.densenet121:build"),
+    ZooModel("inception_v3", "harness.compile.models.zoo.inception_v3:build"),
+    ZooModel("deeplab_v3", "harness.compile.models.zoo.deeplab_v3:build"),
+    ZooModel("encoder_block", "harness.compile.models.zoo.transformer:encoder_block"),
+    ZooModel(
+        "decoder_layer",
+        "harness.compile.models.zoo.transformer:decoder_layer",
+        "harness.compile.models.zoo.transformer:DECODER_INPUTS",
+    ),
+    ZooModel(
+        "masked_encoder",
+        "harness.compile.models.zoo.transformer:masked_encoder",
+        "harness.compile.models.zoo.transformer:MASKED_INPUTS",
+    ),
+    PreparedZooModel("lstm", "harness.compile.models.zoo.recurrent:lstm"),
+    PreparedZooModel("gru", "harness.compile.models.zoo.recurrent:gru"),
+    ZooModel("digits", "harness.compile.models.zoo.digits:build", labelled=HELD_OUT),
+    ZooModel("tiny", "harness.compile.models.zoo.tiny:build"),
 )

@@ -10,7 +10,7 @@ from harness.compile.compiler.compat import memory_scope
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.lowered_module import memory_scopes
 from harness.compile.quirks.base import ProbeAnswer
-from harness.compile.quirks.layouts import _reorders
+from harness.compile.quirks.layouts import reorders
 from harness.tools.upstream.probes.sample import (
     Probe,
     conv,
@@ -28,7 +28,7 @@ _COPY = "vm.builtin.to_device"
 def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
     """Look in the lowered module for a copy from one layout of images to another."""
     copies = list(_copies(lower(max_pool_into_smaller_image(), applied)))
-    bad = next((" to ".join(scopes) for scopes in copies if _reorders(*scopes)), "")
+    bad = next((" to ".join(scopes) for scopes in copies if reorders(*scopes)), "")
     none = f"{len(copies)} copies of a max pool's result, none from image to image"
     return ProbeAnswer.of(bool(bad), f"the result of a max pool is copied from {bad}", none)
 

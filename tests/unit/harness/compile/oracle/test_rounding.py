@@ -16,9 +16,14 @@ from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import tensor_types
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
-from harness.compile.oracle.rounding import AMOUNT, HALF, coordinate_rounding, move_numbers
+from harness.compile.oracle.rounding import (
+    AMOUNT,
+    HALF,
+    coordinate_rounding,
+    measure_task_rounding,
+    move_numbers,
+)
 from harness.measure.correctness import compare_answers
-from harness.tools.tune.candidate import measure_task_rounding
 
 X = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
 

@@ -14,7 +14,7 @@ from harness.base.case import Precision
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.compile import import_request, target_of
 from harness.compile.compiler.pass_runner import run_passes
-from harness.compile.compiler.passes import adreno_relax_passes
+from harness.compile.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.paths.base import edit_relax
@@ -24,7 +24,6 @@ from harness.compile.paths.clml.path import partition_module
 from harness.compile.quirks import quirks_for, quirks_of
 from harness.tools.ops.predict import destination_of
 from harness.tools.ops.summary import NetworkSummary, summarize
-from harness.tools.tune.candidate import passes_from_first
 
 COMPOSITES = {
     "Conv": "nn.conv2d",
