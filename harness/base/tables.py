@@ -37,18 +37,22 @@ def table(
     """Return a table with all its columns, or as many as the terminal has room for.
 
     By header: `right` are aligned to the right, `prose` may be folded between words, `alike` may be said once below the
-    table if they are the same in every row, and `spare` may be left out, the first first.
+    table if they are the same in every row, and `spare` may be left out, the least important first.
     """
     whole = _Grid(headers, [[*map(str, row), *[""] * (len(headers) - len(row))] for row in rows], right, prose)
     width = terminal_width()
     if width is None or whole.natural_width <= width:
         return whole.drawn()
     said = {name: whole.common(name) for name in alike if whole.common(name)}
-    for count in range(len(said) + len(spare) + 1):
-        gone = [*said, *spare][:count]
-        if fitted := whole.without(gone).fitted(width):
-            return fitted + _note({name: said.get(name, "") for name in gone})
-    return whole.stacked()
+    ranked = [*said, *(name for name in spare if name in headers)]
+    fitting = (ranked[:count] for count in range(len(ranked) + 1) if whole.without(ranked[:count]).fitted(width))
+    if (gone := next(fitting, None)) is None:
+        return whole.stacked()
+    for name in reversed(gone):  # what went before a wide column may have room beside what is left
+        fewer = [other for other in gone if other != name]
+        if whole.without(fewer).fitted(width):
+            gone = fewer
+    return whole.without(gone).fitted(width) + _note({name: said.get(name, "") for name in gone})
 
 
 def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:

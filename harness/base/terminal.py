@@ -7,7 +7,9 @@ escape sequences in them, which move the cursor, rename the window or hide lines
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 
@@ -32,10 +34,18 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def write(text: str, stream: TextIO | None = None) -> None:
-    """Write text and a newline to standard output, or to `stream`."""
+def takes_colour(stream: TextIO) -> bool:
+    """Return whether a stream is drawn in colour: NO_COLOR and FORCE_COLOR decide, else whether it is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def write(text: str, stream: TextIO | None = None, *, painted: Callable[[str], str] = str) -> None:
+    """Write text and a newline to standard output, or to `stream`; `painted` where that takes colour."""
     stream = stream or sys.stdout
-    stream.write(encodable(plain(text), stream) + "\n")
+    safe = encodable(plain(text), stream)
+    stream.write((painted(safe) if takes_colour(stream) else safe) + "\n")
     stream.flush()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from harness.base.outcome import STATES, CaseState
 from harness.base.tables import folded, size
 from harness.base.terminal import plain, write
 from harness.measure.progress import BUILDING, STILL, Progress, RunStep, Silence, Tally, on_device
@@ -26,6 +28,17 @@ ADDED = {RunStep.FIRST_RUN: "the device compiles its kernels"}
 LOOK_S = 1.0
 
 
+RED, YELLOW = "31", "33"
+_COLOURS = {
+    **{outcome.value: RED for outcome, state in STATES.items() if state in (CaseState.WRONG, CaseState.BROKEN)},
+    **dict.fromkeys(("wrong", "broken", "missing", "bad"), RED),
+    **dict.fromkeys(("slower", "throttled", "device-lost", "infra-error", "unsteady"), YELLOW),
+}
+"""The colour of a word, as a terminal takes it (ECMA-48)."""
+_BEFORE, _BEHIND = r"(?:(?<=  )|(?<=, )|(?<=: )|^)", r"(?=  |, |: | \(owner|\s*$)"
+_MARKED = re.compile(rf"(?m){_BEFORE}({'|'.join(_COLOURS)}){_BEHIND}|^missing(?= )")
+
+
 class Screen(Progress):
     """Draws progress on standard error: a live list on a terminal, else lines, and more of them only in a silence.
 
@@ -37,7 +50,7 @@ class Screen(Progress):
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        self.console: Console = Console(stderr=True, highlight=False)
+        self.console: Console = Console(stderr=True, highlight=False, force_terminal=sys.stderr.isatty())
         self._live = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False, table_column=Column()),  # which folds between words
@@ -168,8 +181,13 @@ def _in_brackets(tally: Tally) -> str:
 
 
 def out(text: str) -> None:
-    """Print a result for a person, no wider than the terminal."""
-    out_whole(folded(text))
+    """Print a result for a person, no wider than the terminal, in colour where it has some."""
+    write(folded(text), painted=paint)
+
+
+def paint(text: str) -> str:
+    """Colour the words of outcomes, verdicts and checks where they stand in a cell of their own or before a colon."""
+    return _MARKED.sub(lambda word: f"\x1b[{_COLOURS[word[0]]}m{word[0]}\x1b[0m", text)
 
 
 def out_parts(*texts: str) -> None:

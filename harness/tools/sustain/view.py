@@ -27,7 +27,7 @@ COLUMNS = (
     "mJ each",
 )
 SPARE = ("device", "battery used", "mJ each", "hottest", "outcome", "lasted")
-"""What a narrow terminal gets along without, the first first."""
+"""What a narrow terminal gets along without, the least important first."""
 
 
 def sustained_table(records: Sequence[Record]) -> str:

@@ -48,6 +48,14 @@ def test_the_least_important_column_goes_first_and_the_reader_is_told() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
+def test_a_column_that_went_before_a_wide_one_comes_back_where_there_is_room() -> None:
+    rows = [("tiny-opencl-float32", "3.0", "a source that is wide", "ok")]
+    text = tables.table(rows, ("case", "n", "source", "is"), spare=("n", "source"))
+    assert text.splitlines()[0].split() == ["case", "n", "is"]
+    assert "no room for: source" in text
+
+
+@pytest.mark.usefixtures("narrow")
 def test_what_is_the_same_in_every_row_is_said_once() -> None:
     rows = [("tiny-opencl-float32-untuned", "float32", "1"), ("tiny-texture-float32-untuned", "float32", "2")]
     text = tables.table(rows, ("case", "precision", "wall ms"), alike=("precision",))

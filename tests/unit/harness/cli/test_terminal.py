@@ -23,6 +23,7 @@ from typer.testing import CliRunner, Result
 from harness.base import tables
 from harness.cli import app, every_command
 from harness.cli.commands import load_command
+from harness.judge.report.screen import paint
 
 WIDTH = 80
 COMMANDS: dict[str, tuple[list[str], str]] = {
@@ -127,8 +128,8 @@ WRITE_PICTURES = "ADRENO_BENCH_WRITE_PICTURES"
 
 def picture(title: str, text: str) -> str:
     """What a terminal of 80 columns shows, as SVG that fetches no font from elsewhere."""
-    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system=None)
-    console.print(Text(text))
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="standard")
+    console.print(Text.from_ansi(paint(text)))
     frame = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     return "\n".join(
         line.rstrip() for line in console.export_svg(title=title, code_format=frame, unique_id="t").split("\n")
