@@ -26,7 +26,7 @@ NAMES = [model.name for model in ZOO]
 def test_judge_and_witness_answer_as_onnx_defines_it(name: str, tmp_path: Path) -> None:
     model = next(model for model in ZOO if model.name == name)
     file = model.onnx_file(tmp_path)
-    drawn = {name: str(distribution) for name, distribution in model.inputs.items()}
+    drawn = {name: str(distribution) for name, distribution in model.input_values(tmp_path).items()}
     question, llvm = Question(file, 1, drawn, ""), tmp_path / "llvm"
     llvm.mkdir()
     find_truth(Original(file), question, tmp_path)

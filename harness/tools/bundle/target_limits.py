@@ -23,8 +23,8 @@ LIMITS = (
 def with_limits_of(identity: Identity, target: str, cache: Path) -> Identity:
     """`identity` with the limits of another device.
 
-    `target` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name of
-    a device that was opened before. Raises UsageError if it is none of these.
+    `target` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name
+    of a device that was opened before. Raises UsageError if it is none of these.
     """
     file = Path(target)
     if file.is_file() and _is_schedules(file):
