@@ -30,8 +30,8 @@ from harness.base.plan import Job
 from harness.base.suite import Limits, suite_of
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import SharedStore
 from harness.tools.builders.dask_builders import DaskBuilders
+from harness.tools.builders.shared_store import SharedStore
 
 WORKERS = 2
 KEPT = cache_root()

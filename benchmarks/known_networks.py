@@ -46,7 +46,7 @@ class KnownNetwork:
 
 def known_networks(names: Iterable[str] = ()) -> list[KnownNetwork]:
     """Return all of them, or those of these groups and names."""
-    zoo = [KnownNetwork("zoo", model.name, partial(_zoo, model), model.input_values(Path())) for model in ZOO]
+    zoo = [KnownNetwork("zoo", one.name, partial(_zoo, one), one.input_values(Path())) for one in ZOO]
     light = [KnownNetwork("light", f"light_{name}", partial(_light, name), {}) for name in LIGHT_NAMES]
     odd = [KnownNetwork("odd", name, make, {}) for name, make in ODD.items()]
     wanted = set(names)

@@ -108,7 +108,7 @@ class Suite(_Section):
     schedules: Path | None = None
     """File of tuned schedules (`adreno-bench tune`): each case that has kernels of TVM's is measured with them, too."""
     store: str | None = field(None, pattern=r"^[a-z0-9+]+://\S+$")
-    """URL of a store that hosts share (`harness.compile.artifacts.shared_store`)."""
+    """URL of a store that hosts share (`harness.tools.builders.shared_store`)."""
     limits: Limits = Limits()
     steady: SteadyLimits = SteadyLimits()
 

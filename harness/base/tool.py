@@ -114,6 +114,8 @@ class Tool:
     program; it leaves other models alone."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
+    shared_store: str = ""
+    """Place of a class of a URL and of what hears of its failures (`harness.compile.artifacts.pool.SharedStore`)."""
     remote_builders: str = ""
     """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 

@@ -12,8 +12,7 @@ from device_runner.workers import Arrival, Channel, WorkerAnswer, WorkerHost
 from harness.base.plan import Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Built
-from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import shared_store
+from harness.compile.artifacts.pool import Builder, shared_store
 from harness.measure.context import Run
 from harness.measure.loop import run_case
 from harness.measure.progress import Progress, RunStep, SilentProgress

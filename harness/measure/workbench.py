@@ -33,8 +33,7 @@ from harness.base.suite import Suite, choose, suite_of
 from harness.base.tool import load, tools
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.planner import check, plan_case, plan_oracle, require_operators
-from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import shared_store
+from harness.compile.artifacts.pool import Builder, shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
 from harness.compile.paths import family_of
 from harness.measure.case_worker import Settings, run_cases

@@ -21,10 +21,10 @@ from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.forks import Forks
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import SharedStore
 from harness.measure.records.record import RecordFile
 from harness.tools.builders import dask_builders
 from harness.tools.builders.dask_builders import DaskBuilders
+from harness.tools.builders.shared_store import SharedStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

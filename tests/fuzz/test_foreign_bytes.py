@@ -40,7 +40,6 @@ from device_runner.stand_ins.virtual.packet import ProtocolError, decode_header
 from device_runner.transport.adb import Adb
 from harness.base.remote import BadObject
 from harness.cli import app
-from harness.compile.artifacts.shared_store import entry_text, read_entry
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.sources import model_source, read_and_prepare
 from harness.compile.models.torch_program import plain_archive
@@ -49,6 +48,7 @@ from harness.judge.history.results import load
 from harness.judge.report.comparison import read_comparison
 from harness.measure.records.record import RecordFile
 from harness.measure.tuning import tuning_symbols
+from harness.tools.builders.shared_store import entry_text, read_entry
 from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of

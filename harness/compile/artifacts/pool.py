@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from device_runner.device import Loadable
 from device_runner.disk import disk_full, nearly_full
@@ -27,6 +27,7 @@ from harness.base.failures import revived
 from harness.base.plan import Job
 from harness.base.process import cores
 from harness.base.suite import Limits
+from harness.base.tool import load, tools
 from harness.compile.artifacts.artifact import (
     FAILURE,
     LIBRARY,
@@ -39,9 +40,6 @@ from harness.compile.artifacts.artifact import (
 )
 from harness.compile.artifacts.forks import GRACE_S, Fork, Forks
 from harness.compile.artifacts.kinds import job_kind
-
-if TYPE_CHECKING:
-    from harness.compile.artifacts.shared_store import SharedStore
 
 STDERR_TAIL_BYTES = 8_192
 LOOK_EVERY_S = 1.0
@@ -59,6 +57,27 @@ REPEATABLE = (
 Watcher = Callable[[Job, str, float], None]
 """Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`,
 `built elsewhere`, `reused` or `failed`."""
+
+
+class SharedStore(Protocol):
+    """A store that hosts share, behind the local one. Any thread may use it."""
+
+    def fetch(self, kind: str, key: str, folder: Path) -> bool:
+        """Fill an empty folder with the files of an entry; whether there was one."""
+
+    def publish(self, kind: str, key: str, folder: Path) -> bool:
+        """Write an entry of the local store back; whether it was."""
+
+
+def shared_store(url: str | None, say: Callable[[str], object]) -> SharedStore | None:
+    """Return the store of a URL, which tells `say` what is wrong with it; None without one.
+
+    Raises UsageError, SetupMissing.
+    """
+    if not url:
+        return None
+    store: SharedStore = load(next(tool.shared_store for tool in tools() if tool.shared_store))(url, say)
+    return store
 
 
 class RemoteBuilders(Protocol):

@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from device_runner.failures import RigFailure
-from harness.measure.records.health import Counted
 from harness.measure.records.index import RecordIndex, Wanted
 from harness.measure.records.index_database import LINE, SERIES, columns
 from harness.measure.records.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, parse
-from harness.measure.records.view import SessionView, view_parser
+from harness.measure.records.view import Counted, SessionView, view_parser
 
 if TYPE_CHECKING:
     from typing_extensions import Self

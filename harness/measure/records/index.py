@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from device_runner.failures import RigFailure
-from harness.measure.records.health import Counted
 from harness.measure.records.index_database import LINE, SERIES, IndexDatabase, columns, facts_of, series_of
 from harness.measure.records.record import (
     LONGEST_LINE_BYTES,
@@ -26,6 +25,7 @@ from harness.measure.records.record import (
     ResumeKey,
     parse,
 )
+from harness.measure.records.view import Counted
 
 if TYPE_CHECKING:
     from typing_extensions import Self

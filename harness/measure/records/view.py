@@ -6,7 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -158,3 +158,15 @@ def load_views(file: Path) -> Loaded[RecordView]:
         return Loaded(_decoder.decode_lines(file.read_bytes()), [])
     except (OSError, msgspec.MsgspecError):
         return records.load_as(_parse)
+
+
+class Counted(NamedTuple):
+    """How many records of one phone and week have this outcome."""
+
+    phone: str
+    week: int
+    outcome: str
+    sustained: bool
+    records: int
+    recovered: int
+    """Number of runs for which a lost phone had to be recovered."""

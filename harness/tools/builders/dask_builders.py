@@ -26,7 +26,7 @@ from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.keys import toolchain
 from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import SharedStore
+from harness.tools.builders.shared_store import SharedStore
 
 CONNECT_S = 10.0
 ABSENCE_S = 120.0

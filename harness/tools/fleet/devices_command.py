@@ -196,7 +196,7 @@ HEALTH_COLUMNS = ("phone", "week of", "records", "lost", "rig failures", "crashe
 
 def show_health(records: str, device: str | None, as_json: bool) -> None:
     """Show what records say of the phones, or of one by its serial or name. Raises UsageError."""
-    from harness.measure.records.health import health
+    from harness.tools.fleet.health import health
 
     with open_index(records) as index:
         found = health(index.outcomes(device))

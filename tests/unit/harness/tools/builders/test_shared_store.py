@@ -19,10 +19,10 @@ from harness.base.failures import CompileFailure, UsageError
 from harness.base.plan import Job
 from harness.base.remote import BadObject
 from harness.base.suite import Limits, load_suite
-from harness.compile.artifacts import shared_store
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.pool import Builder
-from harness.compile.artifacts.shared_store import SharedStore, entry_text, read_entry
+from harness.tools.builders import shared_store
+from harness.tools.builders.shared_store import SharedStore, entry_text, read_entry
 
 NEVER = "raise SystemExit('must not be called')"
 SLOW_S = 30.0

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from harness.base.outcome import Outcome
 from harness.measure.records.record import monday_of
+from harness.measure.records.view import Counted
 
 CRASHES = (Outcome.DEVICE_CRASH, Outcome.HANG)
-
-
-class Counted(NamedTuple):
-    """How many records of one phone and week have this outcome."""
-
-    phone: str
-    week: int
-    outcome: str
-    sustained: bool
-    records: int
-    recovered: int
-    """Number of runs for which a lost phone had to be recovered."""
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,6 @@ def read_entry(text: bytes, name: str) -> dict[str, str]:
     return files
 
 
-def shared_store(url: str | None, say: Callable[[str], object]) -> SharedStore | None:
-    """Return the store of a URL, None without one. Raises UsageError, SetupMissing."""
-    return SharedStore(url, say) if url else None
-
-
 class SharedStore:
     """The second level of the store. Any thread may use it."""
 
