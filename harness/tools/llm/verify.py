@@ -6,6 +6,7 @@ n + 1, a step taken back and taken again is the same, and so is the same text tw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -147,7 +148,10 @@ Judged = tuple[int, "Array", str, "list[Array] | None"]
 
 
 def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[Judged]:
-    """Score a prompt in its chunks, then take its last position as applications do."""
+    """Score a prompt in its chunks, then take its last position as applications do.
+
+    A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
+    """
     import numpy as np
 
     conversation.restart()
@@ -155,13 +159,21 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     if test.chunks == 1:
         conversation.fill(tokens[: test.depth])
         tokens = tokens[test.depth :]
-    for part in np.array_split(tokens, test.chunks):
+    for part in np.array_split(tokens, max(test.chunks, _answers_of(truth.config, len(tokens)))):
         begin = conversation.length
         logits, *layers = conversation.step(SCORE, part)
         yield begin, logits, f"prefill of {len(part)} tokens at {begin}", layers
     conversation.forget(test.tokens)
     logits = conversation.step(PREFILL, tokens[-test.tokens :])[0]
     yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", None
+
+
+def _answers_of(config: LlmConfig, count: int) -> int:
+    """Return how many answers carry logits and layers of all these positions."""
+    from device_runner.session.rpc_session import OUTPUT_LIMIT_BYTES
+
+    position_bytes = 4 * (config.vocabulary + config.layers * config.hidden)
+    return math.ceil(count * position_bytes / OUTPUT_LIMIT_BYTES)
 
 
 def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[Judged]:

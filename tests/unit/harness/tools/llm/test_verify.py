@@ -1,0 +1,56 @@
+"""What a library is asked before its answers count as right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from device_runner.session import rpc_session
+from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.conversation import Conversation
+from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.network import SCORE, Step
+from harness.tools.llm.verify import LlmTruth, verify
+from harness.tools.llm.weights import SeededWeights
+
+CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
+TEST = llm_test("pp32")
+TRUTH = LlmTruth(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], TEST.length)
+POSITION_BYTES = 4 * (128 + 2 * 64)
+
+
+@dataclass
+class RightLibrary:
+    """Answers as the truth does, and counts what it is asked."""
+
+    length: int = 0
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def step(self, step: Step, tokens: Any) -> list[Any]:
+        begin, self.length = self.length, self.length + len(tokens)
+        self.asked.append((step.name, len(tokens)))
+        rows = slice(begin, self.length) if step is SCORE else slice(self.length - 1, self.length)
+        return [TRUTH.reference.logits[rows].astype(np.float32), *TRUTH.reference.hidden[:, rows]]
+
+    def fill(self, tokens: Any) -> None:
+        self.length += len(tokens)
+
+    def forget(self, count: int) -> None:
+        self.length -= count
+
+    def restart(self) -> None:
+        self.length = 0
+
+
+@pytest.mark.parametrize(("positions", "parts"), [(32, [32]), (20, [16, 16]), (11, [11, 11, 10])])
+def test_a_prompt_is_scored_in_answers_that_rpc_carries_and_then_taken_at_once(
+    positions: int, parts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rpc_session, "OUTPUT_LIMIT_BYTES", positions * POSITION_BYTES)
+    library = RightLibrary()
+    assert verify(TEST, cast(Conversation, library), TRUTH).right
+    assert library.asked == [*(("score", part) for part in parts), ("prefill", 32)]
