@@ -270,6 +270,8 @@ class _QuantisedLayer(_Layer):
     """
 
     view: NetworkView
+    zeros: set[str]
+    """States that are zeros, whose scale would be 0 as well."""
 
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
@@ -279,8 +281,14 @@ class _QuantisedLayer(_Layer):
             return None
         if any(view.constant(node, place) is None for place in (1, 2, 8, 9, 10, 11)):
             return None
-        layer.view = view
+        layer.view, layer.zeros = view, set()
         return layer
+
+    def _initial_states(self, place: int) -> tuple[str, ...]:
+        states, given = super()._initial_states(place), self.view.constant(self.node, 5)
+        if not self._input(5) or (given is not None and not given.any()):
+            self.zeros.add(states[0])
+        return states
 
     def _weight(self, place: int, direction: int, width: int) -> str:
         import numpy as np
@@ -292,6 +300,8 @@ class _QuantisedLayer(_Layer):
         import numpy as np
         from onnx import helper
 
+        if rows in self.zeros:
+            return self.writer.constant(np.zeros((1, 4 * self.hidden), np.float32))
         write, names = self.writer, [self.writer.name() for _ in range(3)]
         write.nodes.append(helper.make_node("DynamicQuantizeLinear", [rows], names, names[0]))
         integers, scale, zero = names

@@ -161,3 +161,20 @@ def test_a_quantised_lstm_is_computed_as_onnxruntime_does(direction: str, each: 
     assert "DynamicQuantizeLSTM" not in kinds(plain)
     for wanted, got in zip(answers(model, {"x": x}), answers(plain, {"x": x}), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_first_step_of_a_quantised_lstm_divides_no_zero_by_its_scale() -> None:
+    rng, shape = np.random.default_rng(0), (1, FEATURES, 4 * HIDDEN)
+    weights = {
+        "w": rng.integers(-127, 127, shape).astype(np.int8),
+        "r": rng.integers(-127, 127, (1, HIDDEN, 4 * HIDDEN)).astype(np.int8),
+        "h": np.zeros((1, 1, HIDDEN), np.float32),
+        "s": np.full((1,), 0.01, np.float32),
+        "z": np.zeros((1,), np.int8),
+    }
+    names = ["x", "w", "r", "", "", "h", "", "", "s", "z", "s", "z"]
+    node = helper.make_node("DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", hidden_size=HIDDEN)
+    model = network([node], {"x": [3, 1, FEATURES]}, ["y"], **weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    plain, _ = changed(model, unroll)
+    assert kinds(plain).count("DynamicQuantizeLinear") == 1 + 2  # of the inputs, and of the states after two steps
