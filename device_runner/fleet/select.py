@@ -56,6 +56,12 @@ def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list
     return names
 
 
+def expand(text: str, cache: Path) -> list[str]:
+    """Return the devices that `all` and `virtual:N` stand for; any other text alone. Raises `UnknownDevice`."""
+    several = text == ALL or text.startswith(f"{VIRTUAL}:")
+    return select([text], cache) if several else [text]
+
+
 def worker_names(
     texts: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
 ) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import Failure
+from device_runner.fleet.select import expand
 from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.outcome import Outcome, Owner
@@ -76,7 +77,9 @@ def adreno_record(adreno_case: Case, adreno_bench: CaseRunner, request: pytest.F
 
 
 @pytest.fixture
-def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: CaseRunner) -> str:
+def adreno_complaint(
+    adreno_record: Record, adreno_case: Case, adreno_bench: CaseRunner, pytestconfig: pytest.Config
+) -> str:
     """Say what is wrong with the case; empty if nothing is."""
     if adreno_record.outcome is Outcome.OK:
         return ""
@@ -84,7 +87,8 @@ def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: Cas
         known = adreno_bench.baseline(adreno_case.id)
     except Failure as failure:
         pytest.fail(str(failure), pytrace=False)
-    return explain(adreno_record, adreno_bench.options.suite, known, adreno_bench.suite.justified(adreno_case))
+    suite, justified = adreno_bench.options.suite, adreno_bench.suite.justified(adreno_case)
+    return explain(adreno_record, suite, known, justified, whole=pytestconfig.get_verbosity() > 0)
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,12 @@ SUITE = "adreno-bench.toml"
 
 
 def devices(config: pytest.Config) -> tuple[str, ...]:
-    """Return the devices that were named, or the virtual one."""
-    return tuple(config.getoption("device", None) or ("virtual",))
+    """Return the devices that were named, each of `virtual:2` and of `all`, or the virtual one. Raises UsageError."""
+    try:
+        texts = config.getoption("device", None) or ("virtual",)
+        return tuple(name for text in texts for name in expand(text, cache_root()))
+    except Failure as failure:
+        raise pytest.UsageError(str(failure)) from None
 
 
 @dataclass(frozen=True)

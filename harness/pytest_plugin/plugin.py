@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
         if workers > count:
             raise pytest.UsageError(
-                f"more workers ({workers}) than devices ({count}): give --device once for each worker"
+                f"more workers ({workers}) than devices ({count}): give --device for each worker, or virtual:{workers}"
             )
 
 

@@ -19,10 +19,14 @@ from harness.measure.records.record import Record, parse
 
 PROPERTY = "adreno_bench_record"
 LABEL = 11
+SHOWN_EVIDENCE = 6
+"""Lines of a log that are shown unless pytest is asked for more: TVM's end with what went wrong."""
 
 
-def explain(record: Record, suite: Path, baseline: Baseline | None, justified: Tolerance | None) -> str:
-    """One line of what happened, then one line for each fact; the evidence comes last."""
+def explain(
+    record: Record, suite: Path, baseline: Baseline | None, justified: Tolerance | None, *, whole: bool = False
+) -> str:
+    """One line of what happened, then one line for each fact; the end of the evidence, or the `whole`, comes last."""
     facts = {
         "model": record.model,
         "path": record.path,
@@ -37,8 +41,14 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
         "reproduce": reproduce(record, suite),
     }
     lines = [f"{name:{LABEL}} {value}" for name, value in facts.items() if value]
-    evidence = ["evidence", *(f"  {line}" for line in record.evidence.splitlines())] if record.evidence else []
-    return plain("\n".join([headline(record), *lines, *evidence]))
+    return plain("\n".join([headline(record), *lines, *_evidence(record, whole=whole)]))
+
+
+def _evidence(record: Record, *, whole: bool) -> list[str]:
+    lines = record.evidence.splitlines()
+    shown = lines if whole else lines[-SHOWN_EVIDENCE:]
+    left_out = f" (the last {len(shown)} of {len(lines)} lines; -v shows all)" if len(shown) < len(lines) else ""
+    return [f"evidence{left_out}", *(f"  {line}" for line in shown)] if lines else []
 
 
 def headline(record: Record) -> str:

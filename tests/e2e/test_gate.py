@@ -79,7 +79,7 @@ def test_two_workers_share_the_cases_and_each_has_a_phone_of_its_own(tmp_path: P
     }
     code, said = gates(tmp_path, cache, "-n", "2")
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert "more workers (2) than devices (1): give --device once for each worker" in said
+    assert "more workers (2) than devices (1): give --device for each worker, or virtual:2" in said
 
 
 @pytest.mark.long

@@ -105,6 +105,7 @@ def test_the_action_says_what_a_pull_request_broke_on_which_path(
         "HEAD_PYTHON": str(an_environment(tmp_path / "head", checkout / "python")),
         "SUITE": "my.toml",
         "CASE": "*",
+        "AS_SHIPPED": "no",
         "ISA_GPUS": "",
         "RECORDS": "records",
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),

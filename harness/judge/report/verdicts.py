@@ -30,17 +30,19 @@ SPARE = ("can see", "interval", "confidence", "base ms", "head ms")
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
-    """Return what a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
+    """Return what a pull request's reader needs first, in Markdown: what became worse or right, and how to see it."""
     counts = Counter(one.verdict for one in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 
     def counted(verdicts: Iterable[Verdict]) -> str:
         return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in verdicts if counts[verdict])
 
-    rest = counted(verdict for verdict in Verdict if verdict not in worse)
+    told = [*worse, *([Verdict.FIXED] if counts[Verdict.FIXED] else [])]
+    rest = counted(verdict for verdict in Verdict if verdict not in told)
     cases = f"{len(comparisons)} cases{f' ({rest})' if rest else ''}"
-    lines = [f"**{counted(worse) or 'Nothing became worse'}** in {cases}", ""]
-    for verdict in worse:
+    said = ", ".join(filter(None, (counted(worse) or "Nothing became worse", counted(told[len(worse) :]))))
+    lines = [f"**{said}** in {cases}", ""]
+    for verdict in told:
         for one in (one for one in comparisons if one.verdict is verdict):
             shipped = " --as-shipped" if one.key.as_shipped else ""
             lines.append(f"* **{verdict.value}** `{one.key.case}`: `adreno-bench run --case {one.key.case}{shipped}`")

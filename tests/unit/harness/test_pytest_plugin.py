@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
@@ -219,8 +220,31 @@ def test_names_of_tests_that_a_repository_changed_do_not_hide_the_gates(rig: Rig
 def test_more_workers_than_devices_are_refused(rig: Rig) -> None:
     rig.pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--n', dest='numprocesses', type=int)")
     done = rig.pytest("--n", "3", "--device", "a", "--device", "b")
-    done.stderr.fnmatch_lines(["ERROR: more workers (3) than devices (2): give --device once for each worker"])
+    done.stderr.fnmatch_lines(["ERROR: more workers (3) than devices (2): give --device for each worker, or virtual:3"])
     assert done.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_of_a_long_log_a_failure_shows_the_end_unless_it_is_asked_for_more() -> None:
+    log = "".join(f"line {number}\n" for number in range(95))
+    record = a_record(outcome=Outcome.COMPILE_ERROR, message="TVM refused it", evidence=log)
+    short = results.explain(record, Path("s.toml"), None, None).splitlines()
+    assert "TVM refused it" in short[0]
+    assert short[-1] == "  line 94"
+    assert f"evidence (the last {results.SHOWN_EVIDENCE} of 95 lines; -v shows all)" in short
+    assert len(short) < 20
+    assert "  line 0" in results.explain(record, Path("s.toml"), None, None, whole=True).splitlines()
+
+
+def test_virtual_2_are_two_devices() -> None:
+    def devices_of(*texts: str) -> tuple[str, ...]:
+        config: Any = SimpleNamespace(getoption=lambda *_: list(texts))
+        return fixtures.devices(config)
+
+    assert devices_of() == ("virtual",)
+    assert devices_of("virtual:2") == ("virtual-1", "virtual-2")
+    assert devices_of("R5CT", "virtual:1") == ("R5CT", "virtual-1")
+    with pytest.raises(pytest.UsageError, match="there are no 999 virtual devices"):
+        devices_of("virtual:999")
 
 
 def test_the_plugin_costs_others_nothing() -> None:

@@ -199,3 +199,25 @@ def test_the_summary_command_of_the_nightly_job_runs(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "from harness.cli import main; main()"]
     done = script(tmp_path, *program, "history", "summary", "--markdown")
     assert (done.returncode, done.stdout) == (5, "Nothing was measured.\n")
+
+
+@pytest.mark.parametrize(
+    ("as_shipped", "runs"), [(None, ["", "--as-shipped"]), ("both", ["", "--as-shipped"]), ("only", ["--as-shipped"])]
+)
+def test_the_action_runs_both_sides_with_workarounds_and_as_shipped(
+    tmp_path: Path, as_shipped: str | None, runs: list[str]
+) -> None:
+    python, log = tmp_path / "python", tmp_path / "log"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && shift 2 && echo "$@" >>{log}\nexit 0\n')
+    python.chmod(0o755)
+    installed = tmp_path / ".github/actions/compare-tvm/compare"
+    installed.parent.mkdir(parents=True)
+    installed.write_text((ROOT / ".github/actions/compare-tvm/compare").read_text())
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci/system-packages").symlink_to(python)
+    (tmp_path / "requirements.lock").touch()
+    given = {"BASE_PYTHON": str(python), "HEAD_PYTHON": str(python), "SUITE": "s", "CASE": "*", "ISA_GPUS": ""}
+    given |= {"RECORDS": str(tmp_path / "records"), **({"AS_SHIPPED": as_shipped} if as_shipped else {})}
+    subprocess.run(["bash", installed], env={**os.environ, **given}, check=True)
+    ran = [line for line in log.read_text().splitlines() if line.startswith("run ")]
+    assert [line.partition("--findings-are-fine")[2].strip() for line in ran] == runs * 2

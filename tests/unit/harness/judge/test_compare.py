@@ -17,7 +17,7 @@ from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.report.comparison import export_comparison
-from harness.judge.report.verdicts import verdict_table
+from harness.judge.report.verdicts import headline, verdict_table
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
@@ -301,6 +301,15 @@ def test_whatever_the_samples_are_there_is_a_verdict_and_a_reason_if_it_is_none(
         assert comparison.verdict not in (Verdict.SLOWER, Verdict.FASTER)
     json.dumps(export_comparison(result, path_means(result.cases), path_flips(result.cases)).plain(), allow_nan=False)
     assert verdict_table(result.cases)
+
+
+def test_a_pull_request_shows_first_what_it_broke_and_what_it_mended() -> None:
+    base = [a_record(OPENCL, artifact="a"), a_record(TEXTURE, artifact="b", outcome=Outcome.WRONG_RESULT)]
+    mended = compare(base, [a_record(OPENCL, artifact="c"), a_record(TEXTURE, artifact="d")]).cases
+    assert headline(mended).splitlines()[0] == "**Nothing became worse, 1 fixed** in 2 cases (1 same)"
+    assert f"* **fixed** `{TEXTURE}`" in headline(mended)
+    broken = [a_record(OPENCL, artifact="c", outcome=Outcome.WRONG_RESULT), a_record(TEXTURE, artifact="d")]
+    assert headline(compare(base, broken).cases).splitlines()[0] == "**1 wrong, 1 fixed** in 2 cases"
 
 
 VACUOUS = ["output 0 of 1 is constant: 0.001 everywhere"]
