@@ -199,7 +199,14 @@ def _require_known(name: str) -> None:
 
 def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
     """Return what to raise if a name is none of these."""
-    return UnknownDevice(f"there is no device {name!r}", hint=suggestion(name, names, otherwise="there are:"))
+    hint = suggestion(name, names, otherwise="there are:")
+    if not hint.startswith("did you mean") and all(map(is_built_in, names)):
+        hint = (
+            "no phone is attached. Switch on USB debugging in its developer options, and accept its question. If "
+            "`adreno-bench devices` says `no permissions`, `sudo apt-get install android-sdk-platform-tools-common` "
+            "installs the udev rules"
+        )
+    return UnknownDevice(f"there is no device {name!r}", hint=hint)
 
 
 def _state(entry: AdbEntry) -> str:

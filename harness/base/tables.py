@@ -67,6 +67,11 @@ def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> 
     return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
 
 
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun or verb: `1 case`, `2 cases`."""
+    return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
+
+
 def size(count_bytes: float | None) -> str:
     """Return a number of bytes for people."""
     if count_bytes is None:

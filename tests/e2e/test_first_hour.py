@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from page_blocks import blocks
 from waiting import LONG_S
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
@@ -24,14 +25,10 @@ OF_THE_MACHINE = re.compile(r"all .* are unsteady.*|unsteady.*|: ok, unsteady|vi
 """What depends on the machine, on how busy it is, and on what was built before."""
 
 
-def blocks(language: str, page: str = PAGE) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-
-
 def told(page: str) -> list[tuple[str, str, int]]:
     """Each command with the output and the exit code that the page shows of it."""
     found: list[tuple[str, str, int]] = []
-    for block in blocks("console", page):
+    for block in blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             if command == "echo $?":
@@ -49,7 +46,7 @@ def words(text: str) -> set[str]:
 @pytest.mark.timeout(1200)
 @pytest.mark.long
 def test_its_commands_print_what_it_shows_and_end_as_it_says(tmp_path: Path, cache: Path) -> None:
-    (tmp_path / "mine.py").write_text(blocks("python")[0], encoding="utf-8")
+    (tmp_path / "mine.py").write_text(blocks(PAGE, "python")[0], encoding="utf-8")
     subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, check=True)
     program = [sys.executable, "-c", "from harness.cli import main; main()"]
     environment = {**os.environ, "ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"}

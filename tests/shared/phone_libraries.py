@@ -15,9 +15,18 @@ from device_runner.runtimes.phone.check import Interface
 EM_AARCH64, EM_X86_64 = 183, 62
 HOST = Interface(frozenset({"TVMFFIGetVersion", "TVMFFIFunctionCall"}), frozenset({"vm.builtin.copy"}))
 
-FFI = "void TVMFFIGetVersion(){} void TVMFFIFunctionCall(){}"
-RUNTIME = """extern void TVMFFIFunctionCall();
-const char names[] = "\\0vm.builtin.copy\\0"; void _ZN3tvm7runtimeEv(){ TVMFFIFunctionCall(); }"""
+
+def ffi_code(interface: Interface) -> str:
+    return " ".join(f"void {name}(){{}}" for name in sorted(interface.ffi))
+
+
+def runtime_code(interface: Interface) -> str:
+    names = "".join(f"\\0{name}\\0" for name in sorted(interface.builtins))
+    return f"""extern void TVMFFIFunctionCall();
+const char names[] = "{names}"; void _ZN3tvm7runtimeEv(){{ TVMFFIFunctionCall(); }}"""
+
+
+FFI, RUNTIME = ffi_code(HOST), runtime_code(HOST)
 OPENCL = "extern void _ZN3tvm7runtimeEv(); void _ZN3tvm6openclEv(){ _ZN3tvm7runtimeEv(); }"
 PROGRAM = "extern void _ZN3tvm7runtimeEv(); void _start(){ _ZN3tvm7runtimeEv(); }"
 
@@ -53,11 +62,13 @@ ANDROID = ("-Wl,--dynamic-linker=/system/bin/linker64",)
 BOARD = ("-Wl,--dynamic-linker=/lib/ld-linux-aarch64.so.1",)
 
 
-def runtime_in(folder: Path, loader: Sequence[str] = ANDROID, libc: str = "libc.so") -> Path:
+def runtime_in(
+    folder: Path, loader: Sequence[str] = ANDROID, libc: str = "libc.so", interface: Interface = HOST
+) -> Path:
     """A whole runtime for phones, or for boards with glibc's loader and library."""
     folder.mkdir(exist_ok=True)
-    link(folder / "libtvm_ffi.so", FFI, [libc])
-    link(folder / "libtvm_runtime.so", RUNTIME, ["libtvm_ffi.so", libc])
+    link(folder / "libtvm_ffi.so", ffi_code(interface), [libc])
+    link(folder / "libtvm_runtime.so", runtime_code(interface), ["libtvm_ffi.so", libc])
     link(folder / "libtvm_runtime_opencl.so", OPENCL, ["libtvm_runtime.so"])
     link(folder / "tvm_rpc", PROGRAM, ["libtvm_runtime.so"], loader)
     return folder

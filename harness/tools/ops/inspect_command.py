@@ -11,7 +11,7 @@ import typer
 
 from harness.base.failures import CompileFailure
 from harness.base.outcome import ExitCode
-from harness.base.tables import table
+from harness.base.tables import counted, table
 from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
@@ -194,12 +194,16 @@ def _failed_cases(row: dict[str, Any]) -> Iterator[str]:
     from harness.tools.ops.cells import CellVerdict
     from harness.tools.ops.operator_table import wrong_cases
 
-    words = {CellVerdict.WRONG: "are wrong", CellVerdict.NOT_BUILT: "do not build", CellVerdict.CRASH: "crash"}
+    words = {
+        CellVerdict.WRONG: ("is wrong", "are wrong"),
+        CellVerdict.NOT_BUILT: ("does not build", "do not build"),
+        CellVerdict.CRASH: ("crashes", "crash"),
+    }
     groups: dict[str, list[str]] = {}
     for path, cases in row["cases"].items():
-        counts = ", ".join(f"{count} {words[verdict]}" for verdict, count in wrong_cases(cases).items())
+        counts = ", ".join(counted(count, *words[verdict]) for verdict, count in wrong_cases(cases).items())
         if counts and not row["taken"][path]["no"]:
-            groups.setdefault(f"of {sum(cases.values())} node tests {counts}", []).append(path)
+            groups.setdefault(f"of {counted(sum(cases.values()), 'node test')} {counts}", []).append(path)
     for result, paths in groups.items():
         yield f"{row['operator']} on {', '.join(paths)}: {result}"
 

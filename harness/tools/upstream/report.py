@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import scratch_folder, write_whole
-from harness.base.tables import markdown_table, unpadded_markdown
+from harness.base.tables import counted, markdown_table, unpadded_markdown
 from harness.compile.compiler.releases import RELEASES
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 
@@ -54,6 +54,17 @@ class Severity(str, Enum):
     COMPILER = "does not compile"
     COST = "costs time"
     MINOR = "minor"
+
+    @property
+    def plural(self) -> str:
+        """The same of several defects."""
+        return {
+            Severity.WRONG: "silent wrong results",
+            Severity.DEVICE: "fail on the device",
+            Severity.COMPILER: "do not compile",
+            Severity.COST: "cost time",
+            Severity.MINOR: "minor",
+        }[self]
 
 
 @dataclass(frozen=True)
@@ -176,8 +187,9 @@ def report_table(
         known = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
         what = (report.severity.value, report.networks) if report else (NO_REPORT, "")
         rows.append((f"`{quirk.id}`", *what, *tried, *known))
-    numbers = Counter(report.severity.value if report else NO_REPORT for _, report in reports)
-    count = ", ".join(f"{numbers[name]} {name}" for name in (*(one.value for one in ranks), NO_REPORT) if numbers[name])
+    numbers = Counter(report.severity if report else None for _, report in reports)
+    told = [counted(numbers[severity], severity.value, severity.plural) for severity in ranks if numbers[severity]]
+    count = ", ".join([*told, *([f"{numbers[None]} {NO_REPORT}"] if numbers[None] else [])])
     headers = ("quirk", "severity", "networks", *states, "main", "first bad commit", "upstream")
     table = unpadded_markdown(rows, headers)
     return "\n\n".join(("# Defects of TVM", f"{count}. {_LEGEND}", table)) + "\n"

@@ -8,7 +8,7 @@ import pytest
 
 from device_runner.failures import LinkFailure, RigFailure
 from device_runner.lease import lease
-from device_runner.registry import UnknownDevice, list_devices, open_device
+from device_runner.registry import UnknownDevice, list_devices, open_device, unknown
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 
@@ -55,6 +55,13 @@ def test_an_unknown_device_is_met_with_names(tmp_path: Path, name: str, hint: st
         pytest.fail("a device of this name")
     assert hint in caught.value.hint
     assert caught.value.outcome == "usage"
+
+
+def test_where_no_phone_is_attached_a_serial_is_met_with_how_to_attach_one() -> None:
+    hint = unknown("R5CT30", ["virtual", "local"]).hint
+    assert "USB debugging" in hint
+    assert "udev" in hint
+    assert unknown("virtul", ["virtual", "local"]).hint == "did you mean 'virtual'?"
 
 
 def test_without_a_server_and_without_a_phone_on_usb_no_server_is_started(

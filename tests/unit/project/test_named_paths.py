@@ -21,6 +21,9 @@ SOURCES = sorted(
 WHOLE_PATH = re.compile(rf"(?<![\w/.<>{{}}-])(?:{'|'.join(map(re.escape, OURS))})/[\w./*-]*\w(?![\w{{<*])")
 """A path from the root of the project."""
 DOTTED = re.compile(r"`((?:harness|device_runner)(?:\.\w+)+)`")
+PAGE_NAME = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.md\b")
+MADE_OR_MEANT = {"run.md", "FILE.md", "summary.md", "report.md", "REPORT.md"}
+"""Pages that commands write."""
 SHORT_PATH = re.compile(r"`([\w-]+(?:/[\w-]+)*\.py)`")
 """In a page: the end of a path, as in `stats/engine.py`."""
 FOLDER = re.compile(r"`([\w-]+(?:/[\w-]+)*)/`")
@@ -122,3 +125,12 @@ def test_every_folder_of_the_map_is_there() -> None:
 def test_what_comments_and_docstrings_name_is_there() -> None:
     found = {str(file.relative_to(ROOT)): [*missing(comments_of(file))] for file in SOURCES}
     assert {name: paths for name, paths in found.items() if paths} == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_that_is_named_is_there(page: Path) -> None:
+    named = set(PAGE_NAME.findall(page.read_text("utf-8"))) - MADE_OR_MEANT
+    relative = {name for name in named if (page.parent / name).exists()}
+    assert {
+        name for name in named - relative if not is_the_end_of_one(name) and not name.startswith(OF_OTHERS)
+    } == set()

@@ -107,3 +107,11 @@ def test_no_word_is_lost_or_cut_however_narrow_the_terminal(rows: list[tuple[str
 def test_markdown_is_never_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, 20)
     assert re.match(r"\| case +\| outcome +\| wall ms +\| why it is so +\|", tables.markdown_table([], HEADERS))
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "text"),
+    [(1, ("case",), "1 case"), (2, ("case",), "2 cases"), (0, ("case",), "0 cases"), (1, ("is", "are"), "1 is")],
+)
+def test_a_number_has_a_noun_that_agrees(number: int, words: tuple[str, ...], text: str) -> None:
+    assert tables.counted(number, *words) == text

@@ -141,7 +141,7 @@ def test_inspect_shows_what_the_operator_table_of_the_release_says(
     shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
     assert re.search(r"Relu +1 +crashes +does not build +clml\n", shown)
     assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
-    assert "Conv on clml: of 2 node tests 1 are wrong\n" in shown
+    assert "Conv on clml: of 2 node tests 1 is wrong\n" in shown
     assert "Relu on texture: of 3 node tests 2 do not build, 1 crash\n" in shown
 
 

@@ -123,7 +123,7 @@ def test_the_worst_come_first_and_what_has_no_report_last() -> None:
     rows = [(QUIRKS[0], None), (QUIRKS[1], SMALL), (QUIRKS[2], SMALL)]
     states = {"1.0": {QUIRKS[1].id: ProbeAnswer(Presence.PRESENT, "seen")}}
     page = report_table(rows, states)
-    assert "2 silent wrong result, 1 no report yet. Made by" in page
+    assert "2 silent wrong results, 1 no report yet. Made by" in page
     lines = [line for line in page.splitlines() if line.startswith("| `")]
     assert [re.findall(r"`(.*?)`", line)[0] for line in lines] == [QUIRKS[1].id, QUIRKS[2].id, QUIRKS[0].id]
     assert "| present |" in lines[0]
