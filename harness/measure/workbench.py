@@ -37,10 +37,9 @@ from harness.compile.artifacts.pool import Builder, shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
 from harness.compile.paths import family_of
 from harness.measure.case_worker import Settings, run_cases
-from harness.measure.compiled_case import CompiledCase
 from harness.measure.context import Origin, Run, new_id
 from harness.measure.progress import Progress, ProgressTee
-from harness.measure.records.record import NO_DEVICE, RecordFile
+from harness.measure.records.record import NO_DEVICE, RecordFile, Releases
 from harness.measure.runner import Prefetcher, SuiteRun, own_suite
 from harness.measure.tuning import TuningStore
 
@@ -153,6 +152,23 @@ class Workbench:
     def device(self) -> Device:
         """The device."""
         return self.run.device
+
+
+@dataclass(frozen=True)
+class CompiledCase:
+    """What TVM made of a case."""
+
+    case: Case
+    result: Artifact | Failure
+    quirks: tuple[str, ...] = ()
+    """Upstream defects that were worked around."""
+    compiled_with: Releases | None = None
+    """Releases that compiled it; None for the installed ones."""
+
+    @property
+    def artifact(self) -> str:
+        """Key of the artifact; empty if there is none."""
+        return "" if isinstance(self.result, Failure) else self.result.key
 
 
 @dataclass(frozen=True)

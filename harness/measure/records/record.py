@@ -27,7 +27,6 @@ from device_runner.recovery.ladder import RecoveryStep
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, Owner
 from harness.measure.facts import Accuracy, Reference
-from harness.measure.records.contradiction import wrong_claim
 from harness.measure.records.parts import Parts, read_part
 from harness.measure.records.schema import upgraded
 
@@ -353,6 +352,15 @@ def wrong_claim_in(record: Record) -> str:
     if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
         return "`ok` with an answer that is not right"
     return wrong_claim(record.outcome, record.max_abs_err, record.tolerance)
+
+
+def wrong_claim(outcome: Outcome, max_abs_err: float | None, tolerance: float | None) -> str:
+    """Return why an answer cannot be right that is said to be; empty if it can."""
+    if outcome is not Outcome.OK or max_abs_err is None or tolerance is None:
+        return ""
+    if max_abs_err <= tolerance:  # false of NaN
+        return ""
+    return f"`ok` with an error of {max_abs_err:g}, and {tolerance:g} is tolerated"
 
 
 def lines_of(

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from harness.base.outcome import Outcome
-from harness.measure.records.contradiction import wrong_claim
-from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse
+from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse, wrong_claim
 
 
 class RecordView(msgspec.Struct, frozen=True, gc=False):

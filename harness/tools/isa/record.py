@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
-from harness.measure.compiled_case import CompiledCase
 from harness.measure.context import Origin
 from harness.measure.recording import Recording
 from harness.measure.records.record import NO_DEVICE, Record
+from harness.measure.workbench import CompiledCase
 from harness.tools.isa.code import CaseCode, MachineCode
 
 KIND = "compiler"

@@ -19,11 +19,10 @@ from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
 from harness.judge.revisions.sources import revision
-from harness.measure.compiled_case import CompiledCase
 from harness.measure.context import new_id
 from harness.measure.kernels.profile import Profile
 from harness.measure.records.record import Record, RecordFile, Releases
-from harness.measure.workbench import Request, build_only
+from harness.measure.workbench import CompiledCase, Request, build_only
 from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import Build, in_words

@@ -24,9 +24,9 @@ from harness.judge.history.section import HistoryView, load_sections
 from harness.judge.report.site import write_site
 from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
-from harness.measure.compiled_case import CompiledCase
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
+from harness.measure.workbench import CompiledCase
 from harness.tools.isa.code import KernelCode, MachineCode, codes_in
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.history import ENDING
