@@ -60,7 +60,7 @@ def no_records(glob: str | None, records: str, index: RecordSource, *, sustained
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if known:
-        others = "`adreno-bench show --sustained` and `adreno-bench isa --against FILE` read these"
+        others = "`adreno-bench sustained` and `adreno-bench isa --against FILE` read these"
         return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 

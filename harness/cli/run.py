@@ -193,7 +193,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     lines += _workarounds(done)
     if any(SUSTAINED in record.parts for record in done):
-        drawn = "`adreno-bench show --sustained --plot sustained.html` draws it"
+        drawn = "`adreno-bench sustained --plot sustained.html` draws it"
         lines.append(f"sustained runs are never compared with others; {drawn}")
     if any(record.quick for record in done):
         lines.append("a quick look: these times are never compared with others; leave --quick out to measure")

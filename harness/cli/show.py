@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from device_runner.device import PeakMemory
-from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size, table
@@ -23,12 +20,10 @@ from harness.cli.options import (
     RecordsPlace,
     grouped,
     matches_globs,
-    output_option,
 )
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
-from harness.judge.report.part_view import view_of
-from harness.judge.report.screen import out, out_json, out_whole
+from harness.judge.report.screen import out, out_whole
 from harness.judge.report.table import json_array, results_table
 from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
@@ -53,40 +48,26 @@ def show(
         bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
     ] = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
-    sustained: Annotated[
-        bool,
-        typer.Option(
-            "--sustained",
-            help="Show sustained runs: the first and the last minute, and when heat slowed the phone down.",
-        ),
-    ] = False,
-    plot: Annotated[
-        Path | None, output_option(metavar="FILE.html", help="With --sustained: draw them into this page.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case, or a summary of one case.
 
     With --all it shows every field of that record.
     """
-    if plot and not sustained:
-        raise UsageError("--plot draws sustained runs", hint="add --sustained")
 
     def asked_for(case: str) -> bool:
         return matches_globs(case, [glob] if glob else None)
 
-    plain = not (every or sustained or as_json or exports.given)
+    plain = not (every or as_json or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):
             out(overview)
             return
-        chosen = _choose_records(index, asked_for, every=every, sustained=sustained)
+        chosen = _choose_records(index, asked_for, every=every)
         if not chosen:
-            raise no_records(glob, records, index, sustained=sustained)
+            raise no_records(glob, records, index)
     exports.write_records(chosen, exit_code(record.outcome for record in chosen))
-    if sustained:
-        _show_sustained(chosen, plot, as_json)
-    elif as_json:
+    if as_json:
         out_whole(json_array(chosen))
     else:
         out(runnable(_text(chosen, whole=whole), records))
@@ -128,18 +109,10 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
     )
 
 
-def _choose_records(
-    index: RecordSource, asked_for: Callable[[str], bool], *, every: bool, sustained: bool
-) -> list[Record]:
+def _choose_records(index: RecordSource, asked_for: Callable[[str], bool], *, every: bool) -> list[Record]:
     """Return the latest record of each series, or every record."""
-    if every:
-        return [
-            record
-            for record in index.every(asked_for)
-            if record.standalone is sustained and (SUSTAINED in record.parts) is sustained
-        ]
-    newest = index.newest(asked_for, sustained=sustained)
-    return [record for record in newest if (SUSTAINED in record.parts) is sustained]
+    found = (one for one in index.every(asked_for) if not one.standalone) if every else index.newest(asked_for)
+    return [record for record in found if SUSTAINED not in record.parts]
 
 
 def _whole(record: dict[str, object]) -> str:
@@ -165,14 +138,3 @@ def _value(value: object) -> str:
         structured = any(isinstance(part, dict) for part in value)
         return "; ".join(map(_value, value)) if structured else " ".join(map(str, value))
     return str(value).replace("\n", "\n    ")
-
-
-def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
-    """Show sustained runs, and draw them if `plot` names a file."""
-    view = view_of(SUSTAINED)
-    if plot:
-        view.draw(records, plot)
-    if as_json:
-        out_json([{**json.loads(record.line()), **view.extras(record)} for record in records])
-    else:
-        out("\n".join([view.table(records), *([f"drawn in {plot}"] if plot else [])]))

@@ -153,7 +153,7 @@ class SuiteRun(DeviceQueue[Plan, Record]):
             yield from map(self._keep, super().run())
         except Stopped as early:
             self._keep(early.record)
-            self._progress.say("stopped, and what was measured is kept: `adreno-bench show --sustained` shows it")
+            self._progress.say("stopped, and what was measured is kept: `adreno-bench sustained` shows it")
             raise early.__cause__ or early from None
 
     def _keep(self, record: Record) -> Record:

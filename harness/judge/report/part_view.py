@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.base.tool import load, places
 
@@ -22,12 +21,8 @@ class PartView:
 
     table: Callable[[Sequence[Record]], str]
     """What a terminal gets."""
-    extras: Callable[[Record], Mapping[str, Any]]
-    """What `show --json` has beside the record's own fields."""
     facts: Callable[[Record], Sequence[tuple[str, str]]]
     """Lines below the case of the same build in a report: names and values."""
-    draw: Callable[[Sequence[Record], Path], None]
-    """Writes a page. Raises UsageError for what cannot be drawn, SetupMissing without plotly."""
 
 
 def view_of(part: str) -> PartView:

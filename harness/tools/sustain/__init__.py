@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.base.tool import Tool
+from harness.base.tool import Command, Tool
 
 if TYPE_CHECKING:
     from harness.measure.context import Run
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
 TOOL = Tool(
     "sustain",
+    commands=(
+        Command(
+            "sustained",
+            "Show sustained runs: the first and the last minute, and when heat slowed the phone down.",
+            "Explain",
+            "harness.tools.sustain.command:sustained",
+            formerly="show --sustained",
+        ),
+    ),
     probes=("harness.tools.sustain:make_probe",),
     record_parts={"sustained": "harness.tools.sustain.part:Sustained"},
     part_views={"sustained": "harness.tools.sustain.view:VIEW"},

@@ -1,4 +1,4 @@
-"""What `show --sustained --plot FILE.html` writes: a page of sustained runs that stands alone."""
+"""What `sustained --plot FILE.html` writes: a page of sustained runs that stands alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw(records: Sequence[Record], file: Path) -> None:
     runs = [(record, run, run.figures) for record in records if (run := record.part(Sustained))]
     drawings = [(r, run, figures, figure_of(r.case, run, figures)) for r, run, figures in runs if figures]
     if not drawings:
-        raise UsageError("nothing was measured in these sustained runs", hint="`show --sustained` says why")
+        raise UsageError("nothing was measured in these sustained runs", hint="`sustained` says why")
     if len(drawings) > MOST_RUNS:
         raise UsageError(f"a page shows at most {MOST_RUNS} sustained runs", hint="name some of the cases")
     write_page(file, "sustained.html.j2", package=__package__, title="Sustained runs", runs=drawings)

@@ -1,9 +1,8 @@
-"""How `run --sustain`, `show --sustained` and a report show sustained runs."""
+"""How `run --sustain`, `sustained` and a report show sustained runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from harness.base.tables import table
@@ -83,8 +82,8 @@ def _explained(runs: Iterable[tuple[Record, Sustained]]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _extras(record: Record) -> dict[str, Any]:
-    """Return the figures beside what they are made of."""
+def figures_of(record: Record) -> dict[str, Any]:
+    """Return the figures of a record for programs, to stand beside what they are made of."""
     run = record.part(Sustained)
     return {"figures": run.figures._asdict() if run and run.figures else None}
 
@@ -103,10 +102,4 @@ def _facts(record: Record) -> list[tuple[str, str]]:
     return facts
 
 
-def _draw(records: Sequence[Record], file: Path) -> None:
-    from harness.tools.sustain.page import draw
-
-    draw(records, file)
-
-
-VIEW = PartView(table=sustained_table, extras=_extras, facts=_facts, draw=_draw)
+VIEW = PartView(table=sustained_table, facts=_facts)

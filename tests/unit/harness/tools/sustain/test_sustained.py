@@ -366,32 +366,36 @@ Shown = Callable[..., Any]
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Shown:
-    def shown(records: Sequence[Record], *options: str) -> Any:
+    def shown(records: Sequence[Record], *options: str, command: str = "sustained") -> Any:
         file = tmp_path / "records.jsonl"
         file.write_text("".join(record.line() + "\n" for record in records))
-        return CliRunner().invoke(app, ["show", "--records", str(file), *options])
+        return CliRunner().invoke(app, [command, "--records", str(file), *options])
 
     return shown
 
 
-def test_show_sustained_quotes_the_figures(shown: Shown) -> None:
-    said = shown([*sessions(10), kept()], "--sustained")
+def test_sustained_quotes_the_figures(shown: Shown) -> None:
+    said = shown([*sessions(10), kept()])
     assert said.exit_code == 0
     assert all(text in said.output for text in (" of 600 s", "2.00", "75 °C", "heat held the GPU"))
-    (told,) = json.loads(shown([kept()], "--sustained", "--json").output)
+    (told,) = json.loads(shown([kept()], "--json").output)
     assert told["figures"]["ratio"] == 2.0
     assert told["parts"]["sustained"]["columns"]["wall_ms"][0] == 30.0
 
 
 def test_show_without_it_shows_the_latency(shown: Shown) -> None:
-    (told,) = json.loads(shown([*sessions(10, 1), kept()], "--json").output)
+    (told,) = json.loads(shown([*sessions(10, 1), kept()], "--json", command="show").output)
     assert told["wall_ms"]
 
 
 def test_what_is_not_there_is_said_with_what_to_do(shown: Shown) -> None:
-    assert "run --sustain" in str(shown(sessions(10, 1), "--sustained").exception)
-    assert "--sustained" in str(shown([kept()]).exception)
-    assert "add --sustained" in str(shown([kept()], "--plot", "x.png").exception)
+    assert "run --sustain" in str(shown(sessions(10, 1)).exception)
+    assert "adreno-bench sustained" in str(shown([kept()], command="show").exception)
+
+
+def test_the_option_of_show_that_it_was_calls_it(shown: Shown) -> None:
+    said = shown([kept()], "--sustained", command="show")
+    assert (said.exit_code, "heat held the GPU" in said.output) == (0, True)
 
 
 @pytest.mark.parametrize("other", ["--quick", "--resume"])
@@ -406,7 +410,7 @@ def test_what_does_not_go_with_it_is_refused(other: str) -> None:
 def test_it_is_drawn_as_a_page_that_needs_nothing_but_itself(shown: Shown, tmp_path: Path) -> None:
     hostile = kept(device="<script>alert(1)</script>$", message="<b>", emulated=("gpu",))
     page = tmp_path / "out/page.html"
-    assert shown([hostile], "--sustained", "--plot", str(page)).exit_code == 0
+    assert shown([hostile], "--plot", str(page)).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert "adreno-bench" in text
     assert "2.00 times the first" in text

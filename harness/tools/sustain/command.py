@@ -1,0 +1,70 @@
+"""`adreno-bench sustained`: what records say of sustained runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.base.outcome import exit_code
+from harness.base.plan import SUSTAINED
+from harness.cli import completion
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    AsJson,
+    RecordExports,
+    RecordsPlace,
+    grouped,
+    matches_globs,
+    output_option,
+)
+from harness.cli.record_filter import no_records, open_index
+from harness.judge.report.screen import out, out_json
+
+if TYPE_CHECKING:
+    from harness.measure.records.places import RecordSource
+    from harness.measure.records.record import Record
+
+
+@grouped
+def sustained(
+    exports: RecordExports,
+    glob: Annotated[
+        str | None,
+        typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
+    ] = None,
+    records: RecordsPlace = str(DEFAULT_RECORDS),
+    every: Annotated[
+        bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
+    ] = False,
+    plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw them into this page.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show sustained runs: the first and the last minute, and when heat slowed the phone down."""
+    from harness.tools.sustain.view import figures_of, sustained_table
+
+    with open_index(records) as index:
+        chosen = _choose(index, glob, every=every)
+        if not chosen:
+            raise no_records(glob, records, index, sustained=True)
+    exports.write_records(chosen, exit_code(record.outcome for record in chosen))
+    if plot:
+        from harness.tools.sustain.page import draw
+
+        draw(chosen, plot)
+    if as_json:
+        out_json([{**json.loads(record.line()), **figures_of(record)} for record in chosen])
+    else:
+        out("\n".join([sustained_table(chosen), *([f"drawn in {plot}"] if plot else [])]))
+
+
+def _choose(index: RecordSource, glob: str | None, *, every: bool) -> list[Record]:
+    """Return the latest sustained run of each series, or every one."""
+
+    def asked_for(case: str) -> bool:
+        return matches_globs(case, [glob] if glob else None)
+
+    found = index.every(asked_for) if every else index.newest(asked_for, sustained=True)
+    return [record for record in found if record.standalone and SUSTAINED in record.parts]
