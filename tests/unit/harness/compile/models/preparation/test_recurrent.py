@@ -104,7 +104,7 @@ def test_one_after_another_and_what_is_said() -> None:
         helper.make_node("Squeeze", ["a", "axis"], ["b"]),
         helper.make_node("GRU", ["b", "v", "q"], ["", "y"], hidden_size=HIDDEN),
     ]
-    weights = {
+    weights: dict[str, Any] = {
         "w": values(1, 4 * HIDDEN, FEATURES),
         "r": values(1, 4 * HIDDEN, HIDDEN),
         "v": values(1, 3 * HIDDEN, HIDDEN),
@@ -140,7 +140,7 @@ def test_a_quantised_lstm_is_computed_as_onnxruntime_does(direction: str, each: 
     both, width, rng = (2 if direction == "bidirectional" else 1), 4 * HIDDEN, np.random.default_rng(0)
     scale = np.full((both, width) if each else (both,), 0.01, np.float32)
     zero = np.zeros(scale.shape, np.int8)
-    weights = {
+    weights: dict[str, Any] = {
         "w": rng.integers(-127, 127, (both, FEATURES, width)).astype(np.int8),
         "r": rng.integers(-127, 127, (both, HIDDEN, width)).astype(np.int8),
         "b": values(both, 2 * width),
@@ -165,7 +165,7 @@ def test_a_quantised_lstm_is_computed_as_onnxruntime_does(direction: str, each: 
 
 def test_the_first_step_of_a_quantised_lstm_divides_no_zero_by_its_scale() -> None:
     rng, shape = np.random.default_rng(0), (1, FEATURES, 4 * HIDDEN)
-    weights = {
+    weights: dict[str, Any] = {
         "w": rng.integers(-127, 127, shape).astype(np.int8),
         "r": rng.integers(-127, 127, (1, HIDDEN, 4 * HIDDEN)).astype(np.int8),
         "h": np.zeros((1, 1, HIDDEN), np.float32),
