@@ -4,13 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PROGRAM := $(VENV)/.program
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 
-.PHONY: help demo test test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+.PHONY: help demo test test-unit test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 help: ## list these
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,6 +25,9 @@ PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) phones scale system browser userland ## before each commit: all unit tests, every command, path and fault; four files at a time
 	$(PYTEST)
+
+test-unit: $(PROGRAM) ## the unit tests: a minute
+	$(BIN)/python -m pytest tests/unit -n 2
 
 test-long: $(INSTALLED) phones scale system browser userland ## what `make test` leaves out for its length: releases, builders, two hosts, every workaround
 	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -m long
@@ -107,7 +109,7 @@ phones: $(INSTALLED)
 	@$(MAKE) --no-print-directory $(PHONES) || echo "ziglang could not be installed: no artifacts for arm64 devices" >&2
 
 $(PHONES): requirements-phones.lock
-	$(INSTALL) --require-hashes -r requirements-phones.lock
+	.ci/install $(BIN)/python requirements-phones.lock
 	touch $@
 
 # What shares a store between hosts and builds on others, and an S3 server for their tests, which are skipped without it.
@@ -115,7 +117,7 @@ scale: $(INSTALLED)
 	@$(MAKE) --no-print-directory $(SCALE) || echo "Dask and s3fs could not be installed: one host only" >&2
 
 $(SCALE): requirements-scale.lock
-	$(INSTALL) --require-hashes -r requirements-scale.lock
+	.ci/install $(BIN)/python requirements-scale.lock
 	touch $@
 
 # Intel's OpenCL for processors, which computes in half precision (docs/explanation/virtual-device.md). Its licence is
@@ -124,26 +126,26 @@ fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750
 	@$(MAKE) --no-print-directory $(FP16) || echo "Intel's OpenCL could not be installed: nothing runs in half precision" >&2
 
 $(FP16): requirements-fp16.lock
-	$(INSTALL) --require-hashes -r requirements-fp16.lock
+	.ci/install $(BIN)/python requirements-fp16.lock
 	touch $@
 
 # Sphinx and its theme, which need Python 3.11.
 $(DOCS): requirements-docs.lock | $(INSTALLED)
-	$(INSTALL) --require-hashes -r requirements-docs.lock
+	.ci/install $(BIN)/python requirements-docs.lock
 	touch $@
 
-# What the program and its unit tests need. Bytecode is made of what is imported, when it is: making it of everything takes pip half of
-# its time. A lock names all that is needed, so pip resolves nothing.
+# What the program and its unit tests need. Bytecode is made of what is imported, when it is: making it of everything
+# takes pip half of its time.
 $(PROGRAM): requirements-test.lock pyproject.toml | system
 	@$(PYTHON) -c 'import sys; sys.exit("adreno-bench needs Python 3.10 or newer: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --require-hashes -r requirements-test.lock
-	$(INSTALL) --no-build-isolation -e .
+	.ci/install $(BIN)/python requirements-test.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 # And what checks style and types.
 $(INSTALLED): requirements.lock $(PROGRAM)
-	$(INSTALL) --require-hashes -r requirements.lock
+	.ci/install $(BIN)/python requirements.lock
 	touch $@
 
 system:

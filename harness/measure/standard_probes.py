@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from harness.measure.facts import Reference
     from harness.measure.work import Preparation, Work
 
+QUICK_INPUTS = 60
+"""Number of labelled inputs in a quick look; a whole batch if that is larger."""
+
 
 class ProbeMaker(Protocol):
     """Makes a probe of one case. `Tool.probes` names the places of such functions.
@@ -69,8 +72,10 @@ class LabelledProbe:
     timed = False
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
-        """Run all labelled inputs."""
-        yield classify(program, self.work.labelled, len(self.work.inputs[0]), self.work.plan.budget.timeout_s)
+        """Run all labelled inputs; for a quick look the first ones."""
+        budget, batch = self.work.plan.budget, len(self.work.inputs[0])
+        count = batch * max(1, QUICK_INPUTS // batch) if budget.quick else None
+        yield classify(program, [rows[:count] for rows in self.work.labelled], batch, budget.timeout_s)
 
 
 @dataclass(frozen=True)

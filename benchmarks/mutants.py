@@ -1,0 +1,208 @@
+"""The share of seeded faults in core modules that the unit tests beside them find: a table in Markdown.
+
+    python -m benchmarks.mutants [--count 200] [--seed 1] [--list survivors.txt]
+
+Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
+value. Only the tests of the module's own file run (`harness/a/b.py`: `tests/unit/harness/a/test_b.py`), as `make test`
+runs them; a fault that they miss gets a second look by what `make test-long` adds. Other tests, and processes that tests
+start, may find more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import importlib.abc
+import importlib.machinery
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.base.tables import unpadded_markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = ("harness/base", "harness/compile", "harness/measure", "harness/judge", "device_runner")
+OTHERS = ("stand_ins", "/report/", "__init__")
+"""What draws, and what stands in for a phone, is judged by other tests."""
+DEADLINE_S = 300
+MIRRORED: dict[type, type] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place that can be changed: the number of a node in the order of `ast.walk`."""
+
+    file: str
+    node: int
+    line: int
+    kind: str
+
+    @property
+    def tests(self) -> str:
+        """File of the module's own tests."""
+        path = Path(self.file)
+        return str(Path("tests/unit") / path.parent / f"test_{path.name}")
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the module."""
+        return self.file.removesuffix(".py").replace("/", ".")
+
+
+def change(node: ast.AST) -> str:
+    """Change a node in place. Returns the kind of the change; empty for one that is left as it is."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in MIRRORED:
+        node.ops[0] = MIRRORED[type(node.ops[0])]()
+        return "comparison"
+    if isinstance(node, (ast.BoolOp, ast.BinOp)) and type(node.op) in MIRRORED:
+        node.op = MIRRORED[type(node.op)]()
+        return "logic" if isinstance(node, ast.BoolOp) else "arithmetic"
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        node.value += 1
+        return "number"
+    if isinstance(node, (ast.If, ast.IfExp)):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+        return "condition"
+    if isinstance(node, ast.Return) and node.value and not isinstance(node.value, ast.Constant):
+        node.value = ast.Constant(None)
+        return "returned value"
+    return ""
+
+
+def places(file: Path) -> Iterator[Place]:
+    """Places of a module, but for those that only type checkers and `__repr__` see."""
+    name = str(file.relative_to(ROOT))
+    for number, node in enumerate(ast.walk(ast.parse(file.read_text("utf-8")))):
+        if kind := change(copy.deepcopy(node)):
+            yield Place(name, number, getattr(node, "lineno", 0), kind)
+
+
+def core_modules() -> Iterator[Path]:
+    """Modules of the core that have a file of tests of their own."""
+    for folder in CORE:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            name = str(file.relative_to(ROOT))
+            tests = ROOT / "tests" / "unit" / file.parent.relative_to(ROOT) / f"test_{file.name}"
+            if tests.exists() and not any(part in name for part in OTHERS):
+                yield file
+
+
+class Faulty(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
+    """Imports one module with its fault."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.module, str(ROOT / place.file))
+        self._place = place
+
+    def find_spec(self, name: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        """Return the module's specification, with this as its loader."""
+        if name != self._place.module:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, origin=self.path)
+
+    def get_code(self, fullname: str) -> object:  # type: ignore[override]
+        """Compile the changed tree."""
+        tree = ast.parse(Path(self.path).read_text("utf-8"))
+        change(next(node for number, node in enumerate(ast.walk(tree)) if number == self._place.node))
+        return compile(ast.fix_missing_locations(tree), self.path, "exec")
+
+
+def is_found(place: Place, *, long: bool) -> bool:
+    """Return whether the module's tests fail, or do not end, with the fault; they run in a fork of this process."""
+    if not (child := os.fork()):
+        _test(place, long)
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status != 0
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def _test(place: Place, long: bool) -> None:
+    """Run the tests of a module with its fault, and end this process with their exit code."""
+    import pytest
+
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    sys.meta_path.insert(0, Faulty(place))
+    marks = ["-m", "long"] if long else []
+    os.environ["ADRENO_BENCH_TEST_LONG"] = "1" if long else ""
+    # pytest would import the module itself to rewrite its assertions
+    code = pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *marks, place.tests])
+    os._exit(0 if code in (0, 5) else 1)  # 5: there is no long test
+
+
+def table(tried: Sequence[tuple[Place, str]]) -> str:
+    """Build the table: by package, how many faults were found by which tests."""
+    packages = sorted({package_of(place) for place, _ in tried})
+    rows = [row(package, [by for place, by in tried if package_of(place) == package]) for package in packages]
+    return unpadded_markdown(
+        [*rows, row("all", [by for _, by in tried])], ("package", "faults", "found by `make test`", "with `make test-long`")
+    )
+
+
+def row(name: str, found_by: Sequence[str]) -> tuple[str, ...]:
+    """Build a row: the faults, and the share found by the tests of `make test` and by all."""
+    count, short, long = len(found_by), found_by.count("test"), found_by.count("long")
+    return name, str(count), f"{short} ({short / count:.0%})", f"{short + long} ({(short + long) / count:.0%})"
+
+
+def package_of(place: Place) -> str:
+    """Return the first two parts of the module's place."""
+    return "/".join(Path(place.file).parts[:2]).removesuffix(".py")
+
+
+def main() -> None:
+    """Try the faults, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", type=Path, help="file for the faults that no test found")
+    asked = parser.parse_args()
+    import hypothesis  # noqa: F401  (loaded once, for all forks)
+    import numpy  # noqa: F401
+    import pydantic  # noqa: F401
+    import pytest  # noqa: F401
+
+    os.chdir(ROOT)
+    every = [place for file in core_modules() for place in places(file)]
+    tried = []
+    for place in random.Random(asked.seed).sample(every, asked.count):
+        by = "test" if is_found(place, long=False) else "long" if is_found(place, long=True) else ""
+        tried.append((place, by))
+        if asked.list and not by:
+            with asked.list.open("a") as survivors:
+                survivors.write(f"{place.file}:{place.line} {place.kind}\n")
+    print(f"{asked.count} of {len(every)} places, seed {asked.seed}\n\n{table(tried)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Every command, once from end to end, on one network and one virtual phone; other files look at each closely."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import bench
+from waiting import LONG_S
+
+from harness.base.outcome import ExitCode
+from harness.cli import every_command
+
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+
+SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
+CASE = "tiny-opencl-float32-untuned"
+WORDS = {
+    "build": "build|1 case",
+    "list": f"list|{CASE}",
+    "devices": "devices|an Android-shaped sandbox",
+    "doctor": "doctor|OpenCL",
+    "inspect": "inspect NET|Conv",
+    "init": "init --preset quick other.toml|other.toml",
+    "show": f"show {CASE}|{CASE}",
+    "kernels": f"kernels {CASE}|_kernel.cl",
+    "profile": f"profile --case {CASE}|conv2d",
+    "report": "report --out page.html|page.html: 1 case",
+    "compare": "compare records.jsonl records.jsonl|not the real thing",
+    "bless": "bless|correctness only",
+    "gate": f"gate --case {CASE}|same",
+    "ops": "ops --op relu_after_conv --path opencl --mode workarounds|relu_after_conv",
+    "runtime": "runtime list|checked against TVM",
+    "cache": "cache|entries",
+}
+"""The words of a command, and what it prints."""
+ELSEWHERE = {
+    "run": "here, before the others, and test_run.py",
+    "pack": "below",
+    "ingest": "below",
+    "history": "test_recorded_history.py",
+    "fleet": "tests/device/test_fleet_remote.py",
+    "llm": "tests/device/test_llm.py",
+    "records": "tests/unit/harness/tools/lake",
+    "isa": "`make test-isa`: it downloads a compiler",
+    **dict.fromkeys(("bisect", "calibrate", "crossover", "diverge", "partitions", "quirks", "reduce", "tune"), "test-long"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, cache: Path, warm_driver: dict[str, bool]) -> Path:
+    """A folder with a suite, the record of a run, and a network."""
+    from harness.compile.models.sources import model_source
+
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "adreno-bench.toml").write_text(SUITE)
+    model_source("tiny").onnx_file(folder).rename(folder / "net.onnx")
+    code, out, err = bench(folder, cache, "run")
+    assert code == ExitCode.GOOD, out + err
+    return folder
+
+
+def test_each_is_tried() -> None:
+    assert {command.name for command in every_command()} == {*WORDS, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_it_ends_well_and_says_so(name: str, folder: Path, cache: Path) -> None:
+    words, _, said = WORDS[name].partition("|")
+    code, out, err = bench(folder, cache, *words.replace("NET", "net.onnx").split())
+    assert (code, said in out) == (ExitCode.GOOD, True), f"{code}\n{out}\n{err}"
+
+
+def test_a_bundle_is_packed_run_by_a_shell_and_read(folder: Path, cache: Path) -> None:
+    code, out, err = bench(folder, cache, "pack", "--out", "bundle.tar.gz")
+    assert code == ExitCode.GOOD, out + err
+    subprocess.run(["tar", "-xzf", "bundle.tar.gz"], cwd=folder, check=True)
+    done = subprocess.run(
+        ["sh", "bundle/run.sh", "results"], cwd=folder, capture_output=True, text=True, timeout=LONG_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    code, out, err = bench(folder, cache, "ingest", "results", "--records", "bundle.jsonl")
+    assert code == ExitCode.GOOD, out + err
+    assert CASE.partition("-")[0] in out
