@@ -4,8 +4,7 @@
 
 Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
 value. Only the tests of the module's own file run (`harness/a/b.py`: `tests/unit/harness/a/test_b.py`), as `make test`
-runs them; a fault that they miss gets a second look by what `make test-long` adds. Other tests, and processes that tests
-start, may find more.
+runs them. What they miss gets a second look by the long tests of that file. Other tests may find more.
 """
 
 from __future__ import annotations
@@ -165,7 +164,8 @@ def table(tried: Sequence[tuple[Place, str]]) -> str:
     packages = sorted({package_of(place) for place, _ in tried})
     rows = [row(package, [by for place, by in tried if package_of(place) == package]) for package in packages]
     return unpadded_markdown(
-        [*rows, row("all", [by for _, by in tried])], ("package", "faults", "found by `make test`", "with `make test-long`")
+        [*rows, row("all", [by for _, by in tried])],
+        ("package", "faults", "found by `make test`", "with `make test-long`"),
     )
 
 

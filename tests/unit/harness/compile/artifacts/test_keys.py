@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 from compile_requests import request_for
+from plain_network import write_plain_onnx
 
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import RESULT
 from harness.compile.artifacts.keys import ROOT, compile_job, digest, oracle_job, pipeline_version, sources
 from harness.compile.artifacts.kinds import KINDS
 from harness.compile.models.spec import Original
-from harness.compile.models.zoo import ZOO
 
-TINY = next(model for model in ZOO if model.name == "tiny")
 REQUEST = request_for("model.onnx", "texture")
 
 
@@ -117,7 +116,8 @@ def test_the_truth_depends_on_the_model_and_the_seed_and_on_no_release_of_tvm(
 
 @pytest.mark.slow
 def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Path, sidecar_cache: Path) -> None:
-    request = dataclasses.asdict(request_for(TINY.onnx_file(tmp_path), "clml"))
+    write_plain_onnx(tmp_path)
+    request = dataclasses.asdict(request_for(tmp_path / "plain.onnx", "clml"))
     llvm = dataclasses.asdict(request_for(request["model_file"], "cpu"))
     job = {
         "memory_bytes": 1 << 62,
