@@ -16,8 +16,7 @@ DURATIONS = ROOT / "tests" / "durations.json"
 MOST = 50
 PAGE = """# The fifty longest tests
 
-Seconds with the set-up that a test waits for, beside three other workers. {count} tests take half a second or more,
-{whole:,.0f} s together; these fifty {part:,.0f} s. Made by
+Seconds with the set-up that a test waits for, beside three other workers: {part:,.0f} s in all. Made by
 
 ```
 make durations
@@ -35,7 +34,7 @@ def page() -> str:
     rows = [(f"{seconds:.1f}", test.replace("|", "\\|")) for test, seconds in longest]
     part = sum(seconds for _, seconds in longest)
     table = unpadded_markdown(rows, ("s", "test"))
-    return PAGE.format(count=len(durations), whole=sum(durations.values()), part=part, table=table)
+    return PAGE.format(part=part, table=table)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.mutants [--count 200] [--seed 1] [--list survivors.txt]
 
 Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
-value. Only the tests of the module's own file run (`harness/a/b.py`: `tests/unit/harness/a/test_b.py`), as `make test`
+value. Only the tests of the module's own file in `tests/unit` run, as `make test`
 runs them. What they miss gets a second look by the long tests of that file. Other tests may find more.
 """
 
