@@ -31,6 +31,8 @@ LIBRARY_PATH = "TVM_LIBRARY_PATH"
 """Environment: the folder in which TVM looks for its libraries first."""
 RUNTIME = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
 """What a TVM may consist of, beside its compiler. No wheel of a release has the last; a build with OpenCL does."""
+EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
+"""Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
 _DISTRIBUTIONS = {"tvm": ("apache-tvm", "tvm"), "tvm_ffi": ("apache-tvm-ffi",)}
 """Distribution of each package."""
 _STATED = re.compile(r"^\s*(?:__)?version(?:__)?\s*=.*?[\"'](\d[^\"']*)[\"']", re.MULTILINE)

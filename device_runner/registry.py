@@ -149,9 +149,9 @@ def _load(place: str) -> Any:
 
 @contextmanager
 def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> Iterator[Device]:
+    from device_runner.installed_tvm import EXTRA_LIBRARIES
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.runtimes import host, opencl, probe
-    from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 
     step(host.STEP)
     libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}

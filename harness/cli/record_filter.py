@@ -31,7 +31,8 @@ def open_index(place: Path | str) -> RecordSource:
 
     Raises UsageError if there are only such lines.
     """
-    from harness.measure.records.places import open_records, skipped_lines
+    from harness.measure.records.index import skipped_lines
+    from harness.measure.records.places import open_records
 
     index = open_records(place, tell)
     if index.skipped and not index.cases:

@@ -93,8 +93,7 @@ def run(
     A worker process compiles each case. adreno-bench judges its answer first, and times only right answers. Every
     case ends as one line in the records file. Devices of one identity share its cases.
     """
-    from harness.measure.records.index import RecordIndex
-    from harness.measure.records.places import skipped_lines
+    from harness.measure.records.index import RecordIndex, skipped_lines
     from harness.measure.records.record import RecordFile
     from harness.measure.runner import missing_plans, settled_by
     from harness.measure.workbench import open_suite

@@ -18,10 +18,10 @@ from device_runner import installed_tvm
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable
 from device_runner.failures import RigFailure, SetupMissing
+from device_runner.installed_tvm import EXTRA_LIBRARIES
 from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
-from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 from harness.base.finding import Condition
 from harness.tools.doctor.opencl import examine_opencl
 

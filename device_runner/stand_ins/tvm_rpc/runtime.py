@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 from device_runner import installed_tvm
-
-EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
-"""Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
+from device_runner.installed_tvm import EXTRA_LIBRARIES
 
 _OPTIONAL = ("ml_dtypes", "numpy", "torch")
 """What tvm_ffi imports where it is installed. A server has no use for it, and it is more than half of its start."""

@@ -20,8 +20,8 @@ from typing import IO, Any
 import device_runner
 from device_runner import installed_tvm
 from device_runner.failures import RigFailure
+from device_runner.installed_tvm import EXTRA_LIBRARIES
 from device_runner.runtimes.phone import PhoneRuntime, started_in
-from device_runner.stand_ins.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.stand_ins.virtual import faults, opencl, phone, private_adb, processes, sandbox, userland
 from device_runner.stand_ins.virtual.faults import Faults
 from device_runner.stand_ins.virtual.heat import heating

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -34,6 +34,8 @@ T = TypeVar("T")
 Wanted = Callable[[str], bool]
 """Whether a case is asked for, by its id."""
 
+MOST_SKIPPED = 5
+"""Lines that are named, of those that are no records."""
 EVERY_SERIES = """SELECT "case", identity_key, as_shipped, standalone, :device AS device FROM series
     WHERE standalone = :standalone AND (:device IS NULL OR device = :device)
     GROUP BY "case", identity_key, as_shipped ORDER BY min(id)"""
@@ -194,3 +196,9 @@ class RecordIndex:
 def _open_file(path: Path) -> BinaryIO:
     """Return the file, or an empty one if there is none."""
     return path.open("rb") if path.exists() else tempfile.TemporaryFile()
+
+
+def skipped_lines(skipped: Sequence[str]) -> list[str]:
+    """Say which lines of files are no records: the first of them, and how many more there are."""
+    more = len(skipped) - MOST_SKIPPED
+    return [f"skipped {line}" for line in skipped[:MOST_SKIPPED]] + ([f"skipped {more} more lines"] if more > 0 else [])

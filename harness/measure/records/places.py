@@ -17,8 +17,6 @@ from harness.measure.records.dataset import RecordDataset
 from harness.measure.records.index import RecordIndex
 
 LINES = ".jsonl"
-MOST_SKIPPED = 5
-"""Lines that are named, of those that are no records."""
 RecordSource: TypeAlias = RecordIndex | RecordDataset
 _SCHEME = re.compile(rf"[a-z0-9+]+{URL}")
 
@@ -82,12 +80,6 @@ def has_records(folder: Path) -> bool:
 def is_record_file(file: PurePath | str) -> bool:
     """Return whether a file has records, by its suffix."""
     return PurePath(file).suffix in _suffixes()
-
-
-def skipped_lines(skipped: Sequence[str]) -> list[str]:
-    """Say which lines of files are no records: the first of them, and how many more there are."""
-    more = len(skipped) - MOST_SKIPPED
-    return [f"skipped {line}" for line in skipped[:MOST_SKIPPED]] + ([f"skipped {more} more lines"] if more > 0 else [])
 
 
 def hint() -> str:

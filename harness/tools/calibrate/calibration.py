@@ -17,8 +17,7 @@ from harness.judge.stats.pair import Rules, finite
 from harness.judge.stats.session import Noise, summarise
 from harness.measure.context import Run
 from harness.measure.progress import Progress
-from harness.measure.records.index import RecordIndex
-from harness.measure.records.places import skipped_lines
+from harness.measure.records.index import RecordIndex, skipped_lines
 from harness.measure.records.record import Record, RecordFile, ResumeKey
 from harness.measure.runner import run_suite
 from harness.tools.calibrate.estimate import NoiseEstimate, estimate_noise

@@ -35,7 +35,8 @@ def compact(
     Pass the folder to --records, like a file. The same call again adds what is new. The JSON lines stay as they are;
     once they are in the dataset, you can remove them.
     """
-    from harness.measure.records.places import LINES, require_records, skipped_lines
+    from harness.measure.records.index import skipped_lines
+    from harness.measure.records.places import LINES, require_records
     from harness.tools.lake.compaction import compact as compact_files
     from harness.tools.lake.parquet import SUFFIX
     from harness.tools.lake.urls import files_of

@@ -14,7 +14,7 @@ from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.cli import app
 from harness.cli.record_filter import open_index, read_builds
-from harness.measure.records.places import MOST_SKIPPED
+from harness.measure.records.index import MOST_SKIPPED
 from harness.measure.records.record import Record
 
 TINY = 'models = ["tiny"]\npaths = ["opencl"]\n'
