@@ -10,7 +10,6 @@ from places import ROOT
 WRITERS = {
     "harness/judge/report/screen.py": "draws what is going on with rich, each text made plain",
     "harness/tools/fleet/devices_command.py": "draws a table with rich, each text made plain",
-    "benchmarks/train_digits.py": "trains a network, by hand",
 }
 NAMES = {"print", "echo", "secho", "Console", "rprint", "print_exception"}
 STREAMS = {"stdout", "stderr"}
