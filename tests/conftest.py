@@ -13,10 +13,10 @@ from durations import load_durations, seconds_by_file, store_durations
 from hypothesis import HealthCheck, settings
 from shared_runtimes import link_runtimes
 
-from device_runner.runtimes.phone import RuntimeStore, examine
-from device_runner.runtimes.phone.check import host_interface
+from device_runner.runtimes.phone import RuntimeStore
 from device_runner.stand_ins.virtual import opencl as layer
 from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.tools.runtime.check import examine, host_interface
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 

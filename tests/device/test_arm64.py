@@ -22,8 +22,7 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.runtimes import probe
 from device_runner.runtimes.cross_linker import check_library
-from device_runner.runtimes.phone import RuntimeStore, examine
-from device_runner.runtimes.phone.check import host_interface
+from device_runner.runtimes.phone import RuntimeStore
 from device_runner.stand_ins.virtual import VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
 from harness.base.outcome import Outcome
@@ -35,6 +34,7 @@ from harness.compile.artifacts.planner import host_triple
 from harness.compile.models.sources import model_source
 from harness.tools.bundle.pack import KINDS
 from harness.tools.bundle.results import read_results
+from harness.tools.runtime.check import examine, host_interface
 
 pytestmark = [
     pytest.mark.device,

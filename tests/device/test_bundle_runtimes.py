@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from device_runner.device import Loadable
 from device_runner.failures import SetupMissing
-from device_runner.runtimes.phone import check
 from device_runner.runtimes.phone.elf import read_elf
 from harness.cli import app
 from harness.tools.bundle.pack import KINDS, pack
 from harness.tools.bundle.results import read_manifest
+from harness.tools.runtime import check
 
 pytestmark = [
     pytest.mark.device,

@@ -16,7 +16,7 @@ from phone_libraries import runtime_in
 from places import ROOT
 from waiting import LONG_S
 
-from device_runner.runtimes.phone.check import host_interface
+from harness.tools.runtime.check import host_interface
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 

@@ -15,8 +15,8 @@ from page_blocks import blocks
 from phone_libraries import runtime_in
 from waiting import LONG_S
 
-from device_runner.runtimes.phone.check import host_interface
 from harness.judge.history.releases import checkout
+from harness.tools.runtime.check import host_interface
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 

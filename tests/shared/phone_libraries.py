@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from device_runner.runtimes.phone.check import Interface
+from harness.tools.runtime.check import Interface
 
 EM_AARCH64, EM_X86_64 = 183, 62
 HOST = Interface(frozenset({"TVMFFIGetVersion", "TVMFFIFunctionCall"}), frozenset({"vm.builtin.copy"}))

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import DeviceFull
-from device_runner.runtimes.phone.check import PROGRAM
-from device_runner.runtimes.phone.store import digest_of
+from device_runner.runtimes.phone.store import PROGRAM, digest_of
 from device_runner.store import sha256_of
 from device_runner.transport.adb_transport import AdbTransport, push
 from device_runner.transport.base import Transport

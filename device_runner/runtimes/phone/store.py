@@ -16,9 +16,9 @@ from pathlib import Path
 
 from device_runner import installed_tvm
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from device_runner.runtimes.phone.check import PROGRAM, RuntimeFolder
 from device_runner.store import Store, sha256_of
 
+PROGRAM = "tvm_rpc"
 FILES = "files"
 FACTS = "runtime.json"
 ADD_TIMEOUT_S = 60.0
@@ -28,6 +28,19 @@ class UnknownRuntime(Failure):
     """No runtime is kept under this digest."""
 
     outcome = "usage"
+
+
+@dataclass(frozen=True)
+class RuntimeFolder:
+    """A folder that may be used."""
+
+    abi: str
+    files: tuple[Path, ...]
+    """The program, and the libraries that it needs or that TVM looks for."""
+    preload: tuple[str, ...]
+    """Libraries that hold a part of the runtime and that nothing in the program's needs leads to."""
+    notes: tuple[str, ...]
+    """What a person should know and what is no reason to refuse."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
-from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
+from device_runner.runtimes.phone.store import PROGRAM
 from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
 from harness.base.failures import UsageError

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, check, examine
+from device_runner.runtimes.phone import RuntimeStore
 from device_runner.store import cache_root
 from harness.base.tables import size, table
 from harness.base.terminal import tell
 from harness.cli.options import AsJson
 from harness.judge.report.screen import out, out_json
+from harness.tools.runtime import check
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
@@ -29,8 +30,8 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
     Takes only tvm_rpc, TVM's runtime libraries and what they need.
     """
     try:
-        examined = examine(folder, check.host_interface())
-    except RuntimeRefused as refused:
+        examined = check.examine(folder, check.host_interface())
+    except check.RuntimeRefused as refused:
         for reason in refused.reasons:
             tell(f"  {reason}")
         raise

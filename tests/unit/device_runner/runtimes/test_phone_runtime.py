@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 from device_runner import installed_tvm
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
-from device_runner.runtimes.phone.check import host_interface, interface
+from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.elf import BadElf, read_elf
 from device_runner.runtimes.phone.store import UnknownRuntime
+from harness.tools.runtime.check import RuntimeRefused, examine, host_interface, interface
 
 
 @pytest.fixture(scope="session")
@@ -279,7 +279,7 @@ def test_the_commands(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from harness.cli import app
 
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("device_runner.runtimes.phone.check.host_interface", lambda: HOST)
+    monkeypatch.setattr("harness.tools.runtime.check.host_interface", lambda: HOST)
     run = CliRunner().invoke
     added = run(app, ["runtime", "add", str(folder)])
     assert added.exit_code == 0, added.output

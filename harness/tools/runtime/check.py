@@ -1,5 +1,7 @@
 """Is this folder a runtime that a device could load? Asked on the host, of the files alone.
 
+What a phone says about a wrong library is `tvm_rpc` ending at once.
+
 The release of TVM is not written in its runtime libraries. What tells releases apart is their interface: the C
 functions of tvm-ffi (46, 48 and 50 of them in 0.1.12, 0.1.13 and 0.1.14) and the names of the VM's built-in functions
 (83 in TVM 0.25 and 0.26, 92 in 0.27; the same on x86-64 and AArch64), both counted in the published wheels.
@@ -15,8 +17,8 @@ from pathlib import Path, PurePosixPath
 from device_runner import installed_tvm
 from device_runner.failures import Failure
 from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf
+from device_runner.runtimes.phone.store import PROGRAM, RuntimeFolder
 
-PROGRAM = "tvm_rpc"
 FFI, RUNTIME, OPENCL = "libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_opencl.so"
 EXTRA = "libtvm_runtime_extra.so"
 CXX = "libc++_shared.so"
@@ -93,19 +95,6 @@ class Interface:
     """C functions of tvm-ffi."""
     builtins: frozenset[str]
     """Names of the VM's built-in functions."""
-
-
-@dataclass(frozen=True)
-class RuntimeFolder:
-    """A folder that may be used."""
-
-    abi: str
-    files: tuple[Path, ...]
-    """The program, and the libraries that it needs or that TVM looks for."""
-    preload: tuple[str, ...]
-    """Libraries that hold a part of the runtime and that nothing in the program's needs leads to."""
-    notes: tuple[str, ...]
-    """What a person should know and what is no reason to refuse."""
 
 
 def examine(folder: Path, host: Interface) -> RuntimeFolder:
