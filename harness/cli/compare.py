@@ -116,6 +116,7 @@ def compare(
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
             remark,
             _emulated(result),
+            verdicts.needed(result),
             verdicts.undecided(result, markdown=markdown),
         ]
         (out_whole if markdown else out)("\n\n".join(text for text in texts if text))

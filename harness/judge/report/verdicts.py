@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from harness.base.tables import markdown_table, table
+from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
 from harness.judge.report.table import milliseconds
 from harness.judge.verdict import Verdict
@@ -125,8 +125,9 @@ def needed(result: Result) -> str:
     open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
     if not open_still or not result.needed_minutes:
         return ""
-    whole = f"{max(1, math.ceil(result.needed_minutes))} more minutes would decide them"
-    return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
+    more = max(1, math.ceil(result.needed_minutes))
+    of_all = f"{open_still} of {counted(len(result.cases), 'case')} {'is' if open_still == 1 else 'are'} not decided"
+    return f"the time was up: {of_all}. Run it again with about {counted(more, 'more minute')} (--minutes)"
 
 
 def keep_for_history(found: Sequence[Decision]) -> None:

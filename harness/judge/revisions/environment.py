@@ -19,15 +19,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
+from device_runner.deadline import Deadline
 from device_runner.disk import OTHER_DISK, disk_full, nearly_full
 from device_runner.failures import DiskFull, RigFailure
+from device_runner.files import scratch_folder
 from device_runner.store import Store, keep, key_of
 from harness.base.process import bound, end_family
+from harness.base.tables import counted, size
 from harness.judge.revisions.sources import Revision, configuration
 from harness.measure.progress import duration
 
@@ -35,6 +39,8 @@ KIND = "toolchains"
 MADE = "made.json"
 BUILDING = ".building"
 LOG_TAIL_BYTES = 8_192
+LOOK_S = 5.0
+"""How often it is said what pip has."""
 _INSTALL = "import sys; from harness.judge.revisions.install import main; main(*sys.argv[1:])"
 _COMMANDS = 6
 """How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
@@ -69,7 +75,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
             if python is None:
                 with _build_folder(revision, store, deadline_s):
                     say(f"{revision}: installing it, for at most {duration(deadline_s)}")
-                    python = _make(revision, folder, deadline_s)
+                    python = _make(revision, folder, deadline_s, say)
             keep(folder)
             return python
     except Timeout:
@@ -103,7 +109,31 @@ def _find_python(folder: Path) -> Path | None:
     return python if python.exists() else None
 
 
-def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
+def packages_so_far(scratch: Path) -> str:
+    """Return how many packages pip has in its folder for temporary files, and the last of them; empty without any."""
+    sizes: dict[str, int] = {}
+    with contextlib.suppress(OSError):  # pip moves them while we look
+        wheels = sorted(scratch.rglob("*.whl"), key=lambda file: file.stat().st_mtime)
+        sizes = {file.name.partition("-")[0]: file.stat().st_size for file in wheels}
+    if not sizes:
+        return ""
+    last = next(reversed(sizes))
+    return f"pip has {counted(len(sizes), 'package')}, the last is {last} ({size(sizes[last])} so far)"
+
+
+def _wait(process: subprocess.Popen[bytes], deadline_s: float, look: Callable[[], None]) -> None:
+    """Wait for a process, and look at it every few seconds. Raises TimeoutExpired."""
+    deadline = Deadline(deadline_s)
+    while process.poll() is None:
+        try:
+            process.wait(min(LOOK_S, deadline.remaining_s))
+        except subprocess.TimeoutExpired:
+            look()
+            if not deadline.remaining_s:
+                raise
+
+
+def _make(revision: Revision, folder: Path, deadline_s: float, say: Callable[[str], None]) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     if not revision.source.released:
         require_room(folder.parent)
@@ -114,12 +144,24 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
         *(sys.executable, *bound(_INSTALL)),
         *(str(source.config), str(source.repo), revision.commit, str(folder), mark),
     ]
-    with log.open("wb") as output:
+    heard: list[str] = []
+
+    def look(scratch: Path) -> None:
+        if (text := packages_so_far(scratch)) and text not in heard:
+            heard.append(text)
+            say(f"{revision}: {text}")
+
+    with log.open("wb") as output, scratch_folder() as scratch:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
         )
         try:
-            process.wait(deadline_s)
+            _wait(process, deadline_s, partial(look, scratch))
         except subprocess.TimeoutExpired:
             raise InstallFailure(
                 f"{revision} was not installed within {deadline_s:.0f} s", hint=f"read {log}", evidence=_tail(log)

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from harness.tools.explain.reduction import Reduction
 
 
+STOPPED = (
+    "the time was up: a smaller network may fail, too. The same command with a larger --minutes goes on from here; "
+    "every attempt is kept"
+)
+
+
 @grouped
 def reduce(
     what: CaseOptions,
@@ -76,6 +82,7 @@ def _text(found: Reduction, folder: Path, seconds: float) -> str:
             f"in inputs and weights; {found.tried} networks were tried in {seconds:.0f} s",
             f"it is {record.outcome.value}: {record.message}",
             f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
+            *([STOPPED] if found.stopped else []),
         )
     )
 
@@ -90,6 +97,7 @@ def _plain(found: Reduction, folder: Path, seconds: float) -> dict[str, object]:
         "elements": found.network.elements,
         "as_shipped": found.as_shipped,
         "tried": found.tried,
+        "stopped": found.stopped,
         "seconds": seconds,
         "folder": str(folder),
     }

@@ -59,6 +59,8 @@ class Reduction:
     """Whether it fails in the same way without the workarounds that TVM can do without."""
     tried: int
     """Networks that were built for it."""
+    stopped: bool = False
+    """Whether its time was up before nothing more could be left out."""
 
 
 def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) -> Reduction:
@@ -91,6 +93,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
         expected=attempts.expected(network) if record.accuracy else (),
         as_shipped=attempts.kind == FailureKind.of(attempts.run(network, as_shipped=True)),
         tried=attempts.tried,
+        stopped=not deadline.remaining_s,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from device_runner.failures import DiskFull
 from harness.judge.revisions import environment
-from harness.judge.revisions.environment import UNUSED_SUBMODULES, build_variables, require_room
+from harness.judge.revisions.environment import UNUSED_SUBMODULES, build_variables, packages_so_far, require_room
 from harness.judge.revisions.git import git
 from harness.judge.revisions.install import complaint, require_import
 
@@ -97,3 +97,13 @@ def test_a_commit_that_is_built_and_cannot_be_used_says_why(
     with pytest.raises(SystemExit) as ended:
         require_import(Path(sys.executable))
     assert ended.value.code == f"\nit was installed, {why}"
+
+
+def test_an_installation_says_which_packages_pip_has_so_far(tmp_path: Path) -> None:
+    assert packages_so_far(tmp_path) == ""
+    for number, name in enumerate(("numpy-2.1-cp311.whl", "apache_tvm-0.27.0.post1-py3.whl")):
+        folder = tmp_path / f"pip-unpack-{number}"
+        folder.mkdir()
+        (folder / name).write_bytes(bytes(2_000_000))
+        os.utime(folder / name, (number, number))
+    assert packages_so_far(tmp_path) == "pip has 2 packages, the last is apache_tvm (2 MB so far)"
