@@ -73,6 +73,9 @@ def report(
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
     comparison = read_comparison(given) if given else _compare(base, builds, case, rule) if base else None
+    if given and comparison and not case:
+        judged = {(one.identity, one.case, one.as_shipped) for one in comparison.cases}
+        builds = [b for b in builds if (b[0].identity_key, b[0].case, b[0].as_shipped) in judged] or builds
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds))) + "\n")
     else:

@@ -7,9 +7,12 @@ records in the file of the same name have the line, so they are put back where a
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from harness.base.terminal import tell
 from harness.judge.history.results import newest_records, state_of_quirks
 from harness.measure.records.record import RecordFile
 
@@ -60,3 +63,29 @@ def setup() -> None:
 
     Results.load = classmethod(load_with_reasons)
     plain_run.install()
+    add_remarks()
+
+
+REMARKS = {
+    "Publish": "asv's own front page is in place of ours; `adreno-bench history publish` writes both",
+    "Compare": "each side is one session: on a busy or emulated host such ratios are noise, even where no code changed"
+    ". `adreno-bench compare BASE HEAD --latency` measures in turns until it is sure",
+}
+"""What is said after a command of asv's that a person typed."""
+
+
+def add_remarks() -> None:
+    """Let asv say after these commands what its own output leaves open."""
+    for name, remark in REMARKS.items():
+        command = getattr(import_module(f"asv.commands.{name.lower()}"), name)
+        command.run = classmethod(_followed_by(remark, command.run.__func__))
+
+
+def _followed_by(remark: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def run_and_tell(cls: Any, /, *arguments: Any, **options: Any) -> Any:
+        code = run(cls, *arguments, **options)
+        tell(remark)
+        return code
+
+    return run_and_tell

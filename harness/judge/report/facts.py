@@ -30,7 +30,6 @@ def device_facts(matrix: Matrix) -> Facts:
     identity = record.identity
     records = [one for entry in entries for one in entry.sessions]
     began = sorted(one.started for one in records)
-    quirks = sorted({quirk for one in records for quirk in workarounds_of(one)})
     facts = [
         ("SoC", identity.soc),
         ("GPU", identity.gpu),
@@ -42,7 +41,7 @@ def device_facts(matrix: Matrix) -> Facts:
         ("measured", words.between(began[0], began[-1])),
         ("ROM", identity.rom),
         ("driver", identity.driver),
-        ("workarounds", ", ".join(quirks)),
+        ("workarounds", workarounds_text(records)),
     ]
     return [(name, value) for name, value in facts if value]
 
@@ -67,15 +66,18 @@ def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
         ("launches", str((batches and batches.launches) or "-")),
         ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),
         ("sessions", str(len(entry.sessions))),
-        ("workarounds", ", ".join(workarounds_of(record))),
+        ("workarounds", workarounds_text([record])),
         ("remarks", ", ".join(entry.remarks)),
     ]
     return [(name, value) for name, value in facts if value not in ("", "-")]
 
 
-def workarounds_of(record: Record) -> Sequence[str]:
-    """Return the workarounds that changed what was built; all that were active, if nobody knows which did."""
-    return record.quirks if record.effective_quirks is None else record.effective_quirks
+def workarounds_text(records: Sequence[Record]) -> str:
+    """Return the workarounds that changed what was built; how many were active, if nobody knows which did."""
+    built = [record for record in records if record.effective_quirks is not None]
+    effective = sorted({quirk for record in built for quirk in record.effective_quirks or ()})
+    active = {quirk for record in records for quirk in record.quirks}
+    return ", ".join(effective) if built or not active else f"{len(active)} active (`adreno-bench quirks` lists them)"
 
 
 def _top_one(record: Record) -> str:

@@ -66,11 +66,13 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
     """
     places = {commit: place for place, commit in enumerate(commits)}
     kinds = list(dict.fromkeys(words.kind_text(one.case) for one in series))
+    looks = list(dict.fromkeys((words.kind_text(one.case), one.quirks) for one in series))
     traces, names, samples = [], [], []
     for row, one in enumerate(series):
         kind = kinds.index(words.kind_text(one.case))
         hollow = one.quirks == AS_SHIPPED
-        line = {"dash": LINES[kind % len(LINES)], "color": COLOURS[kind % len(COLOURS)], "width": 1 if hollow else 2}
+        colour = COLOURS[looks.index((words.kind_text(one.case), one.quirks)) % len(COLOURS)]
+        line = {"dash": LINES[kind % len(LINES)], "color": colour, "width": 1 if hollow else 2}
         points = [one.points[place] for place in thin(one.points, named.get(id(one), ()))]
         x = [places[point.commit] for point in points]
         dense = len(commits) > DENSE

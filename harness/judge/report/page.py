@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ROOM = "harness.judge.report"
-PLOTLY, SCRIPT, FILTER = SCRIPTS = ("plotly.js", "figures.js", "filter.js")
+PLOTLY, SCRIPT, FILTER, COPY = SCRIPTS = ("plotly.js", "figures.js", "filter.js", "copy.js")
 FIGURES = (PLOTLY, SCRIPT)
 """Scripts of a page with figures."""
 

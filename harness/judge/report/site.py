@@ -19,6 +19,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import CaseState
 from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.decisions import FILE as CONFIRMED
+from harness.judge.history.asv_plugin import REMARKS
 from harness.judge.history.events import (
     WORST_FIRST,
     Event,
@@ -38,6 +39,7 @@ from harness.judge.report.figures import Figure, commit_names, latencies
 from harness.judge.report.page import FIGURES, FILTER, environment, write_scripts
 from harness.judge.report.points import POINTS, write_points
 from harness.judge.report.strips import sparkline
+from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.probes.base import Step, no_step
 from harness.measure.progress import Tally
@@ -144,6 +146,8 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     said: list[str] = []
 
     def hear(line: str) -> None:
+        if line.strip() in REMARKS.values():
+            return  # for those who type asv's command
         said.append(line)
         step(f"asv has done {line.strip()}")  # it ends a line, with the share of its steps, when the next one begins
 
@@ -207,6 +211,7 @@ def write_site(
         "skipped": history.skipped,
         "tables": (tables := _tables(history, moved)),
         "states": _states(tables),
+        "largest": _largest_change(tables),
         "choices": _choices(tables),
         "news": sorted((e for e in moved if is_news(e, history)), key=lambda e: WORST_FIRST.index(e.verdict)),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
@@ -280,6 +285,13 @@ def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
     return sorted(found, key=lambda row: (row.urgency, row.model))
 
 
+def _largest_change(tables: Sequence[Table]) -> float | None:
+    """Return the change since the last release that is farthest from none; None where all are below what matters."""
+    shown = (change(one.series) for table in tables for row in table.rows for cell in row.cells for one in cell)
+    largest = max((share for share in shown if share is not None), key=abs, default=0.0)
+    return largest if abs(largest) >= Rules().relevant else None
+
+
 def _labels(series: Series) -> tuple[str, str]:
     case = series.case
     return f"{case.precision.value} {case.tuning.value}", words.quirks_text(series)
@@ -289,7 +301,7 @@ MACHINE_FACTS = {
     "soc": "SoC",
     "gpu": "GPU",
     "clml": "CLML",
-    "cpu": "CPU",
+    "cpu": "SoC",
     "ram": "RAM",
     "rom": "ROM",
     "driver": "driver",

@@ -33,18 +33,24 @@ NORMAL = 1.4826
 """Standard deviation of normal noise for each median absolute deviation."""
 
 
-def samples_strip(sessions: Sequence[Sequence[float]], whole: SampleSummary | None, name: str) -> Markup:
+def samples_strip(
+    sessions: Sequence[Sequence[float]],
+    whole: SampleSummary | None,
+    name: str,
+    scale_ms: tuple[float, float] | None = None,
+) -> Markup:
     """Return the samples of each session in a lane of its own, and a box over all: quartiles, median, minimum and p90.
 
     Args:
         sessions: Samples in ms, the sessions in the order taken.
         whole: Summary of them all; None without any.
         name: What was measured, for those who do not see it.
+        scale_ms: Both ends of the strip, if others have them, too; else the lowest and the highest sample.
     """
     if whole is None:
         return Markup()
     shown = [session for session in sessions if session]
-    place = _scale(whole.min_ms, whole.max_ms)
+    place = _scale(*(scale_ms or (whole.min_ms, whole.max_ms)))
     lanes = min(len(shown), MOST_LANES)
     height = lanes * LANE + BOX + 4
     dots = "".join(

@@ -13,10 +13,11 @@ from harness.base.outcome import CaseState
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.paths.clml.report import render
 from harness.judge.path_ranking import PathRanking, rank_paths
+from harness.judge.report import words
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
-from harness.judge.report.page import FILTER, write_page
+from harness.judge.report.page import COPY, FILTER, write_page
 from harness.judge.report.part_view import part_facts
 from harness.judge.report.sections import BuildKey, BuildLines, Details
 from harness.judge.report.strips import samples_strip
@@ -40,6 +41,8 @@ class Clock:
     location_ms: float
     numbers: SampleSummary
     strip: Markup
+    scale_ms: tuple[float, float]
+    """Both ends of the strip, those of every clock of the case."""
 
 
 def write_report(
@@ -65,11 +68,12 @@ def write_report(
     write_page(
         file,
         "report.html.j2",
-        scripts=[FILTER],
+        scripts=[FILTER, COPY],
         title=_title(matrices),
         matrices=matrices,
         conclusions=conclusions_of,
         states=_states(matrices),
+        measured_at=_measured_at(matrices),
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
         notes=lambda record: _notes(sections, BuildKey.of(record)),
@@ -94,6 +98,12 @@ def _title(matrices: Sequence[Matrix]) -> str:
     where = matrices[0].name if len(matrices) == 1 else f"{len(matrices)} devices"
     compilers = {one.compilers.tvm for matrix in matrices for entry in matrix.entries for one in entry.sessions}
     return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
+
+
+def _measured_at(matrices: Sequence[Matrix]) -> str:
+    """Return when the first and the last session began; empty without any."""
+    began = sorted(one.started for matrix in matrices for entry in matrix.entries for one in entry.sessions)
+    return words.between(began[0], began[-1]) if began else ""
 
 
 def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
@@ -137,9 +147,13 @@ def clocks_of(entry: Entry) -> Iterator[Clock]:
     """Both clocks of a case, as far as it has samples."""
     right = [record for record in entry.sessions if record.outcome is entry.record.outcome]
     device = "device" if entry.record.device_clock in ("", KERNELS) else "device (whole recordings)"
-    for name, sessions in (("wall", [one.wall_ms for one in right]), (device, [one.device_ms for one in right])):
-        samples = [ms for session in sessions for ms in session]
-        numbers = summarise_samples(samples)
-        if numbers:
-            one = entry.wall_ms if name == "wall" and entry.wall_ms else location_ms(samples)
-            yield Clock(name, one, numbers, samples_strip(sessions, numbers, f"{name} time"))
+    by_clock = {"wall": [one.wall_ms for one in right], device: [one.device_ms for one in right]}
+    samples = {name: [ms for session in sessions for ms in session] for name, sessions in by_clock.items()}
+    summaries = {name: numbers for name, all_ms in samples.items() if (numbers := summarise_samples(all_ms))}
+    ends = (
+        min((n.min_ms for n in summaries.values()), default=0),
+        max((n.max_ms for n in summaries.values()), default=0),
+    )
+    for name, numbers in summaries.items():
+        location = entry.wall_ms if name == "wall" and entry.wall_ms else location_ms(samples[name])
+        yield Clock(name, location, numbers, samples_strip(by_clock[name], numbers, f"{name} time", ends), ends)

@@ -13,6 +13,7 @@ from harness.judge.history.events import (
     WORST_FIRST,
     Event,
     change,
+    change_bounds,
     events,
     is_news,
     short_series,
@@ -109,6 +110,9 @@ def _machine(history: History, machine: str, markdown: bool, sections: Sequence[
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
     yield f"{'## ' if markdown else ''}{machine} at {label}"
     yield ""
+    if emulated := history.machines.get(machine, {}).get("emulated"):
+        yield f"Not a phone. Not the real thing here: {emulated}. Never compare its times with a phone's."
+        yield ""
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
     moved = _news(history, machine)
     gone = [one for one in vanished_series(history) if one.machine == machine]
@@ -133,7 +137,7 @@ def _machine(history: History, machine: str, markdown: bool, sections: Sequence[
             words.quirks_text(one),
             words.state_text(one.newest),
             words.latency(one.newest.wall_ms),
-            words.percent(change(one)),
+            words.percent(change(one)) + words.interval(change_bounds(one)),
         )
         for one in here[:MOST_ROWS]
     ]

@@ -29,6 +29,8 @@ SYMBOLS = {
 """Shapes, so that no report depends on colour."""
 
 HASH_LENGTH = 8
+LONGEST_CAUSE = 80
+"""Characters of a message in a cell."""
 _RELEASED_MS = {tvm: datetime.fromisoformat(one.released_at).timestamp() * 1000 for tvm, one in RELEASES.items()}
 
 
@@ -91,6 +93,13 @@ def error(point: Point) -> str:
 def error_text(error: float | None, tolerance: float | None) -> str:
     """Format an error and its tolerance."""
     return "-" if error is None or tolerance is None else f"{error:.2g} (right up to {tolerance:.2g})"
+
+
+def cause(outcome: str, message: str) -> str:
+    """Return an outcome, and as much of what was said of it as a cell has room for."""
+    first = message.splitlines()[0] if message else ""
+    short = first if len(first) <= LONGEST_CAUSE else f"{first[:LONGEST_CAUSE].rpartition(' ')[0]} …"
+    return f"{outcome}: {short}" if short else outcome
 
 
 def between(first: str, last: str) -> str:

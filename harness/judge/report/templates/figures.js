@@ -18,6 +18,8 @@ function figureOf(element) {
       trace.x = trace.x.map((place) => known[place][0]);
     }
   }
+  const back = getComputedStyle(document.body).backgroundColor; // no line of the grid runs through a name
+  for (const annotation of layout.annotations ?? []) annotation.bgcolor ??= back;
   if (element.clientWidth < NARROW_PX) for (const trace of data) trace.mode = trace.mode.replace("+text", "");
   const dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom"; // a finger scrolls the page
   return { data, layout: { ...CLEAR, margin: MARGIN_PX, dragmode, ...layout }, config: { displayModeBar: false } };

@@ -18,11 +18,12 @@ from history_results import Folder, both
 from page_figures import figures_of
 
 from harness.base.outcome import CaseState, Outcome
+from harness.judge.history.asv_plugin import REMARKS, _followed_by
 from harness.judge.history.events import change, events
 from harness.judge.history.results import load
 from harness.judge.history.runs import Project
 from harness.judge.report import site as site_module
-from harness.judge.report.figures import MARKS
+from harness.judge.report.figures import MARKS, latencies
 from harness.judge.report.page import FILTER, PLOTLY, SCRIPT
 from harness.judge.report.points import POINTS
 from harness.judge.report.site import PAGES, publish, write_site
@@ -370,3 +371,40 @@ def test_each_path_of_a_model_has_a_chart_of_its_own(tmp_path: Path) -> None:
     charts = (tmp_path / "charts.html").read_text(encoding="utf-8")
     assert re.findall("<h3>(.*?)</h3>", charts) == ["opencl", "texture"]
     assert charts.count("<h2 id=") == 1
+
+
+def test_the_summary_of_an_emulated_device_says_so_and_a_change_has_its_interval(results: Path) -> None:
+    history = load(results)
+    machine = next(iter(history.machines))
+    history.machines[machine]["emulated"] = "gpu"
+    told = list(lines(history, markdown=True))
+    assert "Not a phone. Not the real thing here: gpu. Never compare its times with a phone's." in told
+    rows = [line for line in told if WRONG in line and "with workarounds" in line]
+    assert any(re.search(r"[+-]\d.*%.*\([+-]\d.* to [+-]\d.*%\)", row) for row in rows)
+
+
+def test_as_shipped_and_with_workarounds_have_colours_of_their_own(results: Path) -> None:
+    history = load(results)
+    series = [one for one in history.series if one.case.id == WRONG]
+    figure = latencies(series, history.commits[series[0].machine], {})
+    assert len({line["line"]["color"] for line in figure.layout["shapes"]}) == 2
+
+
+def test_a_change_that_no_step_explains_is_told_beside_nothing_moved(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    for tvm, ms in (("0.26.0", 10.0), ("0.27.0", 34.0)):
+        folder.commit(both(WRONG, ms, ms), tvm=tvm)
+    (tmp_path / "html").mkdir()
+    write_site(load(folder.path), tmp_path / "html", "graphs.html")
+    front = (tmp_path / "html" / "index.html").read_text("utf-8")
+    assert "no step that lasted (since the last release one session of each differs by up to +240.0%" in front
+
+
+def test_asv_says_what_its_own_commands_leave_open(capsys: pytest.CaptureFixture[str]) -> None:
+    def compare(_cls: type, ratio: float, *, factor: float = 1.0) -> float:
+        return ratio * factor
+
+    assert _followed_by("ratios are noise", compare)(object, 0.5, factor=2.0) == 1.0
+    assert capsys.readouterr().err == "ratios are noise\n"
+    assert "history publish" in REMARKS["Publish"]
+    assert "one session" in REMARKS["Compare"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from harness.judge.report.comparison import export_comparison, read_comparison
 from harness.judge.report.exports import csv_text, json_text
 from harness.judge.report.matrix import entries_of, markdown, matrices_of
 from harness.judge.report.sections import BuildKey
-from harness.judge.report.suite_page import conclusions_of, write_report
+from harness.judge.report.suite_page import clocks_of, conclusions_of, write_report
 from harness.judge.sides import sides_of
 from harness.measure.facts import Batches
 from harness.measure.kernels.profile import Operator, Peaks, Profile, kernels_file
@@ -116,7 +117,7 @@ def test_texts_of_others_are_escaped_and_no_serial_is_published(tmp_path: Path) 
     text = page_of(tmp_path, [wrong(**facts)], sessions(10, case=OPENCL, **facts))
     assert HOSTILE not in text
     assert "<img" not in text
-    assert text.count("<script>") == 1
+    assert text.count("<script>") == 2  # the filter and the buttons that copy
     assert PHONE.serial not in text
     assert "adreno-bench run --device soc=SM8650 --case tiny-texture-float32-untuned" in text
     unnamed = sessions(10, case=OPENCL, identity=replace(PHONE, soc=""), device=PHONE.serial)
@@ -350,3 +351,32 @@ def test_markdown_is_one_table_for_each_device_in_which_nothing_is_markup() -> N
     assert "| model   | opencl" in text
     assert re.search(r"\*\*✓ right \d\.\d+ ms [12]\.\d+ x opencl\*\*", text)
     assert "✗ wrong error 3 (right up to 0.01)" in text
+
+
+def test_the_page_says_when_it_was_measured_why_a_cell_is_broken_and_what_was_worked_around(tmp_path: Path) -> None:
+    why = {"outcome": Outcome.COMPILE_ERROR, "message": "TVM failed to lower the model: Divide by zero"}
+    broken = a_record(CLML, **why, quirks=[f"quirk-{number}" for number in range(43)], effective_quirks=None)
+    text = page_of(tmp_path, sessions(10, case=OPENCL), [broken])
+    assert "Measured 20" in text
+    assert "compile-error: TVM failed to lower the model: Divide by zero" in text
+    assert "43 active" in text
+    assert "quirk-42" not in text
+    assert '<button type="button" class="copy"' in text
+
+
+def test_few_samples_have_no_p99_and_both_clocks_one_scale(tmp_path: Path) -> None:
+    both = a_record(OPENCL, wall_ms=[4.0, 5.0, 6.0] * 4, device_ms=[1.0, 2.0, 3.0] * 4)
+    (entry,) = entries_of([[both]])
+    assert {clock.scale_ms for clock in clocks_of(entry)} == {(1.0, 6.0)}
+    assert 'data-name="p99"' not in page_of(tmp_path, [both])
+    assert 'data-name="p99"' in page_of(tmp_path, [a_record(OPENCL, wall_ms=[4.0, 5.0] * 60)])
+
+
+def test_the_page_of_a_gate_has_the_cases_that_were_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "records.jsonl", [*sessions(10, case=OPENCL), *sessions(5, case=CLML)])
+    judged = compare_sides(sides_of(sessions(10, case=OPENCL)), sides_of(sessions(10, case=OPENCL)))
+    (tmp_path / "gate.json").write_text(json.dumps(export_comparison(judged).plain()))
+    done = CliRunner().invoke(app, ["report", "--gate", "gate.json"])
+    assert done.exit_code == 0, done.output
+    assert "report.html: 1 case," in done.output
