@@ -22,6 +22,8 @@ NAMING = ("--model", "--shape", "--input")
 """Options that name a model and its inputs."""
 
 Facts = list[tuple[str, str]]
+MOST_NAMED = 5
+"""Workarounds that are named where nobody knows which of them changed what was built."""
 
 
 def device_facts(matrix: Matrix) -> Facts:
@@ -77,7 +79,9 @@ def workarounds_text(records: Sequence[Record]) -> str:
     built = [record for record in records if record.effective_quirks is not None]
     effective = sorted({quirk for record in built for quirk in record.effective_quirks or ()})
     active = {quirk for record in records for quirk in record.quirks}
-    return ", ".join(effective) if built or not active else f"{len(active)} active (`adreno-bench quirks` lists them)"
+    if built or len(active) <= MOST_NAMED:
+        return ", ".join(effective if built else sorted(active))
+    return f"{len(active)} were active: adreno-bench quirks lists them"
 
 
 def _top_one(record: Record) -> str:

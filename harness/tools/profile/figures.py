@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from harness.base.failures import UsageError
@@ -18,7 +19,9 @@ OPERATORS = 6
 LARGEST_PX = 40.0
 """Size of an operator's mark, if it took all the time."""
 NAMED = 3
-"""Operators of each case that have their name beside them, those that take longest."""
+"""Operators of each case that may have their name beside them, those that take longest."""
+NAME_WIDTH, NAME_HEIGHT = 0.2, 0.08
+"""Room of a name, as shares of what the marks span."""
 
 
 def plot_roofline(profiles: Sequence[Profile], file: Path) -> None:
@@ -88,7 +91,8 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         if (roof := roof_of(peaks, min(intensities), max(intensities)))
     ]
     looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
-    traces += [_operators(*found, *look) for look, found in zip(looks, points.items(), strict=False)]
+    named = apart(points)
+    traces += [_operators(*found, *look, named) for look, found in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
         "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
@@ -97,7 +101,31 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
 
 
-def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str) -> Trace:
+def apart(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
+    """Return which operators, by case and place, have a name: those that take longest, and none over another's name."""
+    everything = [one for found in points.values() for one in found]
+    spans = [
+        max(1e-9, math.log(max(values) / min(values)))
+        for values in ([one.intensity for one in everything], [one.gflop_s for one in everything])
+    ]
+    longest = [(case, place, one) for case, found in points.items() for place, one in enumerate(found[:NAMED])]
+    chosen: list[tuple[str, int, RooflinePoint]] = []
+    for case, place, one in sorted(longest, key=lambda named: -named[2].share):
+        shares = (
+            (
+                abs(math.log(one.intensity / other.intensity)) / spans[0],
+                abs(math.log(one.gflop_s / other.gflop_s)) / spans[1],
+            )
+            for _, _, other in chosen
+        )
+        if all(x > NAME_WIDTH or y > NAME_HEIGHT for x, y in shares):
+            chosen.append((case, place, one))
+    return {(case, place) for case, place, _ in chosen}
+
+
+def _operators(
+    case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str, named: Collection[tuple[str, int]]
+) -> Trace:
     labels = [plain_text(point.label) for point in points]
     told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
     sizes = [number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
@@ -105,7 +133,7 @@ def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: 
         "name": plain_text(case),
         "x": [number(point.intensity) for point in points],
         "y": [number(point.gflop_s) for point in points],
-        "text": [label if place < NAMED else "" for place, label in enumerate(labels)],
+        "text": [label if (case, place) in named else "" for place, label in enumerate(labels)],
         "customdata": told,
         "mode": "markers+text",
         "textposition": names,

@@ -359,7 +359,7 @@ def test_the_page_says_when_it_was_measured_why_a_cell_is_broken_and_what_was_wo
     text = page_of(tmp_path, sessions(10, case=OPENCL), [broken])
     assert "Measured 20" in text
     assert "compile-error: TVM failed to lower the model: Divide by zero" in text
-    assert "43 active" in text
+    assert "43 were active" in text
     assert "quirk-42" not in text
     assert '<button type="button" class="copy"' in text
 
