@@ -63,6 +63,8 @@ class Plan:
     """Makes the same with TVM's own schedules, of a case with others: what those changed is seen by comparison."""
     schedules: str = ""
     """Hash of the file of schedules that it is built with; empty without one."""
+    repeats: tuple[Job, ...] = ()
+    """Ask the oracle about further draws of the inputs, on each of which an inference is judged."""
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""
     unsupported: str = ""
@@ -83,6 +85,7 @@ class Plan:
         return (
             self.compile,
             self.oracle,
+            *self.repeats,
             *(job for job in (self.default_schedules, self.range, self.reference) if job),
         )
 

@@ -78,6 +78,12 @@ def run(
             help="Run each case for this many seconds without a pause (600 is usual) and show how heat slows it down.",
         ),
     ] = None,
+    repeat: Annotated[
+        int,
+        seldom_option(
+            metavar="N", min=1, max=1000, help="Number of inferences to judge, each on its own draw of the inputs."
+        ),
+    ] = 1,
     allow_usb_power: Annotated[
         bool,
         device_option("--allow-usb-power", help="Switch the USB port of a lost phone off and on, with uhubctl."),
@@ -107,7 +113,7 @@ def run(
     file = RecordFile(records)
     file.require_writable()
     with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
-        request = what.request(quick=quick, sustain_s=sustain or 0.0, builders=builders)
+        request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
         at = address_of(tracker) if tracker else None
         wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
         names = worker_names(wanted, request.cache, at, screen.say)

@@ -105,6 +105,8 @@ class Accuracy:
     """Integers that differ from the oracle's, each of which rests on a tie within rounding."""
     varies: bool = False
     """Whether a later answer of the same program was another one, and right, too."""
+    draws: int = 1
+    """Inferences that were judged, each on its own draw of the inputs (`--repeat`). A wrong one is the last."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.labelled import classify
 from harness.measure.probes.latency import measure
+from harness.measure.probes.repeats import RepeatProbe
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ class ProbeMaker(Protocol):
 
 def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
     """Return the probes of a case: worth of its answer, labelled data, proof of toggles, times, and those of tools."""
-    probes: list[Probe] = [VacuityProbe(work), *([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
+    probes: list[Probe] = [VacuityProbe(work)]
+    probes += [RepeatProbe(work)] if work.plan.repeats else []
+    probes += [*([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not work.plan.budget.sustain_s:
         probes += [LatencyProbe(work, prepared, run), BatchProbe(work)]
     makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]

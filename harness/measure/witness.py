@@ -34,6 +34,8 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
     if not answer or not accuracy or not job or work.unchecked:
         return None
+    if accuracy.draws > 1 and not accuracy.right:  # the witness answered the first draw
+        return None
     found = _answers(work, job, builder, ask=not accuracy.right)
     if not isinstance(found, Answers):
         return None

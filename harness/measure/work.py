@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,14 @@ class Work:
     @cached_property
     def truth(self) -> Truth:
         """What its answer is judged by: the tolerance of what is computed, and not of what was asked for."""
+        return self._truth_of(self.answers)
+
+    def repeats(self) -> Iterator[Truth]:
+        """Yield what answers to further draws of the inputs are judged by. Raises what finding one out raised."""
+        for job in self.plan.repeats:
+            yield self._truth_of(_expect(self.built[job.key], Answers))
+
+    def _truth_of(self, answers: Answers) -> Truth:
         from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 
         plan = self.plan
@@ -74,7 +82,7 @@ class Work:
         if factor and precision is not Precision.FLOAT32 and not half:
             precision = Precision.FLOAT32
             tolerance, factor = RELATIVE_TOLERANCE[precision], ROUNDING_FACTOR[precision]
-        return load_truth(self.answers.folder, tolerance, factor, precision, in_half=half)
+        return load_truth(answers.folder, tolerance, factor, precision, in_half=half)
 
     @cached_property
     def inputs(self) -> Sequence[Array]:

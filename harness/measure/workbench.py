@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from device_runner import registry
 from device_runner.device import Device, Identity, Permission
@@ -59,6 +60,8 @@ class Request:
     """Take the fewest samples, for a first look; only on an emulated device."""
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
+    repeat: int = 1
+    """Inferences that are judged before any is timed, each on a draw of the inputs of its own."""
     models: str = ""
     """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
     builders: str | None = None
@@ -76,6 +79,7 @@ class Request:
         schedules: Path | None = None,
         quick: bool = False,
         sustain_s: float = 0.0,
+        repeat: int = 1,
         builders: str | None = None,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
@@ -96,7 +100,7 @@ class Request:
         if models:
             require_operators(suite, cases, cache)
         words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
-        return cls(suite, cases, cache, quirks, quick, sustain_s, words, builders=builders)
+        return cls(suite, cases, cache, quirks, quick, sustain_s, repeat, words, builders=builders)
 
     @property
     def paths(self) -> set[str]:
@@ -110,9 +114,9 @@ class Request:
                 f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
                 hint="leave --quick out",
             )
-        options, quick, sustain_s = (identity, self.cache, self.quirks), self.quick, self.sustain_s
+        how: dict[str, Any] = {"quick": self.quick, "sustain_s": self.sustain_s, "repeat": self.repeat}
         named = tuple(shlex.split(self.models))
-        plans = (plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases)
+        plans = (plan_case(self.suite, case, identity, self.cache, self.quirks, **how) for case in self.cases)
         return [replace(plan, model_options=named) for plan in plans]
 
     def oracles(self) -> list[Job]:

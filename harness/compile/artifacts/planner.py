@@ -92,10 +92,11 @@ def plan_case(
     *,
     quick: bool = False,
     sustain_s: float = 0.0,
+    repeat: int = 1,
 ) -> Plan:
     """Plan one case for a device, for a `quick` look with the fewest samples, or to be kept running for `sustain_s`.
 
-    Neither is timed beside the reference kernel.
+    Neither is timed beside the reference kernel. `repeat` inferences are judged, each on a draw of the inputs.
 
     Raises UsageError if its model cannot be used.
     """
@@ -112,6 +113,7 @@ def plan_case(
         default_schedules=default,
         schedules=request.schedules_sha256,
         oracle=oracle,
+        repeats=tuple(model.oracle_of(SEED + draw) for draw in range(1, repeat)),
         range=range_job(oracle, f"range of {case.model}") if half else None,
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
@@ -244,10 +246,14 @@ class _Model:
     @property
     def oracle(self) -> Job:
         """What finds out the truth about it."""
+        return self.oracle_of(SEED)
+
+    def oracle_of(self, seed: int) -> Job:
+        """Return what finds out the truth about it on the inputs of a seed; inputs of a file are always the same."""
         source, request = self.source, witness_request(self.file)
         original, inputs = source.original(self.folder), source.input_values(self.folder)
         inner = isinstance(source, OnnxFile) and source.inner
-        return oracle_job(original, request, self.digest, SEED, source.name, inputs, source.labelled, inner=inner)
+        return oracle_job(original, request, self.digest, seed, source.name, inputs, source.labelled, inner=inner)
 
 
 def _digest_of(file: Path) -> str:

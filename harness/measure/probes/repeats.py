@@ -1,0 +1,37 @@
+"""More inferences, each on inputs of its own: what is right on one draw of the inputs may be wrong on another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness.measure.facts import Accuracy
+
+if TYPE_CHECKING:
+    from device_runner.device import Program, Session
+    from harness.measure.facts import Facts
+    from harness.measure.work import Work
+
+
+@dataclass(frozen=True)
+class RepeatProbe:
+    """Judges an inference on each further draw of the inputs, until one is wrong."""
+
+    work: Work
+    step = "judging more inferences"
+    timed = False
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Accuracy]:
+        """Yield the accuracy of the inference that is furthest off its tolerance, or wrong."""
+        worst, count = facts.get(Accuracy), len(self.work.plan.repeats) + 1
+        assert worst
+        for number, truth in enumerate(self.work.repeats(), 2):
+            outputs, _ = program.run(truth.inputs, timeout_s=self.work.plan.budget.timeout_s)
+            accuracy = truth.judge(outputs)
+            if not accuracy.right:
+                complaint = f"on draw {number} of {count} of its inputs: {accuracy.complaint}"
+                yield replace(accuracy, complaint=complaint, draws=number)
+                return
+            worst = max(worst, accuracy, key=lambda each: each.max_abs_err / (each.tolerance or 1.0))
+        yield replace(worst, draws=count)
