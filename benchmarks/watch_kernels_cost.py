@@ -13,9 +13,9 @@ from statistics import median
 
 from benchmarks.common import LONG_S
 from harness.compile.artifacts.artifact import INPUTS, Answers, Artifact, load_arrays
-from harness.measure.kernels.profile import ms_of
 from harness.measure.progress import SilentProgress
 from harness.measure.workbench import Request, open_workbench
+from harness.tools.shared.kernels.profile import ms_of
 
 INFERENCES = 20
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.failures import Failure
 from device_runner.registry import identify, open_device
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
@@ -61,8 +59,8 @@ def run(
     from harness.base.suite import load_suite
     from harness.compile.schedules.database import read
     from harness.judge.history import runs
+    from harness.judge.history.asv_process import case_watchers
     from harness.judge.history.releases import checkout
-    from harness.measure.kernels.peaks import peaks_of
     from harness.measure.workbench import opening
 
     project = runs.load_project(config)
@@ -75,8 +73,8 @@ def run(
         step = partial(screen.step, f"opening {device}")
         with open_device(device, cache_root(), say=screen.say, step=step) as opened:
             identity = identify(opened, step)
-            with suppress(Failure):  # without them, kernels have their times and no roofline
-                peaks_of(opened, cache_root(), screen.say)
+            for watcher in case_watchers():
+                watcher.begin(opened, cache_root(), screen.say)
     options = [part for regex in bench or () for part in ("--bench", regex)]
     everywhere = [case.id for case in cases] if complete else []
     request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)

@@ -17,10 +17,10 @@ from harness.compile.compiler.tir import OperatorWork
 from harness.judge.history.results import load
 from harness.judge.report.page import PLOTLY, SCRIPT
 from harness.judge.report.site import PAGES, write_site
-from harness.measure.kernels.profile import Operator, Peaks, Profile, kernels_file
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.profile.figures import plot_roofline
 from harness.tools.profile.measure import append_profile
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, kernels_file
 from harness.tools.sustain.page import draw
 from harness.tools.sustain.part import Sustained
 

@@ -17,7 +17,7 @@ import pytest
 from places import FIXTURES, ROOT
 
 from harness.judge.history import releases
-from harness.measure.kernels.profile import read_profiles
+from harness.tools.shared.kernels.profile import read_profiles
 
 pytestmark = pytest.mark.slow
 

@@ -38,7 +38,6 @@ from device_runner.stability.sources import texts_in
 from device_runner.stand_ins.tvm_rpc.clients import ClientRefusal, ServerError, meet
 from device_runner.stand_ins.virtual.packet import ProtocolError, decode_header
 from device_runner.transport.adb import Adb
-from harness.base.remote import BadObject
 from harness.cli import app
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.sources import model_source, read_and_prepare
@@ -57,6 +56,7 @@ from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
 from harness.tools.llm.safetensors import list_tensors
+from harness.tools.shared.remote import BadObject
 
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0

@@ -30,11 +30,11 @@ from harness.cli import app
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.pool import Builder
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer
-from harness.judge.revisions.search import RevisionState
 from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Request, Workbench
+from harness.tools.shared.revision_search import RevisionState
 from harness.tools.upstream.bisect.bisection import BisectionResult, SearchResult
 from harness.tools.upstream.bisect.judging import Inspection, Reason
 

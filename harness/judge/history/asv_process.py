@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -72,11 +72,19 @@ _IDENTITY = TypeAdapter(Identity)
 class CaseWatcher(Protocol):
     """What a tool watches of each case of a history, in its session and after its samples."""
 
+    def begin(self, device: Device, cache: Path, say: Callable[[str], None]) -> None:
+        """Prepare on the device of a history, before its first commit."""
+
     def probe(self, work: Work) -> Probe:
         """Return the probe of a case."""
 
     def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
         """Keep what the probe saw of the record's case beside the file of records."""
+
+
+def case_watchers() -> list[CaseWatcher]:
+    """Return one watcher of each kind that tools add."""
+    return [load(place)() for tool in tools() for place in tool.watchers]
 
 
 def suite(default: Path) -> Suite:
@@ -116,7 +124,7 @@ def end_with_asv() -> None:
 def _measure(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(DEVICE) or "virtual"
-    watchers: list[CaseWatcher] = [load(place)() for tool in tools() for place in tool.watchers]
+    watchers = case_watchers()
 
     def probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
         return [*standard_probes(work, prepared, run, step), *(watcher.probe(work) for watcher in watchers)]

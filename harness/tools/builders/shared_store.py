@@ -23,7 +23,7 @@ from device_runner.failures import RigFailure
 from device_runner.files import require_name
 from device_runner.foreign_json import read_json
 from device_runner.store import SUMS, key_of, sha256_of
-from harness.base.remote import BadObject, RemoteFolder, reason_of
+from harness.tools.shared.remote import BadObject, RemoteFolder, reason_of
 
 PAUSE_S = 300.0
 """How long a store that failed is left out."""

@@ -72,7 +72,7 @@ def _add(read: Results, file: RecordFile) -> None:
 
 def _keep_peaks(read: Results) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
-    from harness.measure.kernels.peaks import save_reported_peaks
+    from harness.tools.shared.kernels.peaks import save_reported_peaks
 
     if read.peaks and read.records:
         save_reported_peaks(cache_root(), read.records[0].identity_key, read.peaks)

@@ -89,9 +89,9 @@ def isa(
     Mesa's open compiler makes it. Nothing is executed, and the counts are no times (docs/explanation/isa.md). Exit
     code 3 if a case does not build or the compiler refuses a kernel.
     """
-    from harness.measure.kernels.profile import Profile
     from harness.measure.records.record import RecordFile
     from harness.tools.isa import view as isa_view
+    from harness.tools.shared.kernels.profile import Profile
 
     if action == "setup":
         _set_up(mirror, as_json)

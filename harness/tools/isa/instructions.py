@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.compile.compiler.tir import OperatorWork
-from harness.measure.kernels.operators import OperatorKind, kind_of, label_of
-from harness.measure.kernels.profile import Profile, function_of
 from harness.tools.isa.code import KernelCode, MachineCode, total
+from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
+from harness.tools.shared.kernels.profile import Profile, function_of
 
 MOST_WORDS = 3
 _MANY = 100_000_000

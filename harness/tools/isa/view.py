@@ -20,7 +20,6 @@ from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
 from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id
-from harness.measure.kernels.profile import Profile
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.workbench import CompiledCase, Request, build_only
 from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
@@ -29,6 +28,7 @@ from harness.tools.isa.instructions import Build, in_words
 from harness.tools.isa.network import Network, code_of, codes_of, networks, work_of
 from harness.tools.isa.record import code_record
 from harness.tools.isa.toolchain import MesaToolchain
+from harness.tools.shared.kernels.profile import Profile
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
 _KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")

@@ -26,13 +26,13 @@ from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.measure.correctness import Truth, compare_answers
 from harness.measure.facts import Answer, Facts
-from harness.measure.shared_session import SharedSession
 from harness.measure.support import lacks
 from harness.measure.witness import compare_with_witness
 from harness.measure.work import load_truth
 from harness.measure.workbench import make_ready, opening
 from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose, is_generated
 from harness.tools.ops.cells import Cell, CellVerdict, Result, Results, cells
+from harness.tools.shared.shared_session import SharedSession
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,9 +24,9 @@ from harness.cli.options import (
 from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
-    from harness.measure.kernels.profile import Profile
     from harness.measure.workbench import Request
     from harness.tools.profile.measure import WatchedProfile
+    from harness.tools.shared.kernels.profile import Profile
 
 
 @grouped
@@ -98,7 +98,7 @@ class _Asked:
         if against is None:
             return self._watch(case)[0], None
         if Path(against).is_file():
-            from harness.measure.kernels.profile import Profile
+            from harness.tools.shared.kernels.profile import Profile
 
             kept = Profile.read(Path(against))
             return self._watch(case)[0], kept
@@ -129,10 +129,10 @@ class _Asked:
 
     def _watch(self, *cases: Case, baselines: Path | None = None) -> list[WatchedProfile]:
         """Watch each case; with `baselines`, then the build that the first was blessed with."""
-        from harness.measure.kernels.peaks import peaks_of
         from harness.measure.workbench import open_workbench
         from harness.tools.profile.measure import watch
         from harness.tools.profile.sides import watch_baseline
+        from harness.tools.shared.kernels.peaks import peaks_of
 
         request, screen = replace(self.request, cases=list(cases)), self.screen
         with open_workbench(request, request.one_device(self.device, screen), screen) as bench:

@@ -9,10 +9,10 @@ from harness.base.terminal import tell
 from harness.judge.compare import KernelChange
 from harness.judge.report.page import environment
 from harness.judge.report.sections import Details, PageFiles
-from harness.measure.kernels.profile import Profile, kernels_file, read_profiles
 from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.kernel_rows import rows_of
 from harness.tools.profile.roofline import points_of, roof_bounds, roofline_strip
+from harness.tools.shared.kernels.profile import Profile, kernels_file, read_profiles
 
 
 def read_details(files: PageFiles, artifacts: Collection[str]) -> Details:

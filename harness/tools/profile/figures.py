@@ -10,9 +10,9 @@ from harness.base.failures import UsageError
 from harness.judge.report import words
 from harness.judge.report.figures import COLOURS, LINES, QUIET, Figure, Trace, axis_from_zero, number, plain_text
 from harness.judge.report.page import require_page, write_page
-from harness.measure.kernels.profile import Profile
 from harness.tools.profile.kernel_times import CaseKernels
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_of
+from harness.tools.shared.kernels.profile import Profile
 
 OPERATORS = 6
 """Number of operators with a line of their own; the others share one."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.judge.compare import KernelChange
-from harness.measure.kernels.operators import OperatorKind, kind_of, label_of
-from harness.measure.kernels.profile import Operator, Profile
+from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
+from harness.tools.shared.kernels.profile import Operator, Profile
 
 FEW_THREADS = 0.5
 """Threads against the other side's, below which it is said that there are few."""

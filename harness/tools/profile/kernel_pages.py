@@ -10,10 +10,10 @@ from itertools import pairwise
 from harness.judge.history.events import Event
 from harness.judge.history.results import Point, Series
 from harness.judge.report import words
-from harness.measure.kernels.profile import Profile
 from harness.tools.profile.groups import in_words
 from harness.tools.profile.kernel_rows import Row, rows_between, rows_of
 from harness.tools.profile.kernel_times import CaseKernels, Kernels, Key
+from harness.tools.shared.kernels.profile import Profile
 
 STEPS = 5
 """Newest steps of a case that are taken apart."""

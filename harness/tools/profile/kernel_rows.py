@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.measure.kernels.profile import Profile
 from harness.tools.profile.groups import Group, groups_of
 from harness.tools.profile.roofline import bound_of
+from harness.tools.shared.kernels.profile import Profile
 
 SHOWN = 15
 """Rows of a table; the rest is one more."""

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from harness.base.outcome import Outcome
 from harness.judge.history.events import Event
 from harness.judge.history.results import History, Point, Series, state_of_quirks
-from harness.measure.kernels.profile import ENDING, Head, Profile, read_profiles
 from harness.tools.profile.groups import by_kind
+from harness.tools.shared.kernels.profile import ENDING, Head, Profile, read_profiles
 
 NEWEST = 40
 """Commits whose kernels are read; of those before, the two sides of each step."""

@@ -19,10 +19,10 @@ from harness.compile.compiler.releases import tvm_version
 from harness.compile.compiler.tir import OperatorWork
 from harness.measure.decide import decide
 from harness.measure.facts import Batches, Launches
-from harness.measure.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.measure.loop import run_case
 from harness.measure.probes.batches import enqueue
 from harness.measure.progress import RunStep
+from harness.tools.shared.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 
 if TYPE_CHECKING:
     from device_runner.device import Launch, Program, Session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.base.tables import table
-from harness.measure.kernels.profile import Operator, Profile
 from harness.measure.probes.batches import format_batches
 from harness.tools.profile.groups import Group, by_kind, groups_of, in_words
+from harness.tools.shared.kernels.profile import Operator, Profile
 
 SHOWN = 15
 """Rows of a table; the rest is one line."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from harness.judge.report.strips import WIDTH, svg
-from harness.measure.kernels.profile import Operator, Peaks, Profile
 from harness.tools.profile.groups import by_kind
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile
 
 ROOF_HEIGHT = 120
 

@@ -17,10 +17,10 @@ from harness.judge.gate import Remeasure, blessed_plan
 from harness.judge.revisions.compare import RevisionPair
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.turns import Arm
-from harness.measure.kernels.peaks import load_peaks
-from harness.measure.kernels.profile import Peaks, Profile, kernels_file
 from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.measure import WatchedProfile, append_profile, watch_case
+from harness.tools.shared.kernels.peaks import load_peaks
+from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
 
 if TYPE_CHECKING:
     from harness.measure.progress import Progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
 from harness.measure.facts import Facts, Latency
-from harness.measure.kernels.peaks import load_peaks
-from harness.measure.kernels.profile import Peaks, Profile, kernels_file
 from harness.tools.profile.measure import append_profile, profile_of
+from harness.tools.shared.kernels.peaks import load_peaks, peaks_of
+from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
 
 if TYPE_CHECKING:
-    from device_runner.device import Launch, Program, Session
+    from device_runner.device import Device, Launch, Program, Session
     from harness.base.plan import Budget, Plan
     from harness.compile.artifacts.artifact import Artifact
     from harness.measure.context import Origin
@@ -48,6 +48,11 @@ class KernelWatcher:
     def __init__(self) -> None:
         self.seen: ProgramLaunches | None = None
         self._work: Work | None = None
+
+    def begin(self, device: Device, cache: Path, say: Callable[[str], None]) -> None:
+        """Measure the peaks of the device, without which kernels have their times and no roofline."""
+        with suppress(Failure):
+            peaks_of(device, cache, say)
 
     def probe(self, work: Work) -> Probe:
         """Begin with a case, as its probe."""

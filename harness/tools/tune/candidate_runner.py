@@ -17,7 +17,7 @@ from harness.base.outcome import Outcome
 from harness.measure.correctness import Truth
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
-from harness.measure.shared_session import SharedSession
+from harness.tools.shared.shared_session import SharedSession
 from harness.tools.tune.candidate import TASK
 
 if TYPE_CHECKING:

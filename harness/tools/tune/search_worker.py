@@ -15,9 +15,9 @@ from harness.base.failures import CompileFailure, UsageError
 from harness.measure.context import Run
 from harness.measure.correctness import Truth
 from harness.measure.facts import Facts, Launches
-from harness.measure.kernels.profile import Operator, operators_of
 from harness.measure.loop import measure
 from harness.measure.tuning import TuningStore
+from harness.tools.shared.kernels.profile import Operator, operators_of
 from harness.tools.tune.candidate_runner import CandidateRunner
 from harness.tools.tune.dispatcher import TrialOrder
 from harness.tools.tune.search import THROTTLED, Task, Trial

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from device_runner.device import Identity
     from harness.base.plan import Plan
     from harness.compile.artifacts.pool import Builder
-    from harness.measure.kernels.profile import Operator
     from harness.measure.progress import Progress
     from harness.measure.workbench import Request
+    from harness.tools.shared.kernels.profile import Operator
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from harness.judge.revisions.sources import Revision, revision
 from harness.tools.upstream.bisect.line import describe, revisions_between
 
 if TYPE_CHECKING:
-    from harness.judge.revisions.search import RevisionSearch
+    from harness.tools.shared.revision_search import RevisionSearch
     from harness.tools.upstream.bisect.bisection import BisectionResult
     from harness.tools.upstream.bisect.judging import Inspection, Reason
 

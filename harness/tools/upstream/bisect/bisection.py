@@ -20,7 +20,6 @@ from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.decisions import Decision, End, today
-from harness.judge.revisions.search import RevisionSearch, RevisionState
 from harness.judge.revisions.sources import Revision
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.engine import TurnPlan
@@ -28,6 +27,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.progress import Pace
 from harness.measure.records.record import RecordFile
+from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 from harness.tools.upstream.bisect.judging import (
     NOT_FITTING,
     NOT_INSTALLABLE,

@@ -15,8 +15,8 @@ from harness.base.failures import UsageError
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.judge.revisions.environment import InstallFailure, environment
 from harness.judge.revisions.git import call, git
-from harness.judge.revisions.search import RevisionSearch, RevisionState
 from harness.judge.revisions.sources import Revision
+from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 from harness.tools.upstream.report import reproduce
 
 PACKAGE = "python/"

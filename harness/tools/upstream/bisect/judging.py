@@ -15,7 +15,6 @@ from harness.base.outcome import Outcome
 from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
 from harness.judge.revisions.environment import InstallFailure
-from harness.judge.revisions.search import RevisionState
 from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
@@ -24,6 +23,7 @@ from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
+from harness.tools.shared.revision_search import RevisionState
 
 NOT_INSTALLABLE = "does not build"
 NOT_FITTING = "does not fit"

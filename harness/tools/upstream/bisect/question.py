@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
 from device_runner.store import key_of
-from harness.judge.revisions.search import RevisionState
+from harness.tools.shared.revision_search import RevisionState
 from harness.tools.upstream.bisect.judging import Inspection
 
 STATE, RECORDS, DIFF = "state.json", "records.jsonl", "kernels.diff"

@@ -25,10 +25,10 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.context import Run
-from harness.measure.kernels.profile import kernels_file, read_profiles
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.tuning import TuningStore
+from harness.tools.shared.kernels.profile import kernels_file, read_profiles
 
 CASE = "tiny-opencl-float32-untuned"
 OLD = Releases(tvm="0.25.0.post1", ffi="0.1.9")

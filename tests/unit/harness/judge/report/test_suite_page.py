@@ -26,10 +26,10 @@ from harness.judge.report.sections import BuildKey
 from harness.judge.report.suite_page import clocks_of, conclusions_of, write_report
 from harness.judge.sides import sides_of
 from harness.measure.facts import Batches
-from harness.measure.kernels.profile import Operator, Peaks, Profile, kernels_file
 from harness.measure.records.record import Record
 from harness.tools.explain.first_wrong import FirstWrong, append_first_wrong, file_beside
 from harness.tools.profile.measure import append_profile
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, kernels_file
 from harness.tools.sustain.part import Sustained
 
 OPENCL, TEXTURE, CLML = (f"tiny-{path}-float32-untuned" for path in ("opencl", "texture", "clml"))

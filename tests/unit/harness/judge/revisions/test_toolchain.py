@@ -34,10 +34,10 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.facts import Reference
-from harness.measure.kernels.profile import Operator, Profile, kernels_file, read_profiles
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 from harness.tools.profile.sides import profile_with
+from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
@@ -280,7 +280,7 @@ def test_a_build_that_prints_no_json_is_a_failure_of_the_rig(tmp_path: Path) -> 
 
 
 PROFILES = """
-from harness.measure.kernels.profile import Operator, Profile
+from harness.tools.shared.kernels.profile import Operator, Profile
 ms = 9.0 + turn
 operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=ms, threads=64)
 about = dict(case=cases[0], identity_key="k", gpu="G", tvm="0.26.0", artifact="a", operators=(operator,))

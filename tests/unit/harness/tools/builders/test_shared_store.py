@@ -14,15 +14,15 @@ from build_workers import GOOD, JOB, REFUSES, forks
 from s3_server import BUCKET, Bucket, bucket
 
 from device_runner.failures import Failure, SetupMissing
-from harness.base import remote
 from harness.base.failures import CompileFailure, UsageError
 from harness.base.plan import Job
-from harness.base.remote import BadObject
 from harness.base.suite import Limits, load_suite
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.pool import Builder
 from harness.tools.builders import shared_store
 from harness.tools.builders.shared_store import SharedStore, entry_text, read_entry
+from harness.tools.shared import remote
+from harness.tools.shared.remote import BadObject
 
 NEVER = "raise SystemExit('must not be called')"
 SLOW_S = 30.0

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.compile.compiler.tir import OperatorWork
-from harness.measure.kernels.profile import Operator, Profile
 from harness.tools.isa.code import KernelCode, MachineCode
 from harness.tools.isa.instructions import Build, in_words
+from harness.tools.shared.kernels.profile import Operator, Profile
 
 
 def work(function: str, channels: int) -> OperatorWork:

@@ -9,11 +9,11 @@ from fake_records import a_record
 from s3_server import BUCKET, bucket
 
 from device_runner.failures import RigFailure
-from harness.base import remote
 from harness.base.failures import UsageError
 from harness.measure.records.places import open_records
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.lake import urls
+from harness.tools.shared import remote
 
 
 def anything(_: str) -> bool:

@@ -20,14 +20,14 @@ from harness.judge.history.results import load
 from harness.judge.history.section import HistoryView, load_sections
 from harness.judge.report.site import PAGES, write_site
 from harness.judge.report.summary import lines
-from harness.measure.kernels import profile as profile_module
-from harness.measure.kernels.profile import Operator, Peaks, Profile, hash_of, hashes_of
 from harness.tools.profile import kernel_times
 from harness.tools.profile.kernel_pages import comparisons, pages_of
 from harness.tools.profile.kernel_rows import SHOWN, rows_between, rows_of
 from harness.tools.profile.kernel_times import load_kernels
 from harness.tools.profile.measure import append_profile
 from harness.tools.profile.roofline import bound_of
+from harness.tools.shared.kernels import profile as profile_module
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, hash_of, hashes_of
 
 CASE = "tiny-texture-float32-untuned"
 ARTIFACT = "a" * 24

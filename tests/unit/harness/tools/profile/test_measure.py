@@ -13,12 +13,12 @@ from fake_device import FakeDevice, a_plan, things
 from device_runner.device import Launch
 from device_runner.failures import DeviceCrash
 from harness.measure.context import Run
-from harness.measure.kernels.profile import Peaks
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Workbench
 from harness.tools.profile.measure import WatchedProfile, trace_of, watch
+from harness.tools.shared.kernels.profile import Peaks
 
 
 class Heard(SilentProgress):

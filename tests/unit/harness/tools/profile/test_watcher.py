@@ -16,8 +16,6 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import KERNELS
 from harness.measure.context import Run
-from harness.measure.kernels.peaks import save_peaks
-from harness.measure.kernels.profile import kernels_file, read_profiles
 from harness.measure.loop import run_case
 from harness.measure.probes.base import Probe, Step
 from harness.measure.progress import SilentProgress
@@ -26,6 +24,8 @@ from harness.measure.standard_probes import standard_probes
 from harness.measure.tuning import TuningStore
 from harness.measure.work import Preparation, Work
 from harness.tools.profile.watcher import FEWEST, MOST, KernelWatcher, inferences_to_watch
+from harness.tools.shared.kernels.peaks import save_peaks
+from harness.tools.shared.kernels.profile import kernels_file, read_profiles
 
 
 def measured(device: FakeDevice, things: Things, **budget: Any) -> tuple[KernelWatcher, Record, Run]:

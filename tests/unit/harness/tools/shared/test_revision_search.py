@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judge.revisions.search import RevisionSearch, RevisionState
+from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 
 
 @st.composite

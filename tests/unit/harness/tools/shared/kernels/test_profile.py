@@ -13,13 +13,13 @@ from device_runner.device import Launch
 from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
-from harness.measure.kernels.operators import kind_of, label_of
-from harness.measure.kernels.peaks import FOLDER, save_peaks, save_reported_peaks
-from harness.measure.kernels.profile import Operator, Peaks, Profile, operators_of
 from harness.tools.profile.figures import apart, plot_roofline
 from harness.tools.profile.groups import groups_of, in_words
 from harness.tools.profile.report import pages
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_gflop_s
+from harness.tools.shared.kernels.operators import kind_of, label_of
+from harness.tools.shared.kernels.peaks import FOLDER, save_peaks, save_reported_peaks
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, operators_of
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
 IN_IMAGES = "fused_conv2d_NCHWc_OIHWo8_opencl_subtract4_divide4_multiply4_add7_relu41"

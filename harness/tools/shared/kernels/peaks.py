@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from device_runner.disk import writing
 from device_runner.files import require_name, write_whole
 from harness.base.failures import UsageError
-from harness.measure.kernels.profile import Peaks
+from harness.tools.shared.kernels.profile import Peaks
 
 if TYPE_CHECKING:
     from device_runner.device import Device
