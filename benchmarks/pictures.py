@@ -27,7 +27,7 @@ from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.compare import KernelChange, compare_sides
 from harness.judge.history.results import History, Point, Series, load
 from harness.judge.report.comparison import ComparisonExport, export_comparison
-from harness.judge.report.sections import BuildKey, BuildLines
+from harness.judge.report.sections import BuildKey, BuildLines, PageFiles, load_details
 from harness.judge.report.site import write_site
 from harness.judge.report.suite_page import write_report
 from harness.judge.sides import sides_of
@@ -130,7 +130,8 @@ def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExpor
         return record.identity_key, record.case, record.as_shipped
 
     builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
-    write_report(file, builds, comparison, sections=[first_wrong_of(records)] if comparison else [])
+    details = load_details(PageFiles((), ()), ())
+    write_report(file, builds, comparison, (), [first_wrong_of(records)] if comparison else [], details)
     return file
 
 

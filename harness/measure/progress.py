@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -133,27 +132,6 @@ class Tally:
     def _left_s(self) -> float:
         """If the rest goes as what is done did."""
         return (self._clock() - self._began) / self._done * (self._total - self._done)
-
-
-class Pace:
-    """Times steps of a search, to say how long those that are left take."""
-
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._took_s: list[float] = []
-
-    @contextmanager
-    def step(self) -> Iterator[None]:
-        """Time one."""
-        began = self._clock()
-        yield
-        self._took_s.append(self._clock() - began)
-
-    def left(self, steps: int) -> str:
-        """Return `, about 2 min left`, by the mean of those before; empty before the first."""
-        if not self._took_s:
-            return ""
-        return f", about {duration(sum(self._took_s) / len(self._took_s) * steps)} left"
 
 
 class Silence:

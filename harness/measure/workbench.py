@@ -18,7 +18,6 @@ from typing import Any
 
 from device_runner import registry
 from device_runner.device import Device, Identity, Permission
-from device_runner.failures import Failure
 from device_runner.fleet import select
 from device_runner.rpc_server.tracker import Address
 from device_runner.runtimes import clml as clml_runtime
@@ -32,7 +31,6 @@ from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
 from harness.base.tool import load, tools
-from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.planner import check, plan_case, plan_oracle, require_operators
 from harness.compile.artifacts.pool import Builder, shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
@@ -40,7 +38,7 @@ from harness.compile.paths import family_of
 from harness.measure.case_worker import Settings, run_cases
 from harness.measure.context import Origin, Run, new_id
 from harness.measure.progress import Progress, ProgressTee
-from harness.measure.records.record import NO_DEVICE, RecordFile, Releases
+from harness.measure.records.record import NO_DEVICE, RecordFile
 from harness.measure.runner import Prefetcher, SuiteRun, own_suite
 from harness.measure.tuning import TuningStore
 
@@ -156,23 +154,6 @@ class Workbench:
     def device(self) -> Device:
         """The device."""
         return self.run.device
-
-
-@dataclass(frozen=True)
-class CompiledCase:
-    """What TVM made of a case."""
-
-    case: Case
-    result: Artifact | Failure
-    quirks: tuple[str, ...] = ()
-    """Upstream defects that were worked around."""
-    compiled_with: Releases | None = None
-    """Releases that compiled it; None for the installed ones."""
-
-    @property
-    def artifact(self) -> str:
-        """Key of the artifact; empty if there is none."""
-        return "" if isinstance(self.result, Failure) else self.result.key
 
 
 @dataclass(frozen=True)
@@ -298,14 +279,6 @@ def open_to_build(
     plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}
     with request.builder(progress) as builder:
         yield PlannedRequest(wanted[0], list(plans.values()), builder)
-
-
-def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
-    """Return TVM's build of each case, for a device that is only asked for its limits, or for none."""
-    with open_to_build(request, words, progress) as drawn:
-        results = drawn.builder.build(plan.compile for plan in drawn.plans)
-    found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
-    return [CompiledCase(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
 
 
 def no_device() -> Identity:

@@ -99,7 +99,9 @@ class ReportWriter:
         from harness.judge.report.page import environment
 
         environment()  # which says what to install
+        from harness.judge.report.sections import PageFiles, load_details
         from harness.judge.report.suite_page import write_report
 
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        write_report(self.file, [[record] for record in records])
+        details = load_details(PageFiles((), ()), {record.artifact for record in records})
+        write_report(self.file, [[record] for record in records], details=details)

@@ -58,9 +58,9 @@ class PageFiles(NamedTuple):
 class Details:
     """What a tool shows of builds."""
 
-    block: Callable[[str], str]
-    """Returns HTML for an artifact, below its case; or nothing."""
-    moved: Callable[[str, str], Sequence[KernelChange]]
+    block: Callable[[Record], str]
+    """Returns HTML for the build of a record, below its case; or nothing."""
+    moved: Callable[[str, str], Sequence[KernelChange]] = lambda _base, _head: ()
     """Returns the kernels that differ between the artifacts of base and head; nothing if they are not known."""
 
 

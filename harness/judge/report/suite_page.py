@@ -10,8 +10,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 from harness.base.outcome import CaseState
-from harness.compile.paths.clml.offload_report import OffloadReport
-from harness.compile.paths.clml.report import render
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.report import words
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
@@ -84,8 +82,7 @@ def write_report(
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=lambda entry: case_facts(entry, others.get((SeriesKey.of(entry.record), entry.record.build), ())),
-        details=lambda record: [Markup(html) for one in details if (html := one.block(record.artifact))],
-        partitions=lambda record: render(report) if (report := record.part(OffloadReport)) else "",
+        details=lambda record: [Markup(html) for one in details if (html := one.block(record))],
         reproduce=reproduce,
     )
 

@@ -40,6 +40,9 @@ TOOL = Tool(
             "harness.tools.explain.reduce_command:reduce",
         ),
     ),
-    page_sections={"report": "harness.tools.explain.first_wrong:section"},
+    page_sections={
+        "report": "harness.tools.explain.first_wrong:section",
+        "details": "harness.tools.explain.partitions:read_details",
+    },
     cache_kinds=(CacheKind("pieces", "a part of a network that shows a defect, and its inputs"),),
 )

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.measure.progress import Pace
 from harness.tools.explain.pieces import Network, Operator, Piece
 from harness.tools.explain.trial import PieceTrial
+from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 
 MOST_STEPS = 16

@@ -23,7 +23,7 @@ def partitions(
 ) -> None:
     """Show what went to CLML, what stayed on OpenCL, and why."""
     from harness.compile.paths.clml.offload_report import OffloadReport
-    from harness.compile.paths.clml.report import render
+    from harness.tools.explain.partitions import render
 
     parts = {record.case: record.part(OffloadReport) for record in newest_records(records, case)}
     reports = {case: part for case, part in parts.items() if part}

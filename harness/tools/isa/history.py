@@ -24,7 +24,8 @@ from harness.judge.verdict import Verdict
 from harness.measure.context import new_id
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import NO_DEVICE, Record, RecordFile, parse
-from harness.measure.workbench import Request, build_only
+from harness.measure.workbench import Request
+from harness.tools.isa.build import build_only
 from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.gate import CodeVerdict, judge_code
 from harness.tools.isa.network import codes_of, networks

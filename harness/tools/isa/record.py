@@ -9,7 +9,7 @@ from device_runner.failures import Failure
 from harness.measure.context import Origin
 from harness.measure.recording import Recording
 from harness.measure.records.record import NO_DEVICE, Record
-from harness.measure.workbench import CompiledCase
+from harness.tools.isa.build import CompiledCase
 from harness.tools.isa.code import CaseCode, MachineCode
 
 KIND = "compiler"

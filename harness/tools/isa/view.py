@@ -21,7 +21,8 @@ from harness.judge.report.screen import Screen, out
 from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id
 from harness.measure.records.record import Record, RecordFile, Releases
-from harness.measure.workbench import CompiledCase, Request, build_only
+from harness.measure.workbench import Request
+from harness.tools.isa.build import CompiledCase, build_only
 from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import Build, in_words

@@ -9,6 +9,7 @@ from harness.base.terminal import tell
 from harness.judge.compare import KernelChange
 from harness.judge.report.page import environment
 from harness.judge.report.sections import Details, PageFiles
+from harness.measure.records.record import Record
 from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.kernel_rows import rows_of
 from harness.tools.profile.roofline import points_of, roof_bounds, roofline_strip
@@ -20,8 +21,8 @@ def read_details(files: PageFiles, artifacts: Collection[str]) -> Details:
     profiles = _profiles(files, artifacts)
     template = environment(__package__).get_template("case_profile.html.j2")
 
-    def block(artifact: str) -> str:
-        profile = profiles.get(artifact)
+    def block(record: Record) -> str:
+        profile = profiles.get(record.artifact)
         if profile is None:
             return ""
         points = points_of(profile)

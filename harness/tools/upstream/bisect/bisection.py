@@ -25,8 +25,8 @@ from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
-from harness.measure.progress import Pace
 from harness.measure.records.record import RecordFile
+from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 from harness.tools.upstream.bisect.judging import (
     NOT_FITTING,

@@ -9,7 +9,8 @@ import pytest
 from fake_records import a_record
 
 from harness.judge.report.screen import Screen
-from harness.measure.progress import Pace, Silence, Tally
+from harness.measure.progress import Silence, Tally
+from harness.tools.shared.pace import Pace
 
 
 class Hands:

@@ -12,8 +12,8 @@ from harness.compile.paths.base import ImageLimits
 from harness.compile.paths.clml import ClmlPath, partition_module
 from harness.compile.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
 from harness.compile.paths.clml.offload_report import OffloadReport
-from harness.compile.paths.clml.report import render
 from harness.compile.quirks import quirks_for
+from harness.tools.explain.partitions import render
 from harness.tools.upstream.probes.clml import constant, conv, parts
 from harness.tools.upstream.probes.sample import network
 

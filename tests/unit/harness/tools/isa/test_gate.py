@@ -26,7 +26,7 @@ from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
-from harness.measure.workbench import CompiledCase
+from harness.tools.isa.build import CompiledCase
 from harness.tools.isa.code import KernelCode, MachineCode, codes_in
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.history import ENDING

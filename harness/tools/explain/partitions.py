@@ -1,14 +1,29 @@
-"""The offload report as text for a person."""
+"""What of a network went to CLML, as text for a person, and below its case on the page of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+
+from markupsafe import Markup
 
 from harness.base.tables import table
 from harness.compile.paths.clml.offload_report import OffloadReport, Subgraph
+from harness.judge.report.sections import Details, PageFiles
+from harness.measure.records.record import Record
 
 SYMBOL_WIDTH = 44
 """Symbols name every operator of a part: the first of resnet18's has 900 characters."""
+
+
+def read_details(_files: PageFiles, _artifacts: Collection[str]) -> Details:
+    """Return what the page of a run shows of the parts of a case."""
+
+    def block(record: Record) -> str:
+        report = record.part(OffloadReport)
+        shown = Markup('<details><summary>Parts in CLML</summary><pre tabindex="0">{}</pre></details>')
+        return shown.format(render(report)) if report else ""
+
+    return Details(block)
 
 
 def render(report: OffloadReport) -> str:
