@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import Any
-
-DOCS = Path(__file__).parent
 
 project = "adreno-bench"
 html_title = "adreno-bench"
@@ -14,6 +12,8 @@ myst_heading_anchors = 4
 exclude_patterns = ["example"]
 highlight_language = "none"
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = html_show_copyright = html_copy_source = False
 suppress_warnings = ["misc.highlighting_failure"]
 
@@ -29,11 +29,13 @@ GROUPS = {
 
 
 def add_sidebar(_: Any, page: str, source: list[str]) -> None:
-    """Add to the page of contents what makes the sidebar, which GitHub would show as text."""
+    """Add to the page of contents what makes the sidebar: its own links, in its order, by its names for them."""
     if page == "index":
+        links = re.findall(r"\[([^\]]+)\]\(([\w/-]+)\.md\)", source[0])
         for title, folder in GROUPS.items():
-            pages = "\n".join(f"{folder}/{file.stem}" for file in sorted((DOCS / folder).glob("*.md")))
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
+            named = [(text[0].upper() + text[1:], place) for text, place in links if place.startswith(f"{folder}/")]
+            entries = "\n".join(f"{text} <{place}>" for text, place in named)
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{entries}\n```\n"
 
 
 def setup(app: Any) -> None:

@@ -65,6 +65,21 @@ def test_every_page_is_in_the_sidebar(page: Page, site: Path) -> None:
     assert {str(site / name) for name in PAGES} <= set(page.ask(FILES))
 
 
+def test_the_sidebar_has_the_order_of_the_page_of_contents_and_no_name_twice(page: Page, site: Path) -> None:
+    page.open(site / "index.html", DESK_PX, 800)
+    names = page.ask("[...document.querySelectorAll('.sidebar-tree a')].map((link) => link.textContent.trim())")
+    assert len(names) == len(set(names))
+    places = "[...document.querySelectorAll('{} a[href$=\".html\"]')].map((link) => link.getAttribute('href'))"
+    assert page.ask(places.format(".sidebar-tree")) == page.ask(places.format("article"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_desk_shows_whole_transcripts(page: Page, site: Path, name: str) -> None:
+    page.open(site / name, DESK_PX, 800)
+    assert page.ask("[...document.querySelectorAll('pre')].every((pre) => pre.scrollWidth <= pre.clientWidth)")
+    assert page.ask("document.scrollingElement.scrollWidth") <= DESK_PX
+
+
 def test_it_is_dark_where_the_reader_wants_that(page: Page, site: Path) -> None:
     page.open(site / "index.html", DESK_PX, 800)
     light = page.ask(BACKGROUND)
