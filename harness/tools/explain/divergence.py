@@ -58,9 +58,9 @@ def find_divergence(
             what = f"{record.case} is {whole.outcome.value} now: there is no wrong operator to find"
             raise UsageError(what, hint="`adreno-bench run` it again")
 
-        found = locate(network, whole.finding, trials.run, screen.say)
-        smallest, same = found.smallest, record.artifact == whole.artifact
+        divergence = locate(network, whole.finding, trials.run, screen.say)
+        smallest, same = divergence.smallest, record.artifact == whole.artifact
         if smallest is None:
-            return DivergenceReport(whole, same, network, found, None, ())
+            return DivergenceReport(whole, same, network, divergence, None, ())
         kernels = compiled_kernels(smallest.record, whole, request.cache)
-        return DivergenceReport(whole, same, network, found, keep(smallest, request.cache), kernels)
+        return DivergenceReport(whole, same, network, divergence, keep(smallest, request.cache), kernels)

@@ -56,8 +56,8 @@ def begin_alike(name: str, others: Iterable[str]) -> tuple[str, ...]:
 
 
 def _operators(name: str) -> tuple[str, str]:
-    found = _NAME.fullmatch(name)
-    operators, place = (found[1], found[2] or "") if found else (name, "")
+    match = _NAME.fullmatch(name)
+    operators, place = (match[1], match[2] or "") if match else (name, "")
     return re.sub(r"\d+(?=_|$)", "", operators) + "_", place
 
 
@@ -79,8 +79,8 @@ class DivergenceReport:
     same_artifact: bool
     """Whether that is what the record that was asked about had run."""
     network: Network
-    found: Divergence
-    kept: Path | None
+    divergence: Divergence
+    folder: Path | None
     """Folder of the smallest network that shows it, and of its inputs."""
     kernels: Sequence[CompiledKernel]
     """Kernels of that network."""
@@ -96,16 +96,16 @@ class DivergenceReport:
             "outcome": self.whole.outcome.value,
             "message": self.whole.message,
             "same_artifact": self.same_artifact,
-            "first": [self._plain(operator) for operator in self.found.candidates],
+            "first": [self._plain(operator) for operator in self.divergence.candidates],
             "beginnings": [
                 {"operators": len(trial.piece.operators), **_accuracy_fields(trial.record)}
-                for trial in self.found.beginnings
+                for trial in self.divergence.beginnings
             ],
             "around": [
-                {"operators": [one.number for one in trial.piece.operators], **_accuracy_fields(trial.record)}
-                for trial in self.found.around
+                {"operators": [operator.number for operator in trial.piece.operators], **_accuracy_fields(trial.record)}
+                for trial in self.divergence.around
             ],
-            "reproducer": str(self.kept) if self.kept else None,
+            "reproducer": str(self.folder) if self.folder else None,
             "kernels": [
                 {"file": str(kernel.file), "same_code": kernel.same, "named_alike": kernel.alike}
                 for kernel in self.kernels
@@ -126,8 +126,8 @@ class DivergenceReport:
         yield ""
         yield from self._first_lines()
         yield from self._around_lines()
-        if self.kept:
-            yield f"A network of its own that shows it: {self.kept}/{MODEL}, on the inputs in {VALUES} beside it."
+        if self.folder:
+            yield f"A network of its own that shows it: {self.folder}/{MODEL}, on the inputs in {VALUES} beside it."
         if self.kernels:
             yield f"Its kernels are in {self.kernels[0].file.parent}:"
             yield ""
@@ -136,27 +136,27 @@ class DivergenceReport:
 
     def _table(self) -> str:
         """One row for each beginning of the network that was tried, and the last for the whole."""
-        rows = [self._row(trial.piece.operators[-1], trial.record) for trial in self.found.beginnings]
+        rows = [self._row(trial.piece.operators[-1], trial.record) for trial in self.divergence.beginnings]
         rows.append(self._row(self.network.operators[-1], self.whole))
         headers = ("up to", "operator", "output", "error / tolerance", "cosine", "outcome")
         return table(rows, headers, right=("error / tolerance", "cosine"), spare=("output",))
 
     def _row(self, operator: Operator, record: Record) -> tuple[str, ...]:
-        judged = record.accuracy
+        accuracy = record.accuracy
         return (
             f"{operator.number} of {len(self.network.operators)}",
             str(operator),
             self._shape(operator.makes[0]),
-            f"{judged.max_abs_err:.1e} / {judged.tolerance:.1e}" if judged else "-",
-            f"{judged.cosine:.4f}" if judged else "-",
+            f"{accuracy.max_abs_err:.1e} / {accuracy.tolerance:.1e}" if accuracy else "-",
+            f"{accuracy.cosine:.4f}" if accuracy else "-",
             record.outcome.value,
         )
 
     def _first_lines(self) -> Iterator[str]:
         """Which operator it is, and what it reads."""
-        wrong = self.found.finding.outcome is Outcome.WRONG_RESULT
-        what = "whose output is off" if wrong else f"with which it is {self.found.finding.outcome.value}"
-        first, candidates = self.found.first, self.found.candidates
+        wrong = self.divergence.finding.outcome is Outcome.WRONG_RESULT
+        what = "whose output is off" if wrong else f"with which it is {self.divergence.finding.outcome.value}"
+        first, candidates = self.divergence.first, self.divergence.candidates
         if len(candidates) == 1:
             yield f"The first operator {what} is {first}, number {first.number} of {len(self.network.operators)}."
         else:
@@ -167,16 +167,22 @@ class DivergenceReport:
 
     def _around_lines(self) -> Iterator[str]:
         """Yield whether it is off by itself. A cut that hides the defect is said."""
-        alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.finding.outcome.value
+        alone, smallest, outcome = (
+            self.divergence.around[0],
+            self.divergence.smallest,
+            self.divergence.finding.outcome.value,
+        )
         if smallest is alone:
             yield f"Alone, on the oracle's inputs, it is {outcome}, too."
             return
         yield f"Alone, on the oracle's inputs, it is {alone.record.outcome.value}: with this cut the defect is gone."
         if smallest:
-            others = ", ".join(str(one) for one in smallest.piece.operators if one != self.found.first)
+            others = ", ".join(
+                str(operator) for operator in smallest.piece.operators if operator != self.divergence.first
+            )
             yield f"Compiled together with {others} it is {outcome}: fusion matters."
             return
-        most = max(len(trial.piece.operators) for trial in self.found.around)
+        most = max(len(trial.piece.operators) for trial in self.divergence.around)
         yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
         yield f"`adreno-bench kernels {self.whole.case}` tells where the kernels of the whole network lie."
 

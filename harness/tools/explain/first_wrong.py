@@ -29,11 +29,11 @@ class FirstWrong(BaseModel):
 def section(records: Sequence[Path]) -> BuildLines:
     """Return what the page of a run says of its builds. What cannot be read is named on standard error."""
     try:
-        known = read_first_wrong(records)
+        entries = read_first_wrong(records)
     except (OSError, ValueError) as error:
         tell(f"skipped the first wrong operators: {error}")
-        known = {}
-    return lambda build: known[build].sentences if build in known else ()
+        entries = {}
+    return lambda build: entries[build].sentences if build in entries else ()
 
 
 def file_beside(records: Path) -> Path:
@@ -41,20 +41,20 @@ def file_beside(records: Path) -> Path:
     return records.with_suffix(ENDING)
 
 
-def append_first_wrong(records: Path, found: FirstWrong) -> None:
+def append_first_wrong(records: Path, entry: FirstWrong) -> None:
     """Add it to the file beside the records. Raises DiskFull, OSError."""
     file = file_beside(records)
     with writing(file.parent):
-        append_lines(file, found.model_dump_json().encode() + b"\n")
+        append_lines(file, entry.model_dump_json().encode() + b"\n")
 
 
 def read_first_wrong(records: Iterable[Path]) -> dict[BuildKey, FirstWrong]:
     """Return what was found last of each build. Raises OSError, and ValueError of a file that is torn or foreign."""
-    found: dict[BuildKey, FirstWrong] = {}
+    entries: dict[BuildKey, FirstWrong] = {}
     for file in filter(Path.is_file, map(file_beside, records)):
         if file.stat().st_size > LARGEST_FILE_BYTES:
             raise ValueError(f"{file}: more than {LARGEST_FILE_BYTES >> 20} MB")
         for line in file.read_bytes().splitlines():
-            one = FirstWrong.model_validate_json(line)
-            found[one.build] = one
-    return found
+            entry = FirstWrong.model_validate_json(line)
+            entries[entry.build] = entry
+    return entries

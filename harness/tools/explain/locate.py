@@ -46,8 +46,8 @@ class Divergence:
     @property
     def smallest(self) -> PieceTrial | None:
         """The smallest network that was found to show it; None if no piece around the operator does."""
-        shown = [trial for trial in self.around if trial.record.finding == self.finding]
-        return min(shown, key=lambda trial: len(trial.piece.operators), default=None)
+        trials = [trial for trial in self.around if trial.record.finding == self.finding]
+        return min(trials, key=lambda trial: len(trial.piece.operators), default=None)
 
 
 def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], None]) -> Divergence:
@@ -80,9 +80,9 @@ def _around(
         tried[depth] = run(piece, f"around_{operator.number}_{depth}")
         return tried[depth].record.finding == finding
 
-    found = next((depth for depth in depths if shows(depth)), None)
-    if found is not None:
-        shallow, deep = found // 2, found
+    depth = next((depth for depth in depths if shows(depth)), None)
+    if depth is not None:
+        shallow, deep = depth // 2, depth
         while deep - shallow > 1:
             middle = (shallow + deep) // 2
             shallow, deep = (shallow, middle) if shows(middle) else (middle, deep)

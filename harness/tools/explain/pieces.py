@@ -70,7 +70,7 @@ class Network:
         """Return the first operators, with all that the others or the caller would read of them as outputs."""
         inside, rest = self.operators[:count], self.operators[count:]
         read_later = {name for operator in rest for name in operator.reads} | self._outputs
-        return self._piece(inside, [name for one in inside for name in one.makes if name in read_later])
+        return self._piece(inside, [name for operator in inside for name in operator.makes if name in read_later])
 
     def around(self, number: int, depth: int) -> Piece:
         """Return an operator with those that lead to it in less than `depth` steps; its outputs are that operator's."""
@@ -86,17 +86,19 @@ class Network:
         """Return a network of these operators, with all results that the others or the caller read as outputs."""
         inside = {*operators}
         outside = {name for operator in self.operators if operator not in inside for name in operator.reads}
-        made = [name for operator in self.operators if operator in inside for name in operator.makes]
-        return self._piece(inside, [name for name in made if name in outside | self._outputs])
+        outputs = [name for operator in self.operators if operator in inside for name in operator.makes]
+        return self._piece(inside, [name for name in outputs if name in outside | self._outputs])
 
     def making(self, tensors: Iterable[str]) -> Piece:
         """Return all that leads to some tensors, which are its outputs."""
-        wanted, inside = {*tensors}, set()
+        needed, inside = {*tensors}, set()
         for operator in reversed(self.operators):
-            if wanted & {*operator.makes}:
+            if needed & {*operator.makes}:
                 inside.add(operator)
-                wanted |= {*operator.reads}
-        return self._piece(inside, [name for one in self.operators for name in one.makes if name in {*tensors}])
+                needed |= {*operator.reads}
+        return self._piece(
+            inside, [name for operator in self.operators for name in operator.makes if name in {*tensors}]
+        )
 
     def shape(self, tensor: str) -> tuple[int, ...] | None:
         """Shape of a tensor, None where ONNX's inference cannot tell."""
@@ -114,12 +116,14 @@ class Network:
 
         inside = sorted(operators, key=lambda operator: operator.number)
         outputs = outputs or inside[-1].makes[:1]
-        made = {name for operator in inside for name in operator.makes}
-        inputs = tuple(dict.fromkeys(name for one in inside for name in one.reads if name not in made))
+        outputs_inside = {name for operator in inside for name in operator.makes}
+        inputs = tuple(
+            dict.fromkeys(name for operator in inside for name in operator.reads if name not in outputs_inside)
+        )
         nodes = [self._nodes[operator.number - 1] for operator in inside]
         weights, constants = self._constants(nodes)
         odd = {name: kind for name, kind in self._types.items() if plain_type(kind.elem_type)}
-        nodes, given, returned = as_plain(nodes, inputs, outputs, odd)
+        nodes, values, returned = as_plain(nodes, inputs, outputs, odd)
         piece = onnx.ModelProto()
         piece.CopyFrom(self._model)
         piece.ir_version = max(piece.ir_version, OLDEST_IR_VERSION)
@@ -128,7 +132,7 @@ class Network:
             onnx.helper.make_graph(
                 [*constants, *nodes],
                 "piece",
-                [given.get(name) or self._value(name) for name in inputs],
+                [values.get(name) or self._value(name) for name in inputs],
                 [returned.get(name) or self._value(name) for name in outputs],
                 weights,
             )
@@ -139,14 +143,14 @@ class Network:
         """Return the weights that nodes read, and the nodes that make others, in the order of the file."""
         import onnx
 
-        found: dict[str, Any] = {}
+        makers: dict[str, Any] = {}
         waiting = [name for node in nodes for name in _reads(node)]
         while waiting:
             name = waiting.pop()
-            if name in self._constant and name not in found:
-                found[name] = maker = self._constant[name]
+            if name in self._constant and name not in makers:
+                makers[name] = maker = self._constant[name]
                 waiting += () if isinstance(maker, onnx.TensorProto) else _reads(maker)
-        in_order = [self._constant[name] for name in self._constant if name in found]
+        in_order = [self._constant[name] for name in self._constant if name in makers]
         weights = [maker for maker in in_order if isinstance(maker, onnx.TensorProto)]
         made_by = {id(maker): maker for maker in in_order if not isinstance(maker, onnx.TensorProto)}
         return weights, list(made_by.values())

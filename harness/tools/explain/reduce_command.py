@@ -46,14 +46,14 @@ def reduce(
 
     began = time.monotonic()
     request = what.request()
-    found = _reduced(request, device, minutes)
-    folder = out or Path(f"reduced-{found.whole.case}")
-    write_folder(found, folder, request.cache)
+    reduction = _reduced(request, device, minutes)
+    folder = out or Path(f"reduced-{reduction.whole.case}")
+    write_folder(reduction, folder, request.cache)
     seconds = time.monotonic() - began
     if as_json:
-        out_json(_plain(found, folder, seconds))
+        out_json(_plain(reduction, folder, seconds))
     else:
-        print_out(_text(found, folder, seconds))
+        print_out(_text(reduction, folder, seconds))
 
 
 def _reduced(request: Request, device: str, minutes: float) -> Reduction:
@@ -73,13 +73,14 @@ def _reduced(request: Request, device: str, minutes: float) -> Reduction:
         return reduce_case(Trials.of(bench, folder, screen), screen.say, deadline)
 
 
-def _text(found: Reduction, folder: Path, seconds: float) -> str:
-    record = found.record
+def _text(reduction: Reduction, folder: Path, seconds: float) -> str:
+    record = reduction.record
     return "\n".join(
         (
-            f"{found.whole.case}: {found.whole.outcome.value}: {found.whole.message}",
-            f"{found.network.operators} of {found.operators} operators are left, with {found.network.elements} numbers "
-            f"in inputs and weights; {found.tried} networks were tried in {seconds:.0f} s",
+            f"{reduction.whole.case}: {reduction.whole.outcome.value}: {reduction.whole.message}",
+            f"{reduction.network.operators} of {reduction.operators} operators are left, with "
+            f"{reduction.network.elements} numbers in inputs and weights; "
+            f"{reduction.tried} networks were tried in {seconds:.0f} s",
             f"it is {record.outcome.value}: {record.message}",
             f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
             *([STOPPED] if found.stopped else []),
@@ -87,7 +88,7 @@ def _text(found: Reduction, folder: Path, seconds: float) -> str:
     )
 
 
-def _plain(found: Reduction, folder: Path, seconds: float) -> dict[str, object]:
+def _plain(reduction: Reduction, folder: Path, seconds: float) -> dict[str, object]:
     return {
         "case": found.whole.case,
         "outcome": found.record.outcome.value,

@@ -22,9 +22,9 @@ FEWEST = (1, 2, 4)
 def steps(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork]]:
     """Yield all smaller networks that may be tried in place of one, and how each is come by."""
     for ways in (_outputs, _bypasses, _sizes, _operands, _attributes):
-        for what, found in ways(network):
-            if found and found.model != network.model:
-                yield what, found
+        for what, smaller in ways(network):
+            if smaller and smaller.model != network.model:
+                yield what, smaller
 
 
 def _outputs(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
@@ -32,9 +32,9 @@ def _outputs(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]
     names = [value.name for value in network.proto().graph.output]
     for name in names if len(names) > 1 else ():
         model = network.proto()
-        kept = next(value for value in network.proto().graph.output if value.name == name)
+        output = next(value for value in network.proto().graph.output if value.name == name)
         del model.graph.output[:]
-        model.graph.output.extend([kept])
+        model.graph.output.extend([output])
         yield f"only the output {name}", rebuild(model, network.inputs)
 
 
@@ -137,18 +137,18 @@ def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool
 
     Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002, with complements only.
     """
-    kept, parts = list(items), 2
-    while len(kept) > 1 and deadline.remaining_s:
-        size = -(-len(kept) // parts)
-        complements = [kept[:start] + kept[start + size :] for start in range(0, len(kept), size)]
+    subset, parts = list(items), 2
+    while len(subset) > 1 and deadline.remaining_s:
+        size = -(-len(subset) // parts)
+        complements = [subset[:start] + subset[start + size :] for start in range(0, len(subset), size)]
         smaller = next((rest for rest in complements if rest and deadline.remaining_s and fails(rest)), None)
         if smaller is not None:
-            kept, parts = smaller, max(parts - 1, 2)
-        elif parts < len(kept):
-            parts = min(len(kept), 2 * parts)
+            subset, parts = smaller, max(parts - 1, 2)
+        elif parts < len(subset):
+            parts = min(len(subset), 2 * parts)
         else:
             break
-    return kept
+    return subset
 
 
 def shrink(

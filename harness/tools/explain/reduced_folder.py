@@ -135,27 +135,27 @@ MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "r
 VERSIONS, REPORT, KERNELS = "versions.json", "report.md", "kernels"
 
 
-def write_folder(found: Reduction, folder: Path, cache: Path) -> None:
+def write_folder(reduction: Reduction, folder: Path, cache: Path) -> None:
     """Write all of it; files of an earlier reduction are replaced."""
-    write_whole(folder / MODEL, found.network.model)
-    write_whole(folder / INPUTS, npz(found.network.inputs))
+    write_whole(folder / MODEL, reduction.network.model)
+    write_whole(folder / INPUTS, npz(reduction.network.inputs))
     (folder / EXPECTED).unlink(missing_ok=True)
-    if found.expected:
-        names = [value.name for value in found.network.proto().graph.output]
-        write_whole(folder / EXPECTED, npz(dict(zip(names, found.expected, strict=True))))
-    write_whole(folder / SCRIPT, script(found.record))
+    if reduction.expected:
+        names = [value.name for value in reduction.network.proto().graph.output]
+        write_whole(folder / EXPECTED, npz(dict(zip(names, reduction.expected, strict=True))))
+    write_whole(folder / SCRIPT, script(reduction.record))
     for old in (folder / KERNELS).glob("*.cl"):
         old.unlink()
-    kernels = kernel_files(cache, found.record.artifact) or []
+    kernels = kernel_files(cache, reduction.record.artifact) or []
     for file in kernels:
         write_whole(folder / KERNELS / file.name, file.read_bytes())
-    write_whole(folder / VERSIONS, json.dumps(versions(found), indent=1) + "\n")
-    write_whole(folder / REPORT, "\n".join(_report(found, bool(kernels))) + "\n")
+    write_whole(folder / VERSIONS, json.dumps(versions(reduction), indent=1) + "\n")
+    write_whole(folder / REPORT, "\n".join(_report(reduction, bool(kernels))) + "\n")
 
 
-def versions(found: Reduction) -> dict[str, Any]:
+def versions(reduction: Reduction) -> dict[str, Any]:
     """Return what it was seen with."""
-    record, identity = found.record, found.record.identity
+    record, identity = reduction.record, reduction.record.identity
     return {
         "apache-tvm": record.tvm,
         "apache-tvm-ffi": record.ffi,
@@ -166,32 +166,32 @@ def versions(found: Reduction) -> dict[str, Any]:
         "driver": identity.driver,
         "path": record.path,
         "precision": record.precision,
-        "worked_around": [] if found.as_shipped else list(record.quirks),
+        "worked_around": [] if reduction.as_shipped else list(record.quirks),
     }
 
 
-def _report(found: Reduction, kernels: bool) -> Iterator[str]:
+def _report(reduction: Reduction, kernels: bool) -> Iterator[str]:
     """Yield a text for the people upstream, in Markdown."""
-    record = found.record
+    record = reduction.record
     yield f"# {record.outcome.value} on Adreno path `{record.path}`, TVM {record.tvm}"
     yield ""
     yield f"> {record.message}"
     yield ""
-    yield f"The network below (`{MODEL}`, on `{INPUTS}`) is what is left of `{found.whole.model}`, reduced from"
-    yield f"{found.operators} operators to {found.network.operators} while the outcome stayed the same."
+    yield f"The network below (`{MODEL}`, on `{INPUTS}`) is what is left of `{reduction.whole.model}`, reduced from"
+    yield f"{reduction.operators} operators to {reduction.network.operators} while the outcome stayed the same."
     yield ""
     yield "```"
-    yield from _lines(found)
+    yield from _lines(reduction)
     yield "```"
     yield ""
     yield "## To reproduce"
     yield ""
-    if found.as_shipped:
+    if reduction.as_shipped:
         clml = "with a TVM that has CLML, or with TVM's wheels and adreno-bench"
         opencl = "with a TVM that has OpenCL; TVM's wheels show the kernels and what LLVM answers"
         alone = "with TVM alone" if record.outcome.owner is Owner.COMPILER else opencl
         yield f"`python {SCRIPT}` in this folder, {clml if record.path == 'clml' else alone}."
-        if found.expected:
+        if reduction.expected:
             judge = record.judge or "TVM's own `llvm` target"
             yield f"`{EXPECTED}` is what {judge} answers."
     else:
@@ -202,17 +202,17 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
     yield ""
     yield "## Versions"
     yield ""
-    yield from (f"* {name}: {value}" for name, value in versions(found).items() if value)
+    yield from (f"* {name}: {value}" for name, value in versions(reduction).items() if value)
 
 
-def _lines(found: Reduction) -> Iterator[str]:
+def _lines(reduction: Reduction) -> Iterator[str]:
     """Yield the network in a few lines."""
     from onnx import helper
 
-    graph = found.network.proto().graph
-    yield from (f"input {name}: {array.dtype} {list(array.shape)}" for name, array in found.network.inputs.items())
+    graph = reduction.network.proto().graph
+    yield from (f"input {name}: {array.dtype} {list(array.shape)}" for name, array in reduction.network.inputs.items())
     yield from (f"weight {tensor.name}: {list(tensor.dims)}" for tensor in graph.initializer)
     for node in graph.node:
-        attributes = ", ".join(f"{one.name}={helper.get_attribute_value(one)}" for one in node.attribute)
+        attributes = ", ".join(f"{field.name}={helper.get_attribute_value(field)}" for field in node.attribute)
         operands = "; ".join(filter(None, (", ".join(node.input), attributes)))
         yield f"{', '.join(node.output)} = {node.op_type}({operands})"

@@ -58,30 +58,30 @@ def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
     _replace(graph.node, _needed(graph))
     read = {name for node in graph.node for name in node.input}
     weights = [tensor for tensor in graph.initializer if tensor.name in read]
-    given = [value for value in graph.input if value.name in read and value.name in inputs]
-    kept = {value.name: inputs[value.name] for value in given}
-    if not given or not graph.node:
+    inputs_left = [value for value in graph.input if value.name in read and value.name in inputs]
+    arrays = {value.name: inputs[value.name] for value in inputs_left}
+    if not inputs_left or not graph.node:
         return None
     _replace(graph.initializer, weights)
     _replace(
         graph.input,
         [
             onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            for name, array in kept.items()
+            for name, array in arrays.items()
         ],
     )
     del graph.value_info[:]
     for value in graph.output:
         value.type.tensor_type.ClearField("shape")
     try:
-        known = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
-        _replace(graph.output, list(known.graph.output))
+        typed = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        _replace(graph.output, list(typed.graph.output))
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         return None
     if any(dim.dim_value <= 0 for value in graph.output for dim in value.type.tensor_type.shape.dim):
         return None
-    return SmallNetwork(model.SerializeToString(deterministic=True), kept)
+    return SmallNetwork(model.SerializeToString(deterministic=True), arrays)
 
 
 def cut(array: Array, resize: Resize) -> Array:
@@ -94,10 +94,10 @@ def cut(array: Array, resize: Resize) -> Array:
 
 def _needed(graph: Any) -> list[Any]:
     """Return the nodes that lead to an output."""
-    wanted, needed = {value.name for value in graph.output}, []
+    tensors, needed = {value.name for value in graph.output}, []
     for node in reversed(graph.node):
-        if wanted & {*node.output}:
-            wanted |= {*node.input}
+        if tensors & {*node.output}:
+            tensors |= {*node.input}
             needed.append(node)
     return needed[::-1]
 

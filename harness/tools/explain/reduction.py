@@ -75,9 +75,9 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
             hint="name a case that is wrong or broken",
         )
     attempts = _Attempts(trials, FailureKind.of(whole), deadline)
-    found = locate(trials.network, whole.finding, trials.run, say)
-    first = trials.network.first(found.first.number)
-    starts = [found.smallest.piece] if found.smallest else []
+    divergence = locate(trials.network, whole.finding, trials.run, say)
+    first = trials.network.first(divergence.first.number)
+    starts = [divergence.smallest.piece] if divergence.smallest else []
     start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)
     operators = start.operators if start else tuple(trials.network.operators)
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
@@ -119,11 +119,11 @@ class _Attempts:
         self.trials.progress.step(self.trials.plan.case.id, self._how_far)
         try:
             record = self.run(network)
-            found = FailureKind.of(record) == self.kind and not (record.accuracy and self._is_spoilt(network))
+            same = FailureKind.of(record) == self.kind and not (record.accuracy and self._is_spoilt(network))
         except UsageError:
             return False
-        self.smallest = network if found else self.smallest
-        return found
+        self.smallest = network if same else self.smallest
+        return same
 
     def _is_spoilt(self, network: SmallNetwork) -> bool:
         """Return whether the right answer to a smaller network is NaN, and that to the first one was not."""

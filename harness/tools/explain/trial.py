@@ -155,20 +155,20 @@ def keep(trial: PieceTrial, cache: Path) -> Path:
 
 
 def _answers(bench: Workbench, job: Job) -> Answers:
-    found: Any = bench.builder.build([job])[job.key]
-    if not isinstance(found, Answers):
-        failure: Failure = found
+    answers: Any = bench.builder.build([job])[job.key]
+    if not isinstance(answers, Answers):
+        failure: Failure = answers
         raise failure
-    return found
+    return answers
 
 
 def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
     """Return every tensor inside the network, from one run of the judge; nothing if none can compute it."""
     job = values_job(oracle)
-    found = bench.builder.build([job])[job.key]
-    if not isinstance(found, Answers):
+    answers = bench.builder.build([job])[job.key]
+    if not isinstance(answers, Answers):
         return {}
-    return load_values(found.folder)
+    return load_values(answers.folder)
 
 
 def npz(values: Mapping[str, Array]) -> bytes:

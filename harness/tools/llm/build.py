@@ -135,8 +135,8 @@ def read_probe(result: object) -> ProbeAnswer:
     """Return the answer that a probe's job left."""
     if not isinstance(result, Answers):
         return ProbeAnswer(Presence.CANNOT_TELL, getattr(result, "message", ""))
-    said = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
-    return ProbeAnswer(Presence(said["state"]), said["seen"])
+    answer = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
+    return ProbeAnswer(Presence(answer["state"]), answer["seen"])
 
 
 def weights_folder(weights: Weights, config: LlmConfig, form: Format, cache: Path) -> Path:

@@ -162,8 +162,8 @@ def variants_of(
     return variants
 
 
-def _choose(kind: str, names: Sequence[str], known: Collection[str]) -> Sequence[str]:
+def _choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
     for name in names:
-        if name not in known:
-            raise UsageError(f"there is no {kind} {name!r}", hint=suggestion(name, known))
+        if name not in choices:
+            raise UsageError(f"there is no {kind} {name!r}", hint=suggestion(name, choices))
     return names

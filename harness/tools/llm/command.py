@@ -91,14 +91,14 @@ def run_models(
     made: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:
-            made += _run(variants, device, records, Budget(seconds=budget, quick=quick), test, as_shipped=as_shipped)
+            results += _run(variants, device, records, Budget(seconds=budget, quick=quick), test, as_shipped=as_shipped)
         else:
-            several = {"--model": model, "--format": form, "--pipeline": pipeline, "--path": path, "--test": test}
-            words = [word for option, values in several.items() for value in values or () for word in (option, value)]
+            choices = {"--model": model, "--format": form, "--pipeline": pipeline, "--path": path, "--test": test}
+            words = [word for option, values in choices.items() for value in values or () for word in (option, value)]
             words += ["--weights", weights, "--device", device, "--budget", str(budget)]
             words += ["--quick"] * quick + ["--as-shipped"] * as_shipped
-            made += _run_with(name, words, config, records)
-    _finish(made, exports, as_json, findings_are_fine=findings_are_fine)
+            results += _run_with(name, words, config, records)
+    _finish(results, exports, as_json, findings_are_fine=findings_are_fine)
 
 
 def _run_with(release: str, words: Sequence[str], config: Path, records: Path) -> list[Record]:
@@ -111,11 +111,11 @@ def _run_with(release: str, words: Sequence[str], config: Path, records: Path) -
     before = records.stat().st_size if records.exists() else 0
     with Screen() as screen:
         line = CommandLine.of(revision(release, config, cache_root()), cache_root(), screen.say)
-        code, _, said = line.call(["llm", "run", *words, "--records", str(file.path)], LONGEST_S)
-    made = file.load(before).records if file.path.exists() else []
-    if not made:
-        raise RigFailure(f"{release} ended with code {code}: {said}", hint="run it again")
-    return made
+        code, _, message = line.call(["llm", "run", *words, "--records", str(file.path)], LONGEST_S)
+    new = file.load(before).records if file.path.exists() else []
+    if not new:
+        raise RigFailure(f"{release} ended with code {code}: {message}", hint="run it again")
+    return new
 
 
 def run_instead(
@@ -161,26 +161,26 @@ def _run(
         return list(run_request(request, select_one(device, request.cache, screen.say), screen, file))
 
 
-def _finish(made: Sequence[Record], exports: TableExports, as_json: bool, *, findings_are_fine: bool) -> None:
+def _finish(results: Sequence[Record], exports: TableExports, as_json: bool, *, findings_are_fine: bool) -> None:
     """Print the results, write the files that were asked for, and end with the exit code."""
-    _write(made, exports, as_json)
-    outcomes = [record.outcome for record in made]
+    _write(results, exports, as_json)
+    outcomes = [record.outcome for record in results]
     if findings_are_fine:
         outcomes = without_findings(outcomes) or [Outcome.OK]
     raise typer.Exit(exit_code(outcomes))
 
 
-def _write(made: Sequence[Record], exports: TableExports, as_json: bool) -> None:
+def _write(results: Sequence[Record], exports: TableExports, as_json: bool) -> None:
     from harness.tools.llm.table import as_csv, as_markdown, as_text
 
     forms = ((exports.export_json, json_array), (exports.export_csv, as_csv), (exports.export_markdown, as_markdown))
     for file, form in forms:
         if file:
-            write_whole(file, form(made) + "\n")
+            write_whole(file, form(results) + "\n")
     if as_json:
-        out_whole(json_array(made))
+        out_whole(json_array(results))
     else:
-        out(as_text(made))
+        out(as_text(results))
 
 
 @llm.command("build")
@@ -217,10 +217,10 @@ def show_models(exports: TableExports, records: RecordsFile = DEFAULT_RECORDS, a
     from harness.measure.records.record import RecordFile
     from harness.tools.llm.part import LlmPart
 
-    kept = [record for record in RecordFile(records).load().records if record.part(LlmPart)]
-    if not kept:
+    results = [record for record in RecordFile(records).load().records if record.part(LlmPart)]
+    if not results:
         raise UsageError(f"{records} has no record of a language model", hint="`adreno-bench llm run` makes some")
-    _write(list({(r.identity_key, r.tvm, r.case): r for r in kept}.values()), exports, as_json)
+    _write(list({(r.identity_key, r.tvm, r.case): r for r in results}.values()), exports, as_json)
 
 
 @llm.command("quirks")

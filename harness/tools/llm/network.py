@@ -71,11 +71,11 @@ def _add_step(mod: Any, step: Step) -> Any:
     builder = relax.BlockBuilder(mod)
     with builder.function(step.name, [tokens, state, weights], pure=False):
         _effect(builder, "begin_forward", state, relax.ShapeExpr([0]), relax.ShapeExpr([length]))
-        made = builder.emit(relax.Call(body, [tokens, state, weights]))
+        result = builder.emit(relax.Call(body, [tokens, state, weights]))
         _effect(builder, "end_forward", state)
         if step.forgets:
             _effect(builder, "popn", state, relax.prim_value(0), relax.prim_value(length))
-        builder.emit_func_output(_to_host(builder, made))
+        builder.emit_func_output(_to_host(builder, result))
     return builder.finalize()
 
 

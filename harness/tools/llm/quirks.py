@@ -52,7 +52,7 @@ def reduction_if_matmul_raises(func: Any, target: Any) -> Any:
         dlight.gpu.Matmul().apply(func, target, False)
     except ScheduleError:
         rules = (dlight.gpu.GeneralReduction(), dlight.gpu.Fallback())
-        return next((made for rule in rules if (made := rule.apply(func, target, False)) is not None), None)
+        return next((schedule for rule in rules if (schedule := rule.apply(func, target, False)) is not None), None)
     return None
 
 

@@ -143,7 +143,7 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Verdic
     return verdict
 
 
-Judged = tuple[int, "Array", str, "list[Array] | None"]
+StepAnswer = tuple[int, "Array", str, "list[Array] | None"]
 """First position, logits, a name for people, and what leaves each layer, if that is known."""
 
 
@@ -193,9 +193,9 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
 
 def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: Verdict) -> None:
     """Compare answers that have to be the same."""
-    for name, one, other in invariants(conversation, text(truth.config, test.length), test.chunks):
-        verdict.invariants[name] = _distance(one, other)
-        verdict.add(compare_answers([one], [other], truth.tolerance), f"invariant `{name}`")
+    for name, answer, other in invariants(conversation, text(truth.config, test.length), test.chunks):
+        verdict.invariants[name] = _distance(answer, other)
+        verdict.add(compare_answers([answer], [other], truth.tolerance), f"invariant `{name}`")
 
 
 def invariants(conversation: Conversation, tokens: Array, count: int) -> Iterator[tuple[str, Any, Any]]:

@@ -82,7 +82,9 @@ class FolderWeights:
     @functools.cached_property
     def key(self) -> str:
         """Hash of the files."""
-        return key_of({"files": [sha256_of(file) for file in sorted({one.file for one in self._stored.values()})]})
+        return key_of(
+            {"files": [sha256_of(file) for file in sorted({tensor.file for tensor in self._stored.values()})]}
+        )
 
     def tensor(self, name: str) -> Array:
         """Return a weight; ours that stand for several of theirs are put together."""

@@ -95,8 +95,8 @@ def _judges(catalogue: Catalogue, case: OperatorCase) -> tuple[Job, Job]:
     """Return what finds out the truth about a case, and what asks LLVM."""
     file = catalogue.file(case, MODEL)
     asked = key_of({"model": case.model_sha256, "data": case.data_sha256})
-    given = catalogue.file(case, INPUTS)
-    job = oracle_job(Original(file), witness_request(file), asked, SEED, case.name, given)
+    inputs = catalogue.file(case, INPUTS)
+    job = oracle_job(Original(file), witness_request(file), asked, SEED, case.name, inputs)
     assert job.otherwise
     return replace(job, otherwise=None), job.otherwise  # the case has an answer of its own in the place of the truth
 
@@ -155,11 +155,11 @@ class Result:
     """Who gave the answer that it is held to; empty if it did not run."""
 
     @classmethod
-    def of(cls, facts: Facts, **known: Any) -> Result:
+    def of(cls, facts: Facts, **fields: Any) -> Result:
         """Return what the facts mean."""
         decision, accuracy = decide(facts), facts.get(Accuracy)
         error = accuracy.max_rel_err if accuracy and accuracy.max_rel_err < float("inf") else None
-        return cls(decision.outcome, decision.message, error, decision.owner, **known)
+        return cls(decision.outcome, decision.message, error, decision.owner, **fields)
 
     def verdict(self, *, own: bool) -> CellVerdict:
         """Return the word for it; `own` is whether the path did anything of its own."""
@@ -181,9 +181,11 @@ class Results:
         """Return the result that is kept for these facts."""
         folder = self._store.find(key_of(facts))
         try:
-            said = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
+            fields = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
             return (
-                Result(**{**said, "outcome": Outcome(said["outcome"]), "owner": Owner(said["owner"])}) if said else None
+                Result(**{**fields, "outcome": Outcome(fields["outcome"]), "owner": Owner(fields["owner"])})
+                if fields
+                else None
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -209,11 +211,11 @@ def cells_of(
     Raises UsageError for what is none, InstallFailure, RigFailure.
     """
     line = CommandLine.of(revision(release, config, cache), cache, say)
-    code, text, said = line.call(["ops", "--json", *words], LONGEST_S)
+    code, text, message = line.call(["ops", "--json", *words], LONGEST_S)
     try:
         cells: list[dict[str, Any]] = json.loads(text)
     except ValueError:
         raise RigFailure(
-            f"{release} ended with code {code}: {said}", hint="run it again: what is done is kept"
+            f"{release} ended with code {code}: {message}", hint="run it again: what is done is kept"
         ) from None
     return cells

@@ -157,8 +157,8 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
     with Screen() as screen:
         name = select_one(asked.device, cache, screen.say)
         options = (asked.paths, MODES[asked.mode], asked.precision, name)
-        found = operators(sets, asked.globs, *options, cache, screen.say)
-        return [{**one.plain, **versions(), "device": name} for one in found]
+        results = operators(sets, asked.globs, *options, cache, screen.say)
+        return [{**result.plain, **versions(), "device": name} for result in results]
 
 
 def _read(file: Path) -> list[dict[str, Any]]:

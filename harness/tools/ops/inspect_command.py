@@ -53,11 +53,11 @@ def inspect(
     from harness.compile.models.sources import open_model
     from harness.tools.ops.summary import summarize
 
-    seen, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
-    summary = summarize(seen)
-    lacking = unknown_operators(seen, onnx_operators())
-    host = nodes_by_kind(seen, lambda kind: kind in host_operators())
-    refusals = _refusals(seen)
+    network, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
+    summary = summarize(network)
+    lacking = unknown_operators(network, onnx_operators())
+    host = nodes_by_kind(network, lambda kind: kind in host_operators())
+    refusals = _refusals(network)
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
     else:
@@ -171,22 +171,22 @@ def _line(row: dict[str, Any]) -> tuple[object, ...]:
     return (row["operator"], row["count"], macs, _short(row["parameters"]), *cells)
 
 
-def _cell(path: str, taken: Counter[str], cases: Mapping[CellVerdict, int]) -> str:
+def _cell(path: str, places: Counter[str], cases: Mapping[CellVerdict, int]) -> str:
     """`image` if all are, `13 of 27 image` if some are, else `kernel`; `no` if no path runs it.
 
     If no case of the operator was right on the path, what came of most of them.
     """
     from harness.tools.ops.operator_table import wrong_cases
 
-    word, count = WORDS[path], taken.total()
-    if taken["no"]:
+    word, count = WORDS[path], places.total()
+    if places["no"]:
         return "no"
     wrong = wrong_cases(cases)
     if wrong and sum(wrong.values()) == sum(cases.values()):
         return next(iter(wrong)).value
-    if taken["unknown"]:
+    if places["unknown"]:
         return "unknown"
-    return word if taken[word] == count else f"{taken[word]} of {count} {word}" if taken[word] else "kernel"
+    return word if places[word] == count else f"{places[word]} of {count} {word}" if places[word] else "kernel"
 
 
 def _failed_cases(row: dict[str, Any]) -> Iterator[str]:

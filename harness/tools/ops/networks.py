@@ -78,8 +78,8 @@ def _node_test(test: Any) -> OperatorNetwork | str:
         return "of another domain than ai.onnx"
     if not all(_is_static_tensor(value) for value in (*graph.input, *graph.output)):
         return "no tensors of static shape"
-    (given, expected), *_ = test.data_sets
-    inputs = {value.name: array for value, array in zip(graph.input, given, strict=True)}
+    (arrays, expected), *_ = test.data_sets
+    inputs = {value.name: array for value, array in zip(graph.input, arrays, strict=True)}
     outputs = {value.name: array for value, array in zip(graph.output, expected, strict=True)}
     if any(why := _unusable(array) for array in (*inputs.values(), *outputs.values())):
         return why
@@ -113,18 +113,18 @@ def _with_constants(model: Any, inputs: Mapping[str, Array]) -> tuple[Any, dict[
     import onnx
 
     node = model.graph.node[0]
-    opset = next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
+    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     formal = onnx.defs.get_schema(node.op_type, opset).inputs
     fixed = {name for place, name in enumerate(node.input) if formal[min(place, len(formal) - 1)].name in CONSTANTS}
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    made.ir_version = max(made.ir_version, 4)  # in which weights need not be inputs, too
-    kept = [value for value in made.graph.input if value.name not in fixed]
-    del made.graph.input[:]
-    made.graph.input.extend(kept)
+    model_copy = onnx.ModelProto()
+    model_copy.CopyFrom(model)
+    model_copy.ir_version = max(model_copy.ir_version, 4)  # in which weights need not be inputs, too
+    inputs_left = [value for value in model_copy.graph.input if value.name not in fixed]
+    del model_copy.graph.input[:]
+    model_copy.graph.input.extend(inputs_left)
     weights = {name: inputs[name] for name in inputs if name in fixed}
-    made.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
-    return made, {name: array for name, array in inputs.items() if name not in fixed}
+    model_copy.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    return model_copy, {name: array for name, array in inputs.items() if name not in fixed}
 
 
 OPSET, IR_VERSION = 20, 9
@@ -173,22 +173,22 @@ def _sweep_network(entry: Entry, *, after_conv: bool, half: bool = False) -> Ope
 
     names = [f"x{place}" for place in range(len(entry.inputs))]
     inputs = {name: stored(fill(shape)) for name, shape in zip(names, entry.inputs, strict=True)}
-    weights = {f"w{place}": _weight(one, fill) for place, one in enumerate(entry.weights) if one is not None}
+    weights = {f"w{place}": _weight(weight, fill) for place, weight in enumerate(entry.weights) if weight is not None}
     if entry.operator not in SCALED:
         weights = {name: stored(array) for name, array in weights.items()}
-    reads = [*names, *(f"w{place}" if one is not None else "" for place, one in enumerate(entry.weights))]
-    made = [f"y{place}" for place in range(entry.outputs)]
+    reads = [*names, *(f"w{place}" if weight is not None else "" for place, weight in enumerate(entry.weights))]
+    names_out = [f"y{place}" for place in range(entry.outputs)]
     nodes = []
     if after_conv:
         channels = entry.inputs[0][1]
         weights["before"] = stored(fill((channels, channels, 1, 1)) / np.float32(channels**0.5))
         nodes.append(helper.make_node("Conv", ["x0", "before"], ["between"], name="before"))
         reads[0] = "between"
-    nodes.append(helper.make_node(entry.operator, reads, made, name=entry.operator.lower(), **entry.attributes))
+    nodes.append(helper.make_node(entry.operator, reads, names_out, name=entry.operator.lower(), **entry.attributes))
     values = {**inputs, **weights}
     for node in nodes:
         values |= {name: stored(array) for name, array in _answers(node, values).items()}
-    outputs = {name: values[name] for name in made}
+    outputs = {name: values[name] for name in names_out}
     tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     name = entry.name + AFTER_CONV if after_conv else entry.name
     data = _model(entry.name, nodes, inputs, outputs, tensors).SerializeToString(deterministic=True)
@@ -201,16 +201,16 @@ def _answers(node: Any, values: Mapping[str, Array]) -> dict[str, Array]:
     from onnx.reference import ReferenceEvaluator
 
     read = {name: values[name] for name in node.input if name}
-    given = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in read.items()}
-    answers = ReferenceEvaluator(_model(node.name, [node], given, dict.fromkeys(node.output), ())).run(None, given)
+    singles = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in read.items()}
+    answers = ReferenceEvaluator(_model(node.name, [node], singles, dict.fromkeys(node.output), ())).run(None, singles)
     return dict(zip(node.output, answers, strict=True))
 
 
 def _model(
     name: str,
     nodes: Sequence[Any],
-    given: Mapping[str, Array],
-    made: Mapping[str, Array | None],
+    inputs_by_name: Mapping[str, Array],
+    outputs_by_name: Mapping[str, Array | None],
     weights: Sequence[Any],
 ) -> Any:
     """Return a network; outputs of no array are of no type yet."""
@@ -221,14 +221,14 @@ def _model(
             return helper.make_empty_tensor_value_info(name)
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
-    inputs, outputs = ([value_info(*item) for item in ends.items()] for ends in (given, made))
+    inputs, outputs = ([value_info(*item) for item in ends.items()] for ends in (inputs_by_name, outputs_by_name))
     graph = helper.make_graph(nodes, name, inputs, outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 
 
-def _weight(one: Any, fill: Any) -> Array:
+def _weight(shape: Any, fill: Any) -> Array:
     """Random numbers of a shape, or the array itself."""
     import numpy as np
 
-    array: Array = one if isinstance(one, np.ndarray) else fill(one)
+    array: Array = shape if isinstance(shape, np.ndarray) else fill(shape)
     return array

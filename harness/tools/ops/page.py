@@ -67,13 +67,15 @@ class Coverage:
     def grids(self) -> list[Grid]:
         """Return the tables."""
         if len(self._releases) == 1:
-            return [self._grid("", self.columns, [f"{one.path}, {MODES[one.as_shipped]}" for one in self.columns])]
-        made = []
+            return [
+                self._grid("", self.columns, [f"{column.path}, {MODES[column.as_shipped]}" for column in self.columns])
+            ]
+        grids = []
         for path in dict.fromkeys(column.path for column in self.columns):
-            of_path = sorted((one for one in self.columns if one.path == path), key=self._place)
-            headers = [f"{one.tvm}, {MODES[one.as_shipped]}" for one in of_path]
-            made.append(self._grid(f"Path {path}", of_path, headers))
-        return made
+            of_path = sorted((column for column in self.columns if column.path == path), key=self._place)
+            headers = [f"{column.tvm}, {MODES[column.as_shipped]}" for column in of_path]
+            grids.append(self._grid(f"Path {path}", of_path, headers))
+        return grids
 
     def _place(self, column: Column) -> tuple[bool, int]:
         return column.as_shipped, self._releases.index(column.tvm)
@@ -118,8 +120,8 @@ class Coverage:
     def _in_releases(self, cells: Sequence[Plain]) -> tuple[str, ...]:
         if len(self._releases) == 1:
             return ()
-        found = [release for release in self._releases if any(cell["tvm"] == release for cell in cells)]
-        return ("all" if found == self._releases else ", ".join(found),)
+        releases = [release for release in self._releases if any(cell["tvm"] == release for cell in cells)]
+        return ("all" if releases == self._releases else ", ".join(releases),)
 
     @property
     def finding_headers(self) -> tuple[str, ...]:
@@ -131,37 +133,37 @@ class Coverage:
         grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
         titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
         parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
-        if found := self.findings():
-            parts.append(table(found, self.finding_headers, prose=("such as", "why"), right=("cases",)))
+        if findings := self.findings():
+            parts.append(table(findings, self.finding_headers, prose=("such as", "why"), right=("cases",)))
         return "\n\n".join(parts)
 
     def markdown(self, facts: Mapping[str, str]) -> str:
         """Return the page as Markdown. `facts` name its releases and device."""
-        told = " · ".join(f"{name} {text}" for name, text in facts.items())
+        caption = " · ".join(f"{name} {text}" for name, text in facts.items())
         parts = [
             "# Operators, path by path",
-            f"{told}. Made by `adreno-bench ops --markdown`.",
+            f"{caption}. Made by `adreno-bench ops --markdown`.",
             f"Numbers of {LEGEND}.",
         ]
         for grid in self.grids():
             parts += [f"## {grid.title}"] if grid.title else []
             parts.append(unpadded_markdown(grid.rows, grid.headers))
-        if found := self.findings():
-            escaped = [[_as_markdown(cell) for cell in row] for row in found]
+        if findings := self.findings():
+            escaped = [[_as_markdown(cell) for cell in row] for row in findings]
             parts += ["## What is not right", unpadded_markdown(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
     def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
         """Return the tables of a page: title, headers and rows of each, with the wrong cases last."""
         grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
-        found = self.findings()
-        return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]
+        findings = self.findings()
+        return [*grids, ("What is not right", self.finding_headers, findings)] if findings else [*grids]
 
 
 def _marks(row: Mapping[Column, Counter[CellVerdict]], columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
-        found = row.get(column, Counter())
-        yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
+        counts = row.get(column, Counter())
+        yield " ".join(f"{mark}{counts[verdict]}" for verdict, mark in MARKS.items() if counts[verdict]) or "-"
 
 
 def _as_markdown(text: str) -> str:

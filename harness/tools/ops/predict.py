@@ -22,13 +22,13 @@ DEPENDENT = {"texture": ("Conv",), "clml": (*CLML_WEIGHTED, *SAME_SHAPE, *WINDOW
 """Operators that a path takes or leaves by their shapes."""
 
 
-def destination_of(path: str, node: Node, known: Collection[str]) -> str:
+def destination_of(path: str, node: Node, operators: Collection[str]) -> str:
     """Predict the place of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not `known`.
 
     `image` says that the convolution itself is laid out for images; what stands around it may follow. `unknown` says
     that it depends on a shape that is open.
     """
-    if node.proto.op_type not in known:
+    if node.proto.op_type not in operators:
         return "no"
     if node.kind in DEPENDENT.get(path, ()) and _is_open(node):
         return "unknown"

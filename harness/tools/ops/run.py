@@ -109,15 +109,15 @@ class Operators:
         Raises DeviceFailure and RigFailure; what is done is kept.
         """
         chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
-        with ThreadPoolExecutor(1, thread_name_prefix="ahead") as beside:
-            ahead: list[Future[Built]] = [beside.submit(self._build, chunk) for chunk in chunks]
+        with ThreadPoolExecutor(1, thread_name_prefix="ahead") as pool:
+            futures: list[Future[Built]] = [pool.submit(self._build, chunk) for chunk in chunks]
             try:
-                for number, (chunk, future) in enumerate(zip(chunks, ahead, strict=True), 1):
+                for number, (chunk, future) in enumerate(zip(chunks, futures, strict=True), 1):
                     built = future.result()
                     yield from (self._one(catalogue, cell, built) for cell in chunk)
                     self._say(f"{min(number * CHUNK, len(cells))} of {len(cells)} done")
             finally:
-                for future in ahead:
+                for future in futures:
                     future.cancel()
 
     def _build(self, chunk: Sequence[Cell]) -> Built:
@@ -179,9 +179,9 @@ class Operators:
         if trial.result(facts).outcome is not Outcome.WRONG_RESULT or not (answer := facts.get(Answer)):
             return
         job = trial.cell.witness
-        found = self._builder.build([job])[job.key]
-        if isinstance(found, Answers):
-            facts.add(compare_with_witness(answer.outputs, trial.ruling.truth, found))
+        answers = self._builder.build([job])[job.key]
+        if isinstance(answers, Answers):
+            facts.add(compare_with_witness(answer.outputs, trial.ruling.truth, answers))
 
 
 @dataclass(frozen=True)
@@ -268,6 +268,8 @@ def operators(
         Operators(opened, builder, Results(cache), say) as runner,
     ):
         make_ready(paths, cache)
-        for one in found:
-            mine = [case for case in chosen if case in one.cases]
-            yield from runner.run(one, list(cells(one, mine, paths, opened.identity, precision=precision, modes=modes)))
+        for catalogue in catalogues:
+            mine = [case for case in chosen if case in catalogue.cases]
+            yield from runner.run(
+                catalogue, list(cells(catalogue, mine, paths, opened.identity, precision=precision, modes=modes))
+            )

@@ -83,8 +83,8 @@ class NetworkSummary:
 def total_macs(nodes: Iterable[Node]) -> int | None:
     """Multiply-accumulates of some operators, None if those of one are not known."""
     counts = [node.macs for node in nodes]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
 
 
 def summarize(model: Any) -> NetworkSummary:
@@ -102,14 +102,14 @@ def summarize(model: Any) -> NetworkSummary:
         own = [name for name in _trained(proto) if name in weights and name not in counted]
         counted |= {*own}
         quantised = proto.op_type in QUANTISED
-        found = types.get(proto.input[0]) if proto.input else None
+        data = types.get(proto.input[0]) if proto.input else None
         nodes.append(
             Node(
                 proto,
                 kind_of(proto),
                 inputs,
                 outputs,
-                _dtype(found),
+                _dtype(data),
                 any(_dtype(types.get(name)) == "float64" for name in (*proto.input, *proto.output)),
                 _macs(proto, inputs, outputs),
                 sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name], quantised)),
@@ -165,16 +165,16 @@ def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | No
     if node.op_type not in PRODUCTS:
         return 0
     place = WEIGHT_PLACES.get(node.op_type, 1)
-    data, weight, made = (next(iter(shapes), None) for shapes in (inputs, inputs[place:], outputs))
-    if data is None or weight is None or made is None:
+    data, weight, output = (next(iter(shapes), None) for shapes in (inputs, inputs[place:], outputs))
+    if data is None or weight is None or output is None:
         return None
     if node.op_type in ("Conv", "ConvInteger", "QLinearConv"):
-        return math.prod(made) * math.prod(weight[1:])
+        return math.prod(output) * math.prod(weight[1:])
     if node.op_type == "ConvTranspose":
         return math.prod(data) * math.prod(weight[1:])
     if node.op_type == "Gemm":
-        return math.prod(made) * data[0 if attribute_of(node, "transA", 0) else 1]
-    return math.prod(made) * data[-1] if data else 0
+        return math.prod(output) * data[0 if attribute_of(node, "transA", 0) else 1]
+    return math.prod(output) * data[-1] if data else 0
 
 
 def _end(value: Any, types: Mapping[str, Any]) -> End:

@@ -69,23 +69,23 @@ def find_tasks(job: Mapping[str, Any], out: Path) -> None:
     import tvm
 
     request = CompileRequest(**job["request"])
-    path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
+    path, quirks, modules = PATHS[request.path], quirks_of(request.quirks), []
     mod, _ = import_request(request)
 
     def look(module: Any) -> Any:
-        seen.append(module.clone())
+        modules.append(module.clone())
         raise _Seen
 
     with stepping("lower"):
         try:
             path.lower(mod, target_of(request), [*quirks, BeforeSchedules("SeeTasks", look)])
         except StepFailed:
-            if not seen:
+            if not modules:
                 raise
-    calls, functions = _calls(seen[0]), unscheduled_functions(seen[0])
-    found = {name: function for name, function in functions.items() if name in calls}
+    calls, functions = _calls(modules[0]), unscheduled_functions(modules[0])
+    tasks = {name: function for name, function in functions.items() if name in calls}
     target = target_of(request)
-    told = [
+    entries = [
         {
             "task": task_of(function),
             "name": name,
@@ -93,10 +93,10 @@ def find_tasks(job: Mapping[str, Any], out: Path) -> None:
             "shapes": shapes_of(function),
             "tunable": space_of(function, target, ThreadLimits()) is not None,
         }
-        for name, function in found.items()
+        for name, function in tasks.items()
     ]
-    (out / TASKS).write_text(json.dumps(told), encoding="utf-8")
-    (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(found)), encoding="utf-8")
+    (out / TASKS).write_text(json.dumps(entries), encoding="utf-8")
+    (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(tasks)), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -168,24 +168,24 @@ def build_candidate(job: Mapping[str, Any], out: Path) -> CompileResult:
     path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
     function = _function(job)
     with stepping("schedule"):
-        made, told = _with_schedule(function, target, job["seed"], ThreadLimits(**job["limits"]))
+        scheduled, trace = _with_schedule(function, target, job["seed"], ThreadLimits(**job["limits"]))
     scopes = _scopes(target, function)
     with stepping("lower"), target:
-        mod = _network(made, scopes)
+        mod = _network(scheduled, scopes)
         if any(scope != "global" for scope in scopes):
             mod = tvm.relax.transform.SpecializePrimFuncBasedOnCallSite()(mod)
-        lowered = path.lower(mod, target, [*quirks, FromSchedules()])
-    built = build_module(path, lowered, target, quirks)
+        network = path.lower(mod, target, [*quirks, FromSchedules()])
+    built = build_module(path, network, target, quirks)
     path.check(built)
-    if len(built.source) > LONGEST_SOURCE_BYTES and told is not None:
+    if len(built.source) > LONGEST_SOURCE_BYTES and trace is not None:
         raise CompileFailure(f"its source is longer than {LONGEST_SOURCE_BYTES // 1000} kB")
     (out / KERNELS).write_text(built.source, encoding="utf-8")
     export(built.executable, out / LIBRARY, request.host_triple)
-    (out / TRACE).write_text(json.dumps(told), encoding="utf-8")
+    (out / TRACE).write_text(json.dumps(trace), encoding="utf-8")
     tensors = _tensors(function)
     return CompileResult(
         library=LIBRARY,
-        vdevices=vdevices(lowered),
+        vdevices=vdevices(network),
         inputs=[(f"p{index}", list(shape), dtype) for index, (shape, dtype, _) in enumerate(tensors[:-1])],
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
@@ -217,12 +217,12 @@ def _function(job: Mapping[str, Any]) -> Any:
 
 def _tensors(function: Any) -> list[tuple[tuple[int, ...], str, str]]:
     """Shape, number format and memory scope of each parameter; what it writes is the last."""
-    found = []
+    tensors = []
     for parameter in function.params:
         buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
         shape = tuple(int(extent) for extent in buffer.shape)
-        found.append((shape, dtype_of(buffer), memory_scope(function, parameter)))
-    return found
+        tensors.append((shape, dtype_of(buffer), memory_scope(function, parameter)))
+    return tensors
 
 
 def _in_buffers(function: Any) -> Any:
@@ -251,26 +251,28 @@ def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
     builder = relax.BlockBuilder()
     if scopes:
         builder.get().update_global_info("vdevice", list(scopes.values()))
-    *given, made = _tensors(function)
+    *inputs, output_tensor = _tensors(function)
     parameters = [
-        relax.Var(f"p{index}", _type(shape, dtype, "global", scopes)) for index, (shape, dtype, _) in enumerate(given)
+        relax.Var(f"p{index}", _type(shape, dtype, "global", scopes)) for index, (shape, dtype, _) in enumerate(inputs)
     ]
 
     def copy(value: Any, tensor: tuple[tuple[int, ...], str, str], scope: str) -> Any:
         shape, dtype, _ = tensor
-        made = _copy(shape, dtype).with_attr(INTO, scope)  # else one there and one back would be the same function
-        copied = builder.add_func(made, "copy")
+        function = _copy(shape, dtype).with_attr(INTO, scope)  # else one there and one back would be the same function
+        copied = builder.add_func(function, "copy")
         return builder.emit(relax.call_tir(copied, [value], _type(shape, dtype, scope, scopes)))
 
     with builder.function("main", parameters):
         with builder.dataflow():
             arguments = [
                 value if tensor[2] == "global" else copy(value, tensor, tensor[2])
-                for value, tensor in zip(parameters, given, strict=True)
+                for value, tensor in zip(parameters, inputs, strict=True)
             ]
             called = builder.add_func(without_attributes(function, ("global_symbol",)), TASK)
-            result = builder.emit(relax.call_tir(called, arguments, _type(*made, scopes)))
-            output = builder.emit_output(result if made[2] == "global" else copy(result, made, "global"))
+            result = builder.emit(relax.call_tir(called, arguments, _type(*output_tensor, scopes)))
+            output = builder.emit_output(
+                result if output_tensor[2] == "global" else copy(result, output_tensor, "global")
+            )
         builder.emit_func_output(output)
     return builder.get()
 

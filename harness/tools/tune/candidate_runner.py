@@ -134,9 +134,9 @@ def kernels_ms(program: Program, repeat: int) -> float:
 
     Raises ProgramFailure, which costs this candidate alone, if the probe saw none of its launches.
     """
-    if not (seen := program.launches(repeat, timeout_s=MOST_S)):
+    if not (launches := program.launches(repeat, timeout_s=MOST_S)):
         raise ProgramFailure("no launch of its kernels was seen")
-    return median(map(_mine_ms, seen))
+    return median(map(_mine_ms, launches))
 
 
 def _mine_ms(launches: Sequence[Launch]) -> float:

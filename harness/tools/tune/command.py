@@ -61,13 +61,13 @@ def tune(
         at = address_of(tracker) if tracker else None
         names = worker_names(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
         with open_devices(request, names, screen, at) as (builder, devices):
-            found = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
+            tunings = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
             lost = dict(devices.lost)
     if as_json:
-        out_json([one.plain for one in found])
+        out_json([tuning.plain for tuning in tunings])
     else:
-        print_out("\n\n".join([_text(found, out), *(f"{name} was lost: {why}" for name, why in lost.items())]))
-    right = any(winner.standing.best for one in found for winner in one.winners)
+        print_out("\n\n".join([_text(tunings, out), *(f"{name} was lost: {why}" for name, why in lost.items())]))
+    right = any(winner.standing.best for tuning in tunings for winner in tuning.winners)
     if lost:
         raise typer.Exit(ExitCode.RIG_FAILURE)
     raise typer.Exit(ExitCode.GOOD if right else ExitCode.NOTHING_MEASURED)
@@ -87,30 +87,30 @@ def _tunable(request: Request) -> Request:
     return replace(request, cases=list(cases))
 
 
-def _text(found: Sequence[CaseTuning], out: Path) -> str:
+def _text(tunings: Sequence[CaseTuning], out: Path) -> str:
     parts = []
-    for one in found:
+    for tuning in tunings:
         rows = [
             (
                 winner.standing.task.name,
-                f"{winner.standing.task.cost_ms / one.kernels_ms:.1%}",
+                f"{winner.standing.task.cost_ms / tuning.kernels_ms:.1%}",
                 str(len(winner.standing.trials)),
-                f"{kept.untuned_ms:.3g}" if (kept := winner.schedule) else "-",
-                f"{kept.ms:.3g}" if kept else "-",
-                f"{kept.untuned_ms / kept.ms:.3g}" if kept else "-",
+                f"{schedule.untuned_ms:.3g}" if (schedule := winner.schedule) else "-",
+                f"{schedule.ms:.3g}" if schedule else "-",
+                f"{schedule.untuned_ms / schedule.ms:.3g}" if schedule else "-",
                 winner.why_not,
             )
-            for winner in one.winners
+            for winner in tuning.winners
         ]
         headers = ("task", "of the time", "tried", "untuned ms", "tuned ms", "times as fast", "why not")
-        parts.append(f"{one.case}\n\n{table(rows, headers, right=headers[1:6], spare=('tried', 'of the time'))}")
-        if one.complaint:
-            parts.append(f"no candidate was right: {one.complaint}")
-        gain = one.kernels_ms / one.after_ms if one.after_ms > 0 else float("inf")
+        parts.append(f"{tuning.case}\n\n{table(rows, headers, right=headers[1:6], spare=('tried', 'of the time'))}")
+        if tuning.complaint:
+            parts.append(f"no candidate was right: {tuning.complaint}")
+        gain = tuning.kernels_ms / tuning.after_ms if tuning.after_ms > 0 else float("inf")
         parts.append(
-            f"the network's kernels: {one.kernels_ms:.4g} ms untuned, about {one.after_ms:.4g} ms with these schedules "
-            f"({gain:.3g} times as fast, by each task alone)"
+            f"the network's kernels: {tuning.kernels_ms:.4g} ms untuned, about {tuning.after_ms:.4g} ms with these "
+            f"schedules ({gain:.3g} times as fast, by each task alone)"
         )
-    if any(winner.schedule for one in found for winner in one.winners):
+    if any(winner.schedule for tuning in tunings for winner in tuning.winners):
         parts.append(f"schedules are in {out}; `adreno-bench run --schedules {out}` runs both side by side")
     return "\n\n".join(parts)

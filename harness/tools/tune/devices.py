@@ -202,8 +202,8 @@ class _SharedSearch(DeviceQueue[TrialOrder, None]):
     def _end(self, item: WorkItem[TrialOrder], lost: Lost | None) -> Iterator[None]:
         """Count the trial of a lost device as failed; that of the last one is tried when the search goes on."""
         if lost and self.workers.identities:
-            shown = self.workers.display_name(lost.device)
-            self._dispatcher.keep(item.work.trial(lost.why.outcome, lost.why.message, shown))
+            name = self.workers.display_name(lost.device)
+            self._dispatcher.keep(item.work.trial(lost.why.outcome, lost.why.message, name))
         yield from ()
 
 
@@ -224,10 +224,10 @@ def open_devices(
 
 def require_alike(identities: Mapping[str, Identity]) -> None:
     """Raise UsageError, with the device and what differs, if these cannot share the trials of one search."""
-    (first, known), *others = identities.items()
+    (first, reference), *others = identities.items()
     for name, identity in others:
         for what, value in asdict(identity).items():
-            if what not in OF_EACH and value != (there := getattr(known, what)):
+            if what not in OF_EACH and value != (there := getattr(reference, what)):
                 raise UsageError(
                     f"{name} cannot share trials with {first}: its {what} is {value or 'unknown'!r}, not "
                     f"{there or 'unknown'!r}",

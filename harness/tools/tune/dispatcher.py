@@ -96,13 +96,15 @@ class Dispatcher:
 
     def next(self) -> TrialOrder | None:
         """Return a candidate for a device, which has it until `keep`; None if none is built at the moment."""
-        built = None if self.over else next((one for one, build in self._builds.items() if build.done()), None)
+        built = (
+            None if self.over else next((candidate for candidate, build in self._builds.items() if build.done()), None)
+        )
         if built is None:
             return None
         self._running.add(built)
-        (task, seed), made = built, self._builds.pop(built).result()
+        (task, seed), artifact = built, self._builds.pop(built).result()
         best = self._search.standings[task.task].best
-        return TrialOrder(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
+        return TrialOrder(task.task, seed, artifact, self._workshop.truth(task), best.ms if best else None)
 
     @property
     def _free(self) -> int:
@@ -133,7 +135,7 @@ def describe(search: Search, trial: Trial, kernels_ms: float, where: str = "") -
     which = f"trial {len(standing.trials)}{where}"
     came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
     best = standing.best
-    known = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""
+    so_far = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""
     why = f": {trial.message}" if trial.message else ""
     network = f"{kernels_ms:.4g} -> {search.inference_ms(kernels_ms):.4g} ms"
-    return f"{standing.task.name}: {which}: {came}{why}{known}; {search.tried} tried; the network's kernels {network}"
+    return f"{standing.task.name}: {which}: {came}{why}{so_far}; {search.tried} tried; the network's kernels {network}"

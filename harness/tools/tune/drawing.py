@@ -51,28 +51,30 @@ def _sample(space: Rules | TexelConv, seed: int) -> Any:
 def draw(opens: Sequence[OpenDecision], seed: int, limits: ThreadLimits) -> list[Decision | None] | None:
     """Return the decisions of a seed; None for each that is left to TVM, or for all if no draw kept the limits."""
     numbers = random.Random(seed)
-    wanted = LEAST_ITEMS
+    least = LEAST_ITEMS
     for count in range(DRAWS):
-        drawn = [_drawn(one, numbers) for one in opens]
+        drawn = [_drawn(decision, numbers) for decision in opens]
         if count == DRAWS // 2:
-            wanted = 1  # loops that cannot be split into so many
-        if _is_within(drawn, wanted, limits):
+            least = 1  # loops that cannot be split into so many
+        if _is_within(drawn, least, limits):
             return drawn
     return None
 
 
-def _drawn(one: OpenDecision, numbers: random.Random) -> Decision | None:
-    if one.kind == CHOICE:
-        return numbers.choice([index for index, number in enumerate(one.numbers) if number <= MOST_UNROLLED] or [0])
-    return _split(one, numbers) if one.kind == TILE else None
+def _drawn(decision: OpenDecision, numbers: random.Random) -> Decision | None:
+    if decision.kind == CHOICE:
+        return numbers.choice(
+            [index for index, number in enumerate(decision.numbers) if number <= MOST_UNROLLED] or [0]
+        )
+    return _split(decision, numbers) if decision.kind == TILE else None
 
 
-def _split(one: OpenDecision, numbers: random.Random) -> list[int]:
+def _split(decision: OpenDecision, numbers: random.Random) -> list[int]:
     """Split an extent by giving each of its prime factors to one of the parts."""
-    parts = [1] * one.parts
-    for prime in _primes(one.extent):
-        at = numbers.randrange(one.parts)
-        if at == one.parts - 1 and parts[at] * prime > one.most_inner:
+    parts = [1] * decision.parts
+    for prime in _primes(decision.extent):
+        at = numbers.randrange(decision.parts)
+        if at == decision.parts - 1 and parts[at] * prime > decision.most_inner:
             at = 0
         parts[at] *= prime
     return parts
@@ -87,11 +89,11 @@ def _primes(number: int) -> Iterator[int]:
         prime += 1
 
 
-def _is_within(drawn: Sequence[Decision | None], wanted: int, limits: ThreadLimits) -> bool:
+def _is_within(drawn: Sequence[Decision | None], least: int, limits: ThreadLimits) -> bool:
     """Return whether groups have an allowed number of work-items, and these no more sums than they can hold."""
     tiles = [parts for parts in drawn if isinstance(parts, list) and len(parts) == LEVELS]
     if not tiles:
         return True
     items = math.prod(parts[2] for parts in tiles)
     each = math.prod(parts[1] * parts[3] * parts[4] for parts in tiles)
-    return wanted <= items <= limits.items and each <= MOST_ACCUMULATORS
+    return least <= items <= limits.items and each <= MOST_ACCUMULATORS

@@ -125,7 +125,9 @@ class Search:
             pending[task.task].add(seed)
         chosen: list[tuple[Task, int]] = []
         for _ in range(number if self.standings else 0):
-            standing = max(self.standings.values(), key=lambda one: _priority(one, pending[one.task.task]))
+            standing = max(
+                self.standings.values(), key=lambda standing: _priority(standing, pending[standing.task.task])
+            )
             mine = pending[standing.task.task]
             seed = standing.next_seed(mine)
             mine.add(seed)

@@ -141,7 +141,7 @@ class SearchWorker:
         if steadiness.throttled:
             self._channel.say(f"times taken back: {steadiness.why}")
             back = {"outcome": THROTTLED, "message": steadiness.why[:200], "ms": None, "max_rel_err": None}
-            for trial in filter(lambda one: one.right, done):
+            for trial in filter(lambda trial: trial.right, done):
                 self._channel.send(TrialResult(trial.model_copy(update=back)))
 
 
@@ -186,15 +186,15 @@ def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say
     return list(operators_of(launches.inferences, ()))
 
 
-def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:
+def tasks_of(entries: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:
     """Return the tasks that a schedule can be looked for, with what each costs; the dearest first."""
     costs = {operator.function: operator.ms for operator in operators}
-    found = [
-        Task(str(one["task"]), str(one["name"]), int(str(one["calls"])), tuple(map(str, one["shapes"])), cost)  # type: ignore[call-overload]
-        for one in told
-        if one["tunable"] and (cost := costs.get(str(one["name"]), 0.0)) > 0
+    tasks = [
+        Task(str(entry["task"]), str(entry["name"]), int(str(entry["calls"])), tuple(map(str, entry["shapes"])), cost)  # type: ignore[call-overload]
+        for entry in entries
+        if entry["tunable"] and (cost := costs.get(str(entry["name"]), 0.0)) > 0
     ]
-    return sorted(found, key=lambda task: -task.cost_ms)
+    return sorted(tasks, key=lambda task: -task.cost_ms)
 
 
 @dataclass(frozen=True)

@@ -70,15 +70,15 @@ class CaseTuning:
 
 
 def _plain(winner: Winner) -> dict[str, Any]:
-    task, kept = winner.standing.task, winner.schedule
+    task, schedule = winner.standing.task, winner.schedule
     return {
         "task": task.task,
         "name": task.name,
         "calls": task.calls,
         "cost_ms": task.cost_ms,
         "tried": len(winner.standing.trials),
-        "untuned_ms": kept.untuned_ms if kept else None,
-        "ms": kept.ms if kept else None,
+        "untuned_ms": schedule.untuned_ms if schedule else None,
+        "ms": schedule.ms if schedule else None,
         "why_not": winner.why_not,
     }
 
@@ -90,11 +90,11 @@ def open_schedules(out: Path, identity: Identity) -> Schedules:
     """
     origin = _origin(identity)
     if out.exists():
-        found = database.read(out)
-        _require_release(out, found)
-        database.require_limits(out, found, identity)
+        schedules = database.read(out)
+        _require_release(out, schedules)
+        database.require_limits(out, schedules, identity)
         more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
-        return replace(found, origin=found.origin.model_copy(update=more))
+        return replace(schedules, origin=schedules.origin.model_copy(update=more))
     return Schedules(origin, ())
 
 
@@ -148,14 +148,14 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
         raise Unsupported(plan.unsupported)
     with Workshop(plan, bench.builder, bench.request.suite.limits, ThreadLimits.of(identity)) as workshop:
         say(f"{case.id}: profiling the untuned network")
-        told = workshop.tasks()
+        tasks = workshop.tasks()
         operators = _profile(plan, bench)
         kernels_ms = sum(operator.ms for operator in operators)
         kind = kind_key(identity)
-        log = TrialLog(bench.request.cache, workshop.trials_key(told), kind, f"{case.id} on {kind}")
+        log = TrialLog(bench.request.cache, workshop.trials_key(tasks), kind, f"{case.id} on {kind}")
         with log.lock():
-            search = Search(tasks_of(told, operators), log.read())
-            say(_describe_start(case.id, search, len(told), kernels_ms))
+            search = Search(tasks_of(tasks, operators), log.read())
+            say(_describe_start(case.id, search, len(tasks), kernels_ms))
             try:
                 with Dispatcher(search, workshop, log, budget, kernels_ms, say, devices.count) as dispatcher:
                     spent = devices.search(plan.thermal_limits, dispatcher)
@@ -166,8 +166,8 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
                 say(f"{name}: {its}" if len(spent) > 1 else str(its))
             trials = list(log.read())
         winners = confirm_best(case.path, search, workshop, devices)
-    if kept := schedules_of(winners):
-        open_schedules(out, identity).with_records(kept).write(out)
+    if schedules := schedules_of(winners):
+        open_schedules(out, identity).with_records(schedules).write(out)
     return CaseTuning(case.id, kernels_ms, winners, trials)
 
 

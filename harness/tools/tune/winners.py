@@ -39,7 +39,7 @@ Times = tuple[list[float], list[float]]
 class Contest:
     """A task's best candidates, after TVM's own schedule, which is the first. Plain values: it crosses to a worker."""
 
-    made: Sequence[Artifact]
+    artifacts: Sequence[Artifact]
     truth: Truth
 
 
@@ -67,22 +67,22 @@ def confirm_best(path: str, search: Search, workshop: Workshop, devices: Devices
 
 def measure_in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> dict[str, Sequence[Times] | str]:
     """Measure by task in fresh sessions. Returns the sessions' times, or why one failed: a wrong answer, or a crash."""
-    found: dict[str, list[Times]] = {task: [] for task in contests}
+    times: dict[str, list[Times]] = {task: [] for task in contests}
     why_not: dict[str, str] = {}
     for count in range(SESSIONS):
         say(f"the best of each task, measured again: fresh session {count + 1} of {SESSIONS}")
         with CandidateRunner(run.device) as runner:
-            for task in [one for one in found if one not in why_not]:
+            for task in [name for name in times if name not in why_not]:
                 try:
-                    found[task].append(_measure_session(contests[task], runner))
+                    times[task].append(_measure_session(contests[task], runner))
                 except PathFailure as failure:
                     why_not[task] = f"not right again: {failure.message}"
-    return {**found, **why_not}
+    return {**times, **why_not}
 
 
 def _measure_session(contest: Contest, runner: CandidateRunner) -> Times:
-    runner.reserve(len(contest.made))
-    loaded = [runner.load(artifact, contest.truth) for artifact in contest.made]
+    runner.reserve(len(contest.artifacts))
+    loaded = [runner.load(artifact, contest.truth) for artifact in contest.artifacts]
     counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
     return _measure_in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
 
@@ -96,12 +96,12 @@ def _contest(standing: TaskStanding, workshop: Workshop) -> Contest | str:
         return why_not
     task = standing.task
     seeds = [trial.seed for trial in standing.contenders]
-    truth, made = workshop.truth(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
-    for one in (truth, *made):
-        if isinstance(one, Failure):
-            return f"it could not be made again: {one.message}"
+    truth, artifacts = workshop.truth(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
+    for artifact in (truth, *artifacts):
+        if isinstance(artifact, Failure):
+            return f"it could not be made again: {artifact.message}"
     assert not isinstance(truth, Failure)
-    return Contest([one for one in made if isinstance(one, Artifact)], truth)
+    return Contest([artifact for artifact in artifacts if isinstance(artifact, Artifact)], truth)
 
 
 def _winner(path: str, standing: TaskStanding, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
@@ -124,7 +124,7 @@ def _winner(path: str, standing: TaskStanding, contest: Contest | str, times: Se
         untuned_ms=medians[0],
         max_rel_err=max(errors[best] for _, errors in times),
         trials=len(standing.trials),
-        trace=trace_of(contest.made[best]),
+        trace=trace_of(contest.artifacts[best]),
     )
     return Winner(standing, schedule)
 

@@ -60,24 +60,24 @@ class Workshop:
 
     def tasks(self) -> list[dict[str, Any]]:
         """Return the tasks of the network, as the build tells them. Raises the failure of the build."""
-        found = self._builder.build([self._tasks])[self._tasks.key]
-        if isinstance(found, Failure):
-            raise found
-        assert isinstance(found, Answers)
-        self._functions = found.folder / FUNCTIONS
-        return list(load_tasks(found.folder))
+        answers = self._builder.build([self._tasks])[self._tasks.key]
+        if isinstance(answers, Failure):
+            raise answers
+        assert isinstance(answers, Answers)
+        self._functions = answers.folder / FUNCTIONS
+        return list(load_tasks(answers.folder))
 
     def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
         """Return the key of trials, which stay valid while it is the same, even if the harness changes."""
         request = self._tasks.payload["request"]
         facts = {name: request[name] for name in ("path", "quirks", "host_triple")}
         allowed = [self._plan.relative_tolerance, self._plan.rounding_factor]
-        known = sorted({str(one["task"]) for one in tasks})
+        names = sorted({str(entry["task"]) for entry in tasks})
         return key_of(
             {
                 **facts,
                 **versions(),
-                "tasks": known,
+                "tasks": names,
                 "threads": asdict(self._threads),
                 "seeds": _seeds_digest(),
                 "allowed": allowed,

@@ -32,7 +32,9 @@ def a_report(*around: tuple[int, bool], kernels: tuple[CompiledKernel, ...] = ()
     beginnings = (PieceTrial(network.first(1), RIGHT, Path()),)
     found = Divergence(Finding(Outcome.WRONG_RESULT, Owner.PATH), (network.operators[1],), beginnings, trials)
     kept = Path("/pieces/key") if found.smallest else None
-    return DivergenceReport(OFF, same_artifact=True, network=network, found=found, kept=kept, kernels=kernels).text()
+    return DivergenceReport(
+        OFF, same_artifact=True, network=network, divergence=found, folder=kept, kernels=kernels
+    ).text()
 
 
 def test_the_table_leads_from_what_is_right_to_the_whole() -> None:
