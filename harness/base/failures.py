@@ -85,9 +85,9 @@ _REVIVED: tuple[type[Failure], ...] = (
 )
 
 
-def revived(told: Mapping[str, str]) -> Failure:
+def revived(fields: Mapping[str, str]) -> Failure:
     """Return a failure that another process wrote down, as the class that it names, or whose outcome it does."""
-    for kind in sorted(_REVIVED, key=lambda one: one.__name__ != told.get("kind")):
-        if kind.outcome == told["outcome"]:
-            return kind(told["message"], hint=told["hint"], evidence=told["evidence"])
-    return RigFailure(told["message"], hint=told["hint"], evidence=told["evidence"])
+    for kind in sorted(_REVIVED, key=lambda kind: kind.__name__ != fields.get("kind")):
+        if kind.outcome == fields["outcome"]:
+            return kind(fields["message"], hint=fields["hint"], evidence=fields["evidence"])
+    return RigFailure(fields["message"], hint=fields["hint"], evidence=fields["evidence"])

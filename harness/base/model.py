@@ -42,23 +42,23 @@ class Distribution:
         match = _FORM.fullmatch(text)
         kind = match.group(1) if match else text
         if not match or kind not in ARGUMENTS:
-            known = [f"{name}({', '.join(told)})" for name, told in ARGUMENTS.items()]
-            raise UsageError(f"{text!r} is no distribution", hint=suggestion(kind, known, otherwise="known are"))
+            forms = [f"{name}({', '.join(arguments)})" for name, arguments in ARGUMENTS.items()]
+            raise UsageError(f"{text!r} is no distribution", hint=suggestion(kind, forms, otherwise="known are"))
         try:
-            made = cls(kind, tuple(float(part) for part in match.group(2).split(",")))
+            distribution = cls(kind, tuple(float(part) for part in match.group(2).split(",")))
         except ValueError:
             raise UsageError(f"arguments of {text!r} must be numbers", hint=f"for example {kind}(0, 1)") from None
-        made._require_sense(text)
-        return made
+        distribution._require_sense(text)
+        return distribution
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(f'{argument:.17g}' for argument in self.arguments)})"
 
     def _require_sense(self, text: str) -> None:
-        told = ARGUMENTS[self.kind]
+        names = ARGUMENTS[self.kind]
         first, last = self.arguments[0], self.arguments[-1]
-        if len(self.arguments) != len(told):
-            raise UsageError(f"{text!r} has {len(self.arguments)} numbers", hint=f"it takes {', '.join(told)}")
+        if len(self.arguments) != len(names):
+            raise UsageError(f"{text!r} has {len(self.arguments)} numbers", hint=f"it takes {', '.join(names)}")
         if not all(abs(argument) < 2**53 for argument in self.arguments):
             raise UsageError(f"{text!r} has a number that is too large", hint="below 2**53 each is exact")
         if self.kind in ("uniform", "integers") and first > last:
@@ -203,14 +203,14 @@ def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
 
 def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
     """Parse `--shape`: `input=1x3x224x224` is a whole shape, `batch=1` one extent. Raises UsageError."""
-    made: dict[str, list[int] | int] = {}
+    shapes: dict[str, list[int] | int] = {}
     for text in texts:
         name, _, sizes = text.rpartition("=")
         if not name or not re.fullmatch(r"\d{1,12}(x\d{1,12})*", sizes):
             raise UsageError(f"--shape {text!r} is no shape", hint="it reads input=1x3x224x224, or batch=1")
         extents = [int(size) for size in sizes.split("x")]
-        made[name] = extents if len(extents) > 1 else extents[0]
-    return made
+        shapes[name] = extents if len(extents) > 1 else extents[0]
+    return shapes
 
 
 def fixes_given(texts: Sequence[str]) -> dict[str, float]:

@@ -134,10 +134,10 @@ def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
     A finding about a model, the compiler or a path is certain knowledge, so it comes before a failure of the rig; and a
     run in which nothing could be judged is never good.
     """
-    seen = set(outcomes)
-    owners = {outcome.owner for outcome in seen}
+    distinct = set(outcomes)
+    owners = {outcome.owner for outcome in distinct}
     if owners.intersection(_FINDINGS):
         return ExitCode.WRONG_OR_BROKEN
     if owners & {Owner.DEVICE, Owner.RIG}:
         return ExitCode.RIG_FAILURE
-    return ExitCode.GOOD if Outcome.OK in seen else ExitCode.NOTHING_MEASURED
+    return ExitCode.GOOD if Outcome.OK in distinct else ExitCode.NOTHING_MEASURED

@@ -194,8 +194,8 @@ class Suite(_Section):
 
         0 where the suite says what is.
         """
-        told = self.justified(case) or case.precision in self.tolerance
-        return 0.0 if told else ROUNDING_FACTOR[case.precision.value]
+        stated = self.justified(case) or case.precision in self.tolerance
+        return 0.0 if stated else ROUNDING_FACTOR[case.precision.value]
 
 
 def choose(suite: Suite, globs: Sequence[str] | None, axes: Axes = NO_AXES) -> list[Case]:
@@ -257,8 +257,8 @@ def load_suite(file: Path) -> Suite:
         if not any(case.matches(tolerance.case) for case in suite.cases):
             where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
             raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
-    found: dict[str, Any] = {"models": [anchored(model, file.parent) for model in suite.models]}
-    return suite.model_copy(update={**found, "schedules": file.parent / suite.schedules if suite.schedules else None})
+    update: dict[str, Any] = {"models": [anchored(model, file.parent) for model in suite.models]}
+    return suite.model_copy(update={**update, "schedules": file.parent / suite.schedules if suite.schedules else None})
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:

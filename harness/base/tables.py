@@ -97,7 +97,7 @@ def folded(text: str, stream: TextIO | None = None) -> str:
 def _folded_line(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    gaps = [found.end() for found in re.finditer(r"\s{2,}", line) if found.end() <= 0.6 * width]
+    gaps = [gap.end() for gap in re.finditer(r"\s{2,}", line) if gap.end() <= 0.6 * width]
     begin = len(line) - len(line.lstrip())
     hang = gaps[-1] if gaps and gaps[-1] > begin else begin + GAP
     return _words(line, width, " " * min(hang, max(0, width - _longest_word(line))))
@@ -146,9 +146,9 @@ class _Grid:
         return values.pop() if len(self.rows) > 1 and len(values) == 1 else ""
 
     def without(self, gone: Sequence[str]) -> _Grid:
-        kept = [index for index, header in enumerate(self.headers) if header not in gone]
-        rows = [[row[index] for index in kept] for row in self.rows]
-        return replace(self, headers=[self.headers[index] for index in kept], rows=rows)
+        indices = [index for index, header in enumerate(self.headers) if header not in gone]
+        rows = [[row[index] for index in indices] for row in self.rows]
+        return replace(self, headers=[self.headers[index] for index in indices], rows=rows)
 
     def drawn(self) -> str:
         """Draw the table at its natural width."""
@@ -199,9 +199,9 @@ class _Grid:
         """Draw each row as a paragraph: its first cell, and below it the names and values of the others."""
         label = max(map(len, self.headers[1:]), default=0)
         return "\n".join(
-            "\n".join([row[0], *(f"  {name:{label}}  {cell}" for name, cell in told if cell not in ("", "-"))])
+            "\n".join([row[0], *(f"  {name:{label}}  {cell}" for name, cell in cells if cell not in ("", "-"))])
             for row in self.rows
-            for told in [list(zip(self.headers[1:], row[1:], strict=True))]
+            for cells in [list(zip(self.headers[1:], row[1:], strict=True))]
         )
 
     @property

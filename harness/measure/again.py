@@ -98,6 +98,6 @@ def _is_stale(program: Program, truth: Truth, timeout_s: float) -> bool:
 def _equal(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
     """Return whether two answers are the same bit for bit."""
     return len(outputs) == len(others) and all(
-        one.shape == other.shape and one.tobytes() == other.tobytes()
-        for one, other in zip(outputs, others, strict=True)
+        output.shape == other.shape and output.tobytes() == other.tobytes()
+        for output, other in zip(outputs, others, strict=True)
     )

@@ -79,23 +79,23 @@ def compare_answers(
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
     allowed = leeway or [Leeway()] * len(oracle)
-    judged = [
+    accuracies = [
         _Judgement(index, got, want, relative_tolerance, tolerance, own).accuracy
         for index, (got, want, tolerance, own) in enumerate(zip(outputs, oracle, tolerances, allowed, strict=True))
     ]
-    if not judged:
+    if not accuracies:
         return _refuse("the model has no outputs")
-    worst = max(judged, key=lambda a: (not a.right, _share(a)))
+    worst = max(accuracies, key=lambda a: (not a.right, _share(a)))
     return Accuracy(
-        right=all(a.right for a in judged),
+        right=all(a.right for a in accuracies),
         max_abs_err=worst.max_abs_err,
-        max_rel_err=max(a.max_rel_err for a in judged),
-        cosine=min(a.cosine for a in judged),
-        top1=all(a.top1 for a in judged),
+        max_rel_err=max(a.max_rel_err for a in accuracies),
+        cosine=min(a.cosine for a in accuracies),
+        top1=all(a.top1 for a in accuracies),
         tolerance=worst.tolerance,
-        complaint=next((a.complaint for a in judged if a.complaint), ""),
-        rel_rms_err=max(a.rel_rms_err or 0.0 for a in judged),
-        ties=sum(a.ties for a in judged),
+        complaint=next((a.complaint for a in accuracies if a.complaint), ""),
+        rel_rms_err=max(a.rel_rms_err or 0.0 for a in accuracies),
+        ties=sum(a.ties for a in accuracies),
     )
 
 
@@ -291,7 +291,9 @@ def vacuous(
     `other` are the oracle's answers to other inputs, none if it had no answer.
     """
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
-    reasons = [_reason(*one) if _is_finite(one[0]) else "" for one in zip_longest(oracle, other, tolerances)]
+    reasons = [
+        _reason(*arguments) if _is_finite(arguments[0]) else "" for arguments in zip_longest(oracle, other, tolerances)
+    ]
     for index, each in enumerate(rounding):
         if each > MOST_ROUNDING:
             reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
@@ -306,7 +308,7 @@ def _is_finite(want: Array) -> bool:
     return want.dtype.kind != "f" or bool(np.isfinite(want).all())
 
 
-def _reason(want: Array, elsewhere: Array | None, tolerance: float) -> str:
+def _reason(want: Array, other: Array | None, tolerance: float) -> str:
     import numpy as np
 
     def passes(answer: Array) -> bool:
@@ -322,7 +324,7 @@ def _reason(want: Array, elsewhere: Array | None, tolerance: float) -> str:
         return f"is constant: {middle:.6g} everywhere"
     if real and (bounds := _stuck_at(want, tolerance)):
         return f"is saturated: every element is {bounds[0]:.6g} or {bounds[1]:.6g}"
-    if elsewhere is not None and passes(elsewhere):
+    if other is not None and passes(other):
         return "does not depend on the input: the answer to another one would be right"
     return ""
 
@@ -340,5 +342,5 @@ def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
     if not compare_answers([np.where(at_low, low, high)], [want], tolerance).right:
         return None
     alone = [bound for bound, here in ((low, at_low), (high, ~at_low)) if here.sum() == 1]
-    usual = (any(abs(bound - known) <= tolerance for known in USUAL_BOUNDS) for bound in alone)
+    usual = (any(abs(bound - usual_bound) <= tolerance for usual_bound in USUAL_BOUNDS) for bound in alone)
     return (low, high) if all(usual) else None

@@ -40,8 +40,8 @@ def _failure(facts: Facts) -> Decision | None:
     """Return what a step or a probe raised."""
     if (failure := facts.failure) is None:
         return None
-    known = failure.outcome in Outcome._value2member_map_
-    outcome = Outcome(failure.outcome) if known else Outcome.INFRA_ERROR
+    defined = failure.outcome in Outcome._value2member_map_
+    outcome = Outcome(failure.outcome) if defined else Outcome.INFRA_ERROR
     blamed = Owner.IMPORTER if isinstance(failure, MisreadOperator) else None
     return Decision(outcome, failure.message, failure.hint, failure.evidence, blamed)
 

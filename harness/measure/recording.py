@@ -138,9 +138,9 @@ class Recording:
             if decision.outcome is Outcome.WRONG_RESULT and isinstance(fact, (Latency, Batches)):
                 continue  # it was right at first, and not any more
             make: Callable[[Any], Mapping[str, Any]] = _FIELDS.get(type(fact), _part_of)
-            made = dict(make(fact))
-            parts |= made.pop("parts", {})
-            fields.update(made)
+            values = dict(make(fact))
+            parts |= values.pop("parts", {})
+            fields.update(values)
         fields["parts"] = parts
         if fields.get("device_ms"):
             fields["device_clock"] = device_clock(fields["path"])

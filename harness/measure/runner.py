@@ -170,10 +170,10 @@ class SuiteRun(DeviceQueue[Plan, Record]):
         self._seen[identity.key] = self.workers.display_name(name), identity
 
         def plans() -> Sequence[Plan]:
-            made = self._plan(identity)
-            self._progress.begin(len(made))
-            self._prefetcher.want(made)
-            return made
+            plans = self._plan(identity)
+            self._progress.begin(len(plans))
+            self._prefetcher.want(plans)
+            return plans
 
         self.items.join(name, identity.key, plans)
 
@@ -190,18 +190,18 @@ class SuiteRun(DeviceQueue[Plan, Record]):
         return Order(CaseOrder(plan, self._prefetcher.results(plan)), patience_s)
 
     def _take(self, name: str, message: Any) -> Iterator[Record]:
-        shown, item = self.workers.display_name(name), self.items.running(name)
+        title, item = self.workers.display_name(name), self.items.running(name)
         if isinstance(message, StepChange) and item:
-            self._progress.step(on_device(item.work.case.id, shown), message.step)
+            self._progress.step(on_device(item.work.case.id, title), message.step)
         elif isinstance(message, CaseResult) and item:
             yield from self._end_case(name, message)
         elif isinstance(message, Absence) and not item:  # else an order crossed it, and its result says more
-            self._progress.say(f"{shown} does not answer any more: {message.why}")
+            self._progress.say(f"{title} does not answer any more: {message.why}")
             self._away[name] = DeviceLost(message.why)
             if self.items.has_peer(name):  # without one, the next case brings it back or is lost
                 self.items.lose(name)
         elif isinstance(message, Return):
-            self._progress.say(f"{shown} answers again")
+            self._progress.say(f"{title} answers again")
             self._away.pop(name, None)
             self._join(name, self.workers.identities[name])
 
@@ -213,8 +213,8 @@ class SuiteRun(DeviceQueue[Plan, Record]):
             self.items.finish(name)
             yield message.record
             return
-        shown = self.workers.display_name(name)
-        self._progress.say(f"{shown} is given up until it answers again: {message.lost}")
+        title = self.workers.display_name(name)
+        self._progress.say(f"{title} is given up until it answers again: {message.lost}")
         if self.items.lose(name, message.record):
             yield message.record
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from device_runner.device import Identity
     from harness.compile.artifacts.artifact import Artifact
 
-ELSEWHERE = "run it on another device, or on this host with `--device local`"
+OTHER_DEVICE = "run it on another device, or on this host with `--device local`"
 
 
 def require_support(artifact: Artifact, identity: Identity) -> None:
@@ -40,9 +40,9 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     side, layers = facts.get("image_side", 0), facts.get("image_layers", 0)
     most_side, most_layers = _most_pixels(identity), identity.image_max_array_layers
     if side > most_side:
-        yield f"the model needs an image of {side} pixels a side, and {device} has {most_side}", ELSEWHERE
+        yield f"the model needs an image of {side} pixels a side, and {device} has {most_side}", OTHER_DEVICE
     if layers > most_layers:
-        yield f"the model needs an image of {layers} layers, and {device} has {most_layers}", ELSEWHERE
+        yield f"the model needs an image of {layers} layers, and {device} has {most_layers}", OTHER_DEVICE
     groups = {name: launch.get("group") or 0 for name, launch in (compiled.launches or {}).items()}
     largest = max(groups, key=lambda name: groups[name], default="")
     if largest and 0 < identity.work_group_items < groups[largest]:
@@ -52,7 +52,7 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     largest = max(local, key=lambda name: local[name], default="")
     if largest and 0 < identity.local_memory_bytes < local[largest]:
         has = f"{device} has {identity.local_memory_bytes}"
-        yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", ELSEWHERE
+        yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", OTHER_DEVICE
     needed = artifact.size_bytes + facts.get("storage_bytes", 0)
     if 0 < identity.memory_bytes < needed:
         has = f"{device} has {identity.memory_bytes / 1e9:.3g} GB"

@@ -130,17 +130,17 @@ class ClmlCache:
         hits, missed = sorted(set(_HIT.findall(log))), set(_MISS.findall(log))
         misses, nothing_to_tune = sorted(missed - empty), sorted(missed & empty)
         version = _VERSION.search(log)
-        told = _json_answer(session, CLML_INFO, timeout_s)
+        answer = _json_answer(session, CLML_INFO, timeout_s)
         facts = {
             "clml_version": version.group(1) if version else "",
             "clml_hits": hits,
             "clml_misses": misses,
             **({"clml_nothing_to_tune": nothing_to_tune} if nothing_to_tune else {}),
-            **({"clml_recordable_queue": told["recordable_queue"]} if "recordable_queue" in told else {}),
+            **({"clml_recordable_queue": answer["recordable_queue"]} if "recordable_queue" in answer else {}),
         }
-        stale = _stale(told.get("symbols", {}))
+        stale = _stale(answer.get("symbols", {}))
         complaint = _clml_complaint([*hits, *nothing_to_tune], misses, stale) if blob else ""
-        return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(told.get("emulated")))
+        return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(answer.get("emulated")))
 
 
 def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -148,12 +148,12 @@ def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
     return sorted(name for name, counts in symbols.items() if counts["hits"] and counts["tuned"] < counts["tunable"])
 
 
-def _clml_complaint(found: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
+def _clml_complaint(loads: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
     if misses:
         return f"CLML found no tuning for {len(misses)} of its parts, first {misses[0]}"
     if stale:
         return f"CLML found tuning that does not fit {len(stale)} of its parts, first {stale[0]}"
-    return "" if found else "CLML did not say that it loaded any tuning"
+    return "" if loads else "CLML did not say that it loaded any tuning"
 
 
 TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
@@ -203,8 +203,8 @@ def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
 
 def _json_answer(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
     text = session.call(function, timeout_s=timeout_s)
-    told = json.loads(text) if text else {}
-    return told if isinstance(told, dict) else {}
+    answer = json.loads(text) if text else {}
+    return answer if isinstance(answer, dict) else {}
 
 
 @dataclass(frozen=True)

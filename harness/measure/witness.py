@@ -36,10 +36,10 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
         return None
     if accuracy.draws > 1 and not accuracy.right:  # the witness answered the first draw
         return None
-    found = _answers(work, job, builder, ask=not accuracy.right)
-    if not isinstance(found, Answers):
+    answers = _answers(work, job, builder, ask=not accuracy.right)
+    if not isinstance(answers, Answers):
         return None
-    report = compare_with_witness(answer.outputs, work.truth, found)
+    report = compare_with_witness(answer.outputs, work.truth, answers)
     return replace(report, right_in_double=_right_in_double(work, builder)) if report.blames_importer else report
 
 
@@ -48,10 +48,10 @@ def _right_in_double(work: Work, builder: Builder | None) -> bool:
     from harness.compile.artifacts.keys import llvm_double_job
 
     job = llvm_double_job(work.plan.oracle)
-    found = builder.build([job])[job.key] if builder else None
-    if not isinstance(found, Answers):
+    answers = builder.build([job])[job.key] if builder else None
+    if not isinstance(answers, Answers):
         return False
-    outputs = load_arrays(found.folder / OUTPUTS)
+    outputs = load_arrays(answers.folder / OUTPUTS)
     return len(outputs) == len(work.truth.expected) and work.truth.judge(outputs).right
 
 

@@ -145,7 +145,7 @@ def load_truth(
         load_arrays(answers / OUTPUTS),
         relative_tolerance,
         load_rounding(answers, rounding_factor, computes_half=in_half),
-        [one.leeway(rounding_factor, precision, computes_half=in_half) for one in load_leeway(answers / LEEWAY)],
+        [leeway.leeway(rounding_factor, precision, computes_half=in_half) for leeway in load_leeway(answers / LEEWAY)],
         *(load_arrays(file) if file.exists() else [] for file in (answers / OTHER_INPUTS, answers / OTHER_OUTPUTS)),
     )
 
@@ -178,10 +178,10 @@ def schedules_of(work: Work, tvm: str) -> Schedules:
 
 def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:
     """Return a record's fields on schedules: which functions took one, whose kernels differ, which did not."""
-    told = artifact.compiled.schedules or {}
+    fields = artifact.compiled.schedules or {}
     mine, theirs = _definitions(artifact), _definitions(untuned) if isinstance(untuned, Artifact) else {}
-    changed = [name for name in told.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
-    return {"sha256": sha256, **told, "changed": changed}
+    changed = [name for name in fields.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
+    return {"sha256": sha256, **fields, "changed": changed}
 
 
 def schedule_complaint(facts: Mapping[str, Any], untuned: object, tvm: str) -> str:
@@ -217,11 +217,11 @@ def schedule_summary(facts: Mapping[str, Any]) -> str:
 def _definitions(artifact: Artifact) -> dict[str, set[str]]:
     """Return the kernels of each function, by what they do."""
     file = artifact.loadable.library.parent / KERNELS
-    found: dict[str, set[str]] = {}
+    definitions: dict[str, set[str]] = {}
     if file.exists():
         for kernel in kernels(file.read_text(encoding="utf-8")):
-            found.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
-    return found
+            definitions.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
+    return definitions
 
 
 def beyond_half(file: Path) -> str:

@@ -134,11 +134,11 @@ class Request:
         def watch(job: Job, state: str, seconds: float) -> None:
             progress.build(job.title, state, seconds)
 
-        shared, elsewhere = shared_store(self.suite.store, progress.say), None
+        shared, remote = shared_store(self.suite.store, progress.say), None
         if self.builders and shared:
             place = next(tool.remote_builders for tool in tools() if tool.remote_builders)
-            elsewhere = load(place)(self.builders, shared, progress.say)
-        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=elsewhere)
+            remote = load(place)(self.builders, shared, progress.say)
+        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=remote)
 
 
 @dataclass(frozen=True)
@@ -237,10 +237,10 @@ def open_suite(
     """
     cache = request.cache
     if len(names) == 1 and not tracker:
-        told = ProgressTee(progress, partial(registry.tell, names[0], cache))
-        with open_workbench(request, names[0], told, allowed=allowed) as bench:
+        tee = ProgressTee(progress, partial(registry.tell, names[0], cache))
+        with open_workbench(request, names[0], tee, allowed=allowed) as bench:
             plans = choose(bench.plans, bench.run.origin)
-            with own_suite(plans, bench.run, bench.builder, records, told) as suite:
+            with own_suite(plans, bench.run, bench.builder, records, tee) as suite:
                 yield suite
         return
     progress.say(opening(names, cache))
@@ -275,10 +275,10 @@ def open_to_build(
         return
     progress.say(preparing(request.paths, request.cache))
     make_ready(request.paths, request.cache)
-    wanted = identities or [no_device()]
-    plans = {plan.compile.key: plan for identity in wanted for plan in request.plans(identity)}
+    chosen = identities or [no_device()]
+    plans = {plan.compile.key: plan for identity in chosen for plan in request.plans(identity)}
     with request.builder(progress) as builder:
-        yield PlannedRequest(wanted[0], list(plans.values()), builder)
+        yield PlannedRequest(chosen[0], list(plans.values()), builder)
 
 
 def no_device() -> Identity:
@@ -292,7 +292,7 @@ def _builder(request: Request, name: str, progress: Progress) -> Iterator[Builde
 
     Once they are there nothing is built before the device is ours: somebody may be measuring on this host's cores.
     """
-    with ThreadPoolExecutor(1) as beside, request.builder(progress) as builder:
+    with ThreadPoolExecutor(1) as pool, request.builder(progress) as builder:
         if registry.is_built_in(name) and not host.are_compiled(request.cache):
-            beside.submit(builder.build, request.oracles())
+            pool.submit(builder.build, request.oracles())
         yield builder

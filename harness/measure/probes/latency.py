@@ -75,15 +75,15 @@ def measure(
     look(each_ms)
     left_s = max(0.0, budget.seconds - (clock() - began))
     wall_s = left_s * (1 - DEVICE_SHARE)
-    kept = _affordable(wall_s, each_ms, FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
-    taken = _lasting(program, budget, min(SAMPLED_S, wall_s), kept, each_ms)
+    count = _affordable(wall_s, each_ms, FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
+    times = _lasting(program, budget, min(SAMPLED_S, wall_s), count, each_ms)
     device = _affordable(left_s * DEVICE_SHARE, each_ms, FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES)
     return Timing(
-        wall_ms=_evenly(taken, kept),
+        wall_ms=_evenly(times, count),
         device_ms=program.device_ms(device, timeout_s=budget.timeout_s),
         warm_up_ms=_evenly(warm_up_ms, WARM_UP_KEPT),
         warmed_up=_steady(warm_up_ms, _steady_s(budget)),
-        inferences=len(taken),
+        inferences=len(times),
     )
 
 

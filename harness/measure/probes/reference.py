@@ -63,10 +63,10 @@ class ReferenceKernel:
         try:
             program = session.load(self.artifact.loadable, timeout_s=TIMEOUT_S)
             program.use_binaries(self.binaries.read_bytes(), timeout_s=ends - time.monotonic())
-            taken = [_samples(program, round(share * self.turns), count, ends) for share, count in ORDER]
+            samples = [_samples(program, round(share * self.turns), count, ends) for share, count in ORDER]
         except (Failure, OSError):
             return None
-        before, slowed, after = taken
+        before, slowed, after = samples
         return Reference(kernel_of(self.artifact, self.turns), before + after, slowed)
 
 

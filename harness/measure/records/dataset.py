@@ -35,8 +35,8 @@ OPEN_FILES = 64
 COLUMNS = ("source", "place", *columns((*SERIES, *LINE)))
 """Of the table or view `record`: the file, where the line begins in it, and the facts of its index."""
 SERIES_NAMES = '"case", identity_key, as_shipped'
-WANTED = 'FROM record WHERE "case" IN (SELECT key FROM json_each($cases)) AND standalone = $standalone'
-WANTED_OF_DEVICE = f"{WANTED} AND ($device IS NULL OR device = $device)"
+CHOSEN = 'FROM record WHERE "case" IN (SELECT key FROM json_each($cases)) AND standalone = $standalone'
+WANTED_OF_DEVICE = f"{CHOSEN} AND ($device IS NULL OR device = $device)"
 BY_TIME = f"ORDER BY {SERIES_NAMES}, started, source, place"
 _LAST = f"WINDOW last AS (PARTITION BY {SERIES_NAMES} ORDER BY is_own DESC, started DESC, source DESC, place DESC)"
 EVERY = """SELECT source, place FROM record WHERE "case" IN (SELECT key FROM json_each($cases))
@@ -89,12 +89,12 @@ class RecordDataset:
     """
 
     newest_query = f"""SELECT source, place, {SERIES_NAMES}
-        FROM (SELECT *, row_number() OVER last AS nth {WANTED} {_LAST}) WHERE nth = 1 ORDER BY {SERIES_NAMES}"""
+        FROM (SELECT *, row_number() OVER last AS nth {CHOSEN} {_LAST}) WHERE nth = 1 ORDER BY {SERIES_NAMES}"""
     newest_builds_query = f"""SELECT source, place, {SERIES_NAMES}
         FROM (SELECT *, first_value(artifact) OVER last AS newest {WANTED_OF_DEVICE} {_LAST})
         WHERE artifact = newest {BY_TIME}"""
     newest_outcomes_query = f"""SELECT "case", outcome, count(*)
-        FROM (SELECT *, row_number() OVER last AS nth {WANTED} {_LAST})
+        FROM (SELECT *, row_number() OVER last AS nth {CHOSEN} {_LAST})
         WHERE nth = 1 GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
 
     def __init__(self, files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> None:
@@ -151,48 +151,48 @@ class RecordDataset:
         """Return how many records there are of each phone, week and outcome; of one device by its name or serial."""
         return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
-    def newest_outcomes(self, wanted: Wanted) -> dict[str, dict[str, int]]:
+    def newest_outcomes(self, choose: CaseFilter) -> dict[str, dict[str, int]]:
         """Count the outcomes of the last record of each series, by case, without reading a record."""
         counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for case, outcome, count in self._rows(self.newest_outcomes_query, standalone=False, cases=self._those(wanted)):
+        for case, outcome, count in self._rows(self.newest_outcomes_query, standalone=False, cases=self._those(choose)):
             counts[case][outcome] = count
         return counts
 
-    def every(self, wanted: Wanted) -> list[Record]:
+    def every(self, choose: CaseFilter) -> list[Record]:
         """Return all records of the wanted cases, the oldest first."""
-        return [record for record, _ in self._records(EVERY, wanted, parse)]
+        return [record for record, _ in self._records(EVERY, choose, parse)]
 
-    def newest(self, wanted: Wanted, *, sustained: bool = False) -> Iterator[Record]:
+    def newest(self, choose: CaseFilter, *, sustained: bool = False) -> Iterator[Record]:
         """Yield the last record of each series; that of a baseline which was run again only if there is no other."""
-        records = self._records(self.newest_query, wanted, parse, standalone=sustained)
+        records = self._records(self.newest_query, choose, parse, standalone=sustained)
         return (record for record, _ in records)
 
-    def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
+    def newest_builds(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
         """Yield all records of the build that a series ran last, series by series; of one device if it is named."""
-        return self._builds(parse, wanted, device)
+        return self._builds(parse, choose, device)
 
-    def newest_sessions(self, wanted: Wanted, device: str | None = None) -> Iterator[list[SessionView]]:
+    def newest_sessions(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[SessionView]]:
         """Yield as `newest_builds` does, of each record what a verdict wants: they are read several times as fast."""
-        return self._builds(view_parser(SessionView), wanted, device)
+        return self._builds(view_parser(SessionView), choose, device)
 
-    def _builds(self, form: Callable[[bytes], T], wanted: Wanted, device: str | None) -> Iterator[list[T]]:
-        records = self._records(self.newest_builds_query, wanted, form, standalone=False, device=device)
+    def _builds(self, form: Callable[[bytes], T], choose: CaseFilter, device: str | None) -> Iterator[list[T]]:
+        records = self._records(self.newest_builds_query, choose, form, standalone=False, device=device)
         return ([record for record, _ in build] for _, build in groupby(records, itemgetter(1)))
 
     def _records(
-        self, question: str, wanted: Wanted, form: Callable[[bytes], T], **about: Any
+        self, question: str, choose: CaseFilter, form: Callable[[bytes], T], **about: Any
     ) -> Iterator[tuple[T, Any]]:
         """Yield records in the order of the answer, each with what the answer says beside its place."""
-        about["cases"] = self._those(wanted)
+        about["cases"] = self._those(choose)
         with self._reading(), closing(self._db.cursor()) as cursor:
             cursor.execute(question, about)
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 records = self._read([row[:2] for row in rows], form)
                 yield from ((record, row[2:]) for record, row in zip(records, rows, strict=True) if record)
 
-    def _those(self, wanted: Wanted) -> str:
+    def _those(self, choose: CaseFilter) -> str:
         """Return the wanted cases as a JSON object, whose keys both engines read as texts."""
-        return json.dumps(dict.fromkeys(filter(wanted, self.cases)))
+        return json.dumps(dict.fromkeys(filter(choose, self.cases)))
 
     def _rows(self, question: str, **about: Any) -> list[Any]:
         with self._reading():
@@ -201,12 +201,12 @@ class RecordDataset:
 
     def _read(self, places: Sequence[tuple[str, int]], form: Callable[[bytes], T]) -> list[T | None]:
         """Return the record at each place; None, after a word, for what is no record."""
-        wanted: dict[str, list[int]] = defaultdict(list)
+        places_by_source: dict[str, list[int]] = defaultdict(list)
         for source, place in places:
-            wanted[source].append(place)
+            places_by_source[source].append(place)
         records = {
             (source, at): self._parse(source, at, line, form)
-            for source, those in wanted.items()
+            for source, those in places_by_source.items()
             for at, line in zip(those, self._lines_of(source).read(those), strict=True)
         }
         return [records[place] for place in places]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-Wanted = Callable[[str], bool]
+CaseFilter = Callable[[str], bool]
 """Whether a case is asked for, by its id."""
 
 MOST_SKIPPED = 5
@@ -109,35 +109,35 @@ class RecordIndex:
         """Return where each record begins, and what records are chosen by: a series' columns, and a line's."""
         return self._rows(f"{LINES} ORDER BY at")
 
-    def every(self, wanted: Wanted) -> list[Record]:
+    def every(self, choose: CaseFilter) -> list[Record]:
         """Return all records of the wanted cases."""
 
         def read() -> list[Record]:
-            self._db.create_function("wanted", 1, wanted)
+            self._db.create_function("wanted", 1, choose)
             return [self._record(*row) for row in self._db.execute(f'{LINES} WHERE wanted("case") ORDER BY at')]
 
         return self._twice(read)
 
-    def newest(self, wanted: Wanted, *, sustained: bool = False) -> Iterator[Record]:
+    def newest(self, choose: CaseFilter, *, sustained: bool = False) -> Iterator[Record]:
         """Yield the last record of each series; that of a baseline which was run again only if there is no other."""
-        for series in self._series(wanted, None, sustained):
+        for series in self._series(choose, None, sustained):
             yield from self._ask(NEWEST, **series)
 
-    def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
+    def newest_builds(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
         """Yield all records of the build that each series ran last; of one device if it is named.
 
         With them comes the one that began last by its clock, should that be of another build: then it is not certain
         which build is the last (`harness.judge.sides`).
         """
-        return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
+        return (self._ask(NEWEST_BUILD, **series) for series in self._series(choose, device))
 
-    def newest_sessions(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
+    def newest_sessions(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
         """Yield what `newest_builds` does: one file has few enough records to read them whole."""
-        return self.newest_builds(wanted, device)
+        return self.newest_builds(choose, device)
 
-    def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:
+    def recent(self, choose: CaseFilter, most: int) -> Iterator[Record]:
         """Yield the last records of each series, at most so many, the newest first."""
-        for series in self._series(wanted, None):
+        for series in self._series(choose, None):
             yield from self._ask(RECENT, **series, most=most)
 
     def of_key(self, key: ResumeKey) -> list[Record]:
@@ -147,13 +147,13 @@ class RecordIndex:
     def settled(self, key: ResumeKey) -> Record | None:
         """Return the last record with a resume key that says something of its case; None if there is none."""
         of_key = {**key._asdict(), "device": None, "standalone": False}
-        found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
-        return found[0] if found else None
+        records = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
+        return records[0] if records else None
 
-    def _series(self, wanted: Wanted, device: str | None, sustained: bool = False) -> list[dict[str, Any]]:
+    def _series(self, choose: CaseFilter, device: str | None, sustained: bool = False) -> list[dict[str, Any]]:
         names = ("case", "identity", "as_shipped", "standalone", "device")
-        found = self._rows(EVERY_SERIES, device=device, standalone=sustained)
-        return [dict(zip(names, row, strict=True)) for row in found if wanted(row[0])]
+        rows = self._rows(EVERY_SERIES, device=device, standalone=sustained)
+        return [dict(zip(names, row, strict=True)) for row in rows if choose(row[0])]
 
     def _ask(self, question: str, **about: Any) -> list[Record]:
         return self._twice(lambda: [self._record(*row) for row in self._db.execute(question, about)])

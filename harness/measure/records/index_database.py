@@ -114,18 +114,18 @@ class IndexDatabase:
     def _up_to_date(self, place: Path | str) -> sqlite3.Connection:
         db = sqlite3.connect(place, timeout=LOCKED_S, isolation_level=None)
         try:
-            seen = os.fstat(self._file.fileno())
-            known = self._state(db, seen)
-            if not known or known.whole < seen.st_size:
+            stat = os.fstat(self._file.fileno())
+            state = self._state(db, stat)
+            if not state or state.whole < stat.st_size:
                 db.execute("BEGIN IMMEDIATE")
-                self._extend(db, self._state(db, seen), seen)
+                self._extend(db, self._state(db, stat), stat)
                 db.execute("COMMIT")
         except BaseException:
             db.close()
             raise
         return db
 
-    def _state(self, db: sqlite3.Connection, seen: os.stat_result) -> State | None:
+    def _state(self, db: sqlite3.Connection, stat: os.stat_result) -> State | None:
         """Return the state of an index of this very file; None if it is of another. Raises sqlite3.DatabaseError."""
         tables = db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
         if not tables:
@@ -133,9 +133,9 @@ class IndexDatabase:
         if tuple(sql for (sql,) in tables) != TABLES:
             raise sqlite3.DatabaseError("not an index of records")
         state = State(*db.execute("SELECT * FROM state").fetchone())
-        grown = state.size < seen.st_size
-        same = state.size == seen.st_size and state.mtime_ns == seen.st_mtime_ns
-        if state.inode != seen.st_ino or not (grown or same) or state.digest != self._digest(state.whole):
+        grown = state.size < stat.st_size
+        same = state.size == stat.st_size and state.mtime_ns == stat.st_mtime_ns
+        if state.inode != stat.st_ino or not (grown or same) or state.digest != self._digest(state.whole):
             return None
         return state
 
@@ -146,24 +146,24 @@ class IndexDatabase:
             digest.update(os.pread(self._file.fileno(), min(BLOCK_BYTES, size - at), at))
         return digest.digest()
 
-    def _extend(self, db: sqlite3.Connection, known: State | None, seen: os.stat_result) -> None:
+    def _extend(self, db: sqlite3.Connection, old: State | None, stat: os.stat_result) -> None:
         """Add the lines that are not known, in the caller's transaction."""
-        if known is None:
+        if old is None:
             for name in ("series", "line", "foreign_line", "state"):
                 db.execute(f"DROP TABLE IF EXISTS {name}")
             for table in TABLES:
                 db.execute(table)
-            known = State(seen.st_ino, 0, 0, 0, 0, b"")
-        elif known.whole < known.size:
+            old = State(stat.st_ino, 0, 0, 0, 0, b"")
+        elif old.whole < old.size:
             for name in ("line", "foreign_line"):
-                db.execute(f"DELETE FROM {name} WHERE at >= ?", (known.whole,))
+                db.execute(f"DELETE FROM {name} WHERE at >= ?", (old.whole,))
             db.execute("DELETE FROM series WHERE id NOT IN (SELECT series FROM line)")
-        lines, whole = known.lines, known.whole
+        lines, whole = old.lines, old.whole
         number_of = _numbers(db)
 
         def rows() -> Iterator[tuple[Any, ...]]:
             nonlocal lines, whole
-            for number, at, line in self._with_progress(lines_of(self._file, whole, lines, seen.st_size), seen.st_size):
+            for number, at, line in self._with_progress(lines_of(self._file, whole, lines, stat.st_size), stat.st_size):
                 if line.endswith(b"\n"):
                     lines, whole = number, at + len(line)
                 try:
@@ -175,7 +175,7 @@ class IndexDatabase:
 
         db.executemany(f"INSERT INTO line VALUES (?, ?{', ?' * len(LINE)})", rows())
         db.execute("DELETE FROM state")
-        state = State(seen.st_ino, seen.st_size, seen.st_mtime_ns, whole, lines, self._digest(whole))
+        state = State(stat.st_ino, stat.st_size, stat.st_mtime_ns, whole, lines, self._digest(whole))
         db.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?)", state)
 
     def _with_progress(self, lines: Iterator[tuple[int, int, bytes]], size: int) -> Iterator[tuple[int, int, bytes]]:
@@ -201,7 +201,7 @@ def _numbers(db: sqlite3.Connection) -> Callable[..., int]:
     @functools.lru_cache(1 << 14)
     def number_of(*series: str | bool) -> int:
         db.execute(f"INSERT OR IGNORE INTO series ({_SERIES}) VALUES ({places})", series)
-        found: int = db.execute(f"SELECT id FROM series WHERE {where}", series).fetchone()[0]
-        return found
+        number: int = db.execute(f"SELECT id FROM series WHERE {where}", series).fetchone()[0]
+        return number
 
     return number_of

@@ -41,8 +41,8 @@ CORE = {kind: name for name, kind in get_type_hints(CoreParts).items() if name i
 
 def part_name(kind: type) -> str | None:
     """Return the name under which a record keeps a value of this type; None if the type is no part."""
-    wanted = f"{kind.__module__}:{kind.__qualname__}"
-    return CORE.get(kind) or next((name for name, place in places("record_parts") if place == wanted), None)
+    place_name = f"{kind.__module__}:{kind.__qualname__}"
+    return CORE.get(kind) or next((name for name, place in places("record_parts") if place == place_name), None)
 
 
 def parts_of(*values: object) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Record(BaseModel):
     emulated: tuple[str, ...]
     """What was not the real thing on this device. Never compare such a latency with a phone's."""
     outcome: Outcome
-    owner: Owner = field(default_factory=lambda known: known["outcome"].owner)
+    owner: Owner = field(default_factory=lambda values: values["outcome"].owner)
     """Who has to act on it; the outcome's usual owner where a record does not say."""
     message: str = ""
     """One line: what went wrong. Empty for `ok`."""

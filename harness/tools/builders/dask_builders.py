@@ -223,21 +223,21 @@ def make_on_worker(order: dict[str, Any]) -> dict[str, Any]:
 
     worker = get_worker()
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)  # Dask sets it for arrays; a compiler allocates more slowly with it
-    said: list[str] = []
-    answer = {"worker": str(worker.name), "address": worker.address, "said": said, "failure": None}
+    messages: list[str] = []
+    answer = {"worker": str(worker.name), "address": worker.address, "said": messages, "failure": None}
     if why := _other_tools(order["toolchain"], toolchain(order["payload"].get("request", {}).get("host_triple"))):
         return {**answer, "refused": why}
     try:
-        return {**answer, "store": _build(order, SharedStore(order["store"], said.append))}
+        return {**answer, "store": _build(order, SharedStore(order["store"], messages.append))}
     except Failure as failure:
-        told = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
-        return {**answer, "failure": {**told, "kind": type(failure).__name__}}
+        fields = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
+        return {**answer, "failure": {**fields, "kind": type(failure).__name__}}
 
 
-def _other_tools(wanted: dict[str, str], found: dict[str, str]) -> str:
+def _other_tools(here: dict[str, str], there: dict[str, str]) -> str:
     """Return what this host has in another version than the host that asks; empty if all is the same."""
-    differing = [name for name in wanted if wanted[name] != found[name]]
-    return ", ".join(f"it has {name} {found[name] or 'missing'}, not {wanted[name]}" for name in differing)
+    differing = [name for name in here if here[name] != there[name]]
+    return ", ".join(f"it has {name} {there[name] or 'missing'}, not {here[name]}" for name in differing)
 
 
 def _build(order: dict[str, Any], shared: SharedStore) -> str:
@@ -248,11 +248,11 @@ def _build(order: dict[str, Any], shared: SharedStore) -> str:
         clml.library(cache)
     job, limits = Job(order["kind"], order["key"], order["title"], payload), Limits(**order["limits"])
     with Builder(cache, limits, processes=1, shared=shared) as builder:
-        made = builder.build([job])[job.key]
-    if isinstance(made, Failure):
-        raise made
-    folder = made.loadable.library.parent if isinstance(made, Artifact) else made.folder
-    if made.reused:  # of this host's cache: the store may have lost it
+        result = builder.build([job])[job.key]
+    if isinstance(result, Failure):
+        raise result
+    folder = result.loadable.library.parent if isinstance(result, Artifact) else result.folder
+    if result.reused:  # of this host's cache: the store may have lost it
         shared.publish(folder.parent.name, job.key, folder)
     return folder.parent.name
 
@@ -266,7 +266,7 @@ def _receive(payload: dict[str, Any], store: Store, shared: SharedStore) -> dict
         if set(value) != {"sha256", "suffix"}:
             return {name: received(inner) for name, inner in value.items()}
         name = f"file{value['suffix']}"
-        made = store.obtain(value["sha256"], lambda scratch: shared.receive(value["sha256"], scratch / name), 600.0)
-        return str(Path(made) / name)
+        folder = store.obtain(value["sha256"], lambda scratch: shared.receive(value["sha256"], scratch / name), 600.0)
+        return str(Path(folder) / name)
 
     return {name: received(value) for name, value in payload.items()}

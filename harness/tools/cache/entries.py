@@ -30,7 +30,7 @@ DEVICES = "devices"
 LEFT_BEHIND = "left by a process that was killed"
 JUST_WRITTEN_S = 60.0
 """How long a file that is being written may take until it counts as left behind."""
-_BESIDE = (".log", ".json", ".onnx")
+_COMPANIONS = (".log", ".json", ".onnx")
 """Endings of files that belong to the entry of the same name, or are one themselves."""
 
 
@@ -88,9 +88,9 @@ class PruneResult:
 def entries(root: Path) -> list[CacheEntry]:
     """Return all entries, kind by kind, of each kind the latest used first."""
     every = (*kinds(), ADDED, UNKNOWN)
-    found = [_entry(kind, key, paths) for kind in every for key, paths in _paths(root, kind.name).items()]
+    cached = [_entry(kind, key, paths) for kind in every for key, paths in _paths(root, kind.name).items()]
     order = [kind.name for kind in every]
-    return sorted(found, key=lambda entry: (order.index(entry.kind), -entry.used_at))
+    return sorted(cached, key=lambda entry: (order.index(entry.kind), -entry.used_at))
 
 
 def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) -> PruneResult:
@@ -141,13 +141,13 @@ def _paths(root: Path, kind: str) -> dict[str, list[Path]]:
     if kind == UNKNOWN.name:
         ours = {LEASES, ADDED.name, *(kind.name for kind in kinds())}
         return {name: [root / name] for name in _names(root) if name not in ours and not registry.is_built_in(name)}
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for name in _names(root / kind):
         path = root / kind / name
         if name != ".locks" and path.suffix != ".lock":
-            key = path.stem if path.suffix in _BESIDE and not name.startswith(".") else name
-            found.setdefault(key, []).append(path)
-    return found
+            key = path.stem if path.suffix in _COMPANIONS and not name.startswith(".") else name
+            paths.setdefault(key, []).append(path)
+    return paths
 
 
 def _names(folder: Path) -> list[str]:
@@ -172,10 +172,10 @@ def _used_at(path: Path, *, deep: bool) -> float:
 def _touched_at(path: Path) -> float:
     """Return the time of the last use: a folder's mtime, of a file the later of mtime and atime."""
     try:
-        seen = path.lstat()
+        status = path.lstat()
     except OSError:
         return 0.0  # it was removed while we looked
-    return seen.st_mtime if stat.S_ISDIR(seen.st_mode) else max(seen.st_mtime, seen.st_atime)
+    return status.st_mtime if stat.S_ISDIR(status.st_mode) else max(status.st_mtime, status.st_atime)
 
 
 def _size_bytes(path: Path) -> int:
@@ -184,8 +184,8 @@ def _size_bytes(path: Path) -> int:
     with contextlib.suppress(OSError):  # whoever uses it may remove files while we count
         for file in files:
             with contextlib.suppress(OSError):
-                seen = file.lstat()
-                total += 0 if stat.S_ISDIR(seen.st_mode) else seen.st_size
+                status = file.lstat()
+                total += 0 if stat.S_ISDIR(status.st_mode) else status.st_size
     return total
 
 

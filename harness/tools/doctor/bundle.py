@@ -77,11 +77,11 @@ def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[s
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
         if not isinstance(device, AdbDevice):
             return [], []
-        known, serial = properties(device.transport), device.transport.name
-        harmless = "\n".join(f"{key} {value}" for key, value in known.items() if HARMLESS.fullmatch(key))
-        said = device.keeper.sources.read()
-        pages = [("properties", harmless), *((source, text) for source, text in said.items() if source != BOOT)]
-        numbers = [value for key, value in known.items() if SERIALS.fullmatch(key)]
+        values, serial = properties(device.transport), device.transport.name
+        harmless = "\n".join(f"{key} {value}" for key, value in values.items() if HARMLESS.fullmatch(key))
+        texts = device.keeper.sources.read()
+        pages = [("properties", harmless), *((source, text) for source, text in texts.items() if source != BOOT)]
+        numbers = [value for key, value in values.items() if SERIALS.fullmatch(key)]
         return pages, [serial, serial.rpartition(":")[0], *numbers]
 
 

@@ -73,8 +73,8 @@ def examine_phone(device: AdbDevice) -> Generator[DoctorFinding, None, bool]:
     deadline = Deadline(CHECKS_S)
     for place, (what, check) in enumerate(PHONE_CHECKS.items()):
         if not deadline.remaining_s:
-            seen = f"it answered {place} of {len(PHONE_CHECKS)} checks within {CHECKS_S:.0f} s"
-            yield DoctorFinding("slow", Condition.MISSING, seen, "restart it, or try another cable or hub")
+            text = f"it answered {place} of {len(PHONE_CHECKS)} checks within {CHECKS_S:.0f} s"
+            yield DoctorFinding("slow", Condition.MISSING, text, "restart it, or try another cable or hub")
             return False
         yield from guarded(what, check(device))
     return True
@@ -83,27 +83,29 @@ def examine_phone(device: AdbDevice) -> Generator[DoctorFinding, None, bool]:
 def _android(device: AdbDevice) -> Iterator[DoctorFinding]:
     from device_runner.adb_device import properties
 
-    known = properties(device.transport)
-    sdk = known.get("ro.build.version.sdk", "")
-    release, model = known.get("ro.build.version.release", "?"), known.get("ro.product.model", "?")
-    soc = known.get("ro.soc.model") or known.get("ro.board.platform", "?")
-    seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}, by getprop"
+    values = properties(device.transport)
+    sdk = values.get("ro.build.version.sdk", "")
+    release, model = values.get("ro.build.version.release", "?"), values.get("ro.product.model", "?")
+    soc = values.get("ro.soc.model") or values.get("ro.board.platform", "?")
+    text = (
+        f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {values.get('ro.product.cpu.abi', '?')}, by getprop"
+    )
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
     fix = "none: fixed-performance mode and airplane mode by command came with API 30" if old else ""
-    yield DoctorFinding("android", Condition.NOTE if old else Condition.OK, seen, fix)
+    yield DoctorFinding("android", Condition.NOTE if old else Condition.OK, text, fix)
 
 
 def _space(device: AdbDevice) -> Iterator[DoctorFinding]:
     root = device.transport.root
     answer = device.transport.shell(["sh", "-c", SPACE_SCRIPT, "space", root], timeout_s=SHELL_TIMEOUT_S)
-    found = re.search(r"(\d+)\s+-?\d+%", answer.stdout)
-    if answer.code or not found:
+    match = re.search(r"(\d+)\s+-?\d+%", answer.stdout)
+    if answer.code or not match:
         complaint = (answer.stderr or answer.stdout).strip() or "df printed nothing"
         yield DoctorFinding(
             "space", Condition.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
         )
         return
-    free_bytes = int(found[1]) * 1024
+    free_bytes = int(match[1]) * 1024
     short = free_bytes < ROOM_NEEDED_BYTES
     fix = f"`adb shell rm -r {root}` removes what was pushed before" if short else ""
     yield DoctorFinding(
@@ -142,47 +144,47 @@ def examine_linker(device: AdbDevice) -> Iterator[DoctorFinding]:
 
 def _root(device: AdbDevice) -> Iterator[DoctorFinding]:
     shell = device.keeper.phone.root_shell
-    seen = f"by `{' '.join(shell)}`" if shell else "no, which is normal: the GPU's clock cannot be held by its driver"
-    yield DoctorFinding("root", Condition.OK if shell else Condition.NOTE, seen)
+    text = f"by `{' '.join(shell)}`" if shell else "no, which is normal: the GPU's clock cannot be held by its driver"
+    yield DoctorFinding("root", Condition.OK if shell else Condition.NOTE, text)
 
 
 def _gpu_nodes(device: AdbDevice) -> Iterator[DoctorFinding]:
     from device_runner.stability.sources import GPU_NODES
 
-    said = device.keeper.sources.read()
-    shown = [name for name in GPU_NODES if said.get(name)]
-    hidden = [name for name in GPU_NODES if name not in shown]
-    seen = f"readable: {', '.join(shown) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
-    blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(shown)
+    texts = device.keeper.sources.read()
+    readable = [name for name in GPU_NODES if texts.get(name)]
+    hidden = [name for name in GPU_NODES if name not in readable]
+    text = f"readable: {', '.join(readable) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
+    blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(readable)
     fix = "none without root: throttling will show only in Android's thermal status" if blind else ""
-    yield DoctorFinding("GPU nodes", Condition.NOTE if blind else Condition.OK, seen, fix)
+    yield DoctorFinding("GPU nodes", Condition.NOTE if blind else Condition.OK, text, fix)
 
 
 def _temperatures(device: AdbDevice) -> Iterator[DoctorFinding]:
-    seen, notes = device.keeper.look()
-    found = [
+    reading, notes = device.keeper.look()
+    sensors = [
         f"{name} {value:g}{unit}"
         for name, value, unit in (
-            ("GPU", seen.gpu_c, " °C"),
-            ("battery", seen.battery_c, " °C"),
-            ("thermal status", seen.thermal_status, ""),
+            ("GPU", reading.gpu_c, " °C"),
+            ("battery", reading.battery_c, " °C"),
+            ("thermal status", reading.thermal_status, ""),
         )
         if value is not None
     ]
-    blind = seen.gpu_c is None and seen.thermal_status is None
+    blind = reading.gpu_c is None and reading.thermal_status is None
     fix = "none: no sensor can be read, so let it rest between runs" if blind else ""
     yield DoctorFinding(
-        "temperature", Condition.NOTE if blind else Condition.OK, ", ".join(found) or "no sensor found", fix
+        "temperature", Condition.NOTE if blind else Condition.OK, ", ".join(sensors) or "no sensor found", fix
     )
     for note in notes:
         what, _, command = note.partition(": ")
         yield DoctorFinding("temperature", Condition.NOTE, what, f"adb shell {command.strip('`')}")
-    if seen.battery_percent is not None:
-        low = seen.battery_percent < LOW_BATTERY_PERCENT
-        charge = {True: ", charging", False: "", None: ""}[seen.charging]
+    if reading.battery_percent is not None:
+        low = reading.battery_percent < LOW_BATTERY_PERCENT
+        charge = {True: ", charging", False: "", None: ""}[reading.charging]
         fix = "charge it: many phones slow down on a low battery" if low else ""
         yield DoctorFinding(
-            "battery", Condition.NOTE if low else Condition.OK, f"{seen.battery_percent} %{charge}", fix
+            "battery", Condition.NOTE if low else Condition.OK, f"{reading.battery_percent} %{charge}", fix
         )
 
 
@@ -209,8 +211,8 @@ def _knobs(device: AdbDevice) -> Iterator[DoctorFinding]:
         name: came for name, came in device.keeper.put_back().items() if came.startswith(("refused", "reads back"))
     }
     if still:
-        seen = "; ".join(f"{name}: {came}" for name, came in still.items())
-        yield DoctorFinding("put back", Condition.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
+        text = "; ".join(f"{name}: {came}" for name, came in still.items())
+        yield DoctorFinding("put back", Condition.MISSING, text, "`adreno-bench devices --restore`, or set it by hand")
 
 
 PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[DoctorFinding]]] = {
@@ -235,7 +237,7 @@ def _session(name: str, cache: Path) -> Iterator[DoctorFinding]:
         assert isinstance(device, RpcDevice)
         began = time.monotonic()
         with device.session({}, timeout_s=SESSION_TIMEOUT_S) as session:
-            seen = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
-            yield DoctorFinding("runtime", Condition.OK, seen)
+            text = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
+            yield DoctorFinding("runtime", Condition.OK, text)
             emulated = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
         yield from guarded("OpenCL", examine_opencl(device, bool(emulated and json.loads(emulated).get("emulated"))))

@@ -28,8 +28,8 @@ def examine(cache: Path) -> Iterator[DoctorFinding]:
 
 
 def _python(_: Path) -> Iterator[DoctorFinding]:
-    seen = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield DoctorFinding("python", Condition.OK if sys.version_info >= (3, 10) else Condition.MISSING, seen)
+    text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield DoctorFinding("python", Condition.OK if sys.version_info >= (3, 10) else Condition.MISSING, text)
 
 
 def _harness(_: Path) -> Iterator[DoctorFinding]:
@@ -43,7 +43,7 @@ def _tvm(_: Path) -> Iterator[DoctorFinding]:
     from harness.compile.compiler.releases import RELEASES, require_working_pair, versions
 
     installed = versions()
-    seen = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"
+    text = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"
     require_working_pair(installed)
     done = subprocess.run(
         [sys.executable, "-c", "import tvm, tvm.relax"],
@@ -55,12 +55,12 @@ def _tvm(_: Path) -> Iterator[DoctorFinding]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         fix = "install the pair of requirements.lock"
-        yield DoctorFinding("tvm", Condition.MISSING, f"{seen} cannot be imported: {last}", fix)
+        yield DoctorFinding("tvm", Condition.MISSING, f"{text} cannot be imported: {last}", fix)
     elif installed["tvm"] not in RELEASES:
         fix = f"nothing, if you built it: what it lacks is named when it is met; tried were {', '.join(RELEASES)}"
-        yield DoctorFinding("tvm", Condition.NOTE, f"{seen}; not a release that was tried", fix)
+        yield DoctorFinding("tvm", Condition.NOTE, f"{text}; not a release that was tried", fix)
     else:
-        yield DoctorFinding("tvm", Condition.OK, seen)
+        yield DoctorFinding("tvm", Condition.OK, text)
 
 
 def _opencl(cache: Path) -> Iterator[DoctorFinding]:
@@ -103,8 +103,8 @@ def _userland(_: Path) -> Iterator[DoctorFinding]:
     from device_runner.registry import why_no_userland
 
     if reason := why_no_userland():
-        seen = f"this host's own ({reason}), which records call emulated"
-        yield DoctorFinding("phone's shell", Condition.NOTE, seen, "sudo apt-get install mksh toybox")
+        text = f"this host's own ({reason}), which records call emulated"
+        yield DoctorFinding("phone's shell", Condition.NOTE, text, "sudo apt-get install mksh toybox")
     else:
         yield DoctorFinding("phone's shell", Condition.OK, "mksh and toybox, on the virtual device")
 
@@ -112,10 +112,10 @@ def _userland(_: Path) -> Iterator[DoctorFinding]:
 def _disk(cache: Path) -> Iterator[DoctorFinding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
-    seen = f"{free_bytes / 1e9:.0f} GB free in {cache}"
+    text = f"{free_bytes / 1e9:.0f} GB free in {cache}"
     short = free_bytes < ROOM_NEEDED_BYTES
     yield DoctorFinding(
-        "disk", Condition.MISSING if short else Condition.OK, seen, "`adreno-bench cache --prune`" if short else ""
+        "disk", Condition.MISSING if short else Condition.OK, text, "`adreno-bench cache --prune`" if short else ""
     )
 
 
@@ -126,9 +126,9 @@ def _virtual(cache: Path) -> Iterator[DoctorFinding]:
         who = device.identity
         images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
         fp16 = {True: "yes", False: "no", None: "unknown"}[who.fp16]
-        told = {"probe": "by the probe", "tvm": "by TVM's device attributes"}.get(who.opencl_told_by, "")
-        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}; {told}"
-        yield DoctorFinding("virtual device", Condition.OK, seen)
+        source = {"probe": "by the probe", "tvm": "by TVM's device attributes"}.get(who.opencl_told_by, "")
+        text = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}; {source}"
+        yield DoctorFinding("virtual device", Condition.OK, text)
 
 
 def _phones(cache: Path) -> Iterator[DoctorFinding]:

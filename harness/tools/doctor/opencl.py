@@ -62,9 +62,9 @@ def _unknown(what: str, then: str) -> DoctorFinding:
 
 
 def _extensions(have: set[str]) -> DoctorFinding:
-    seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}; {BY_PROBE}"
+    text = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}; {BY_PROBE}"
     fix = "" if QUALCOMM[0] in have else f"none: path clml needs {QUALCOMM[0]}"
-    return DoctorFinding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
+    return DoctorFinding("extensions", Condition.NOTE if fix else Condition.OK, text, fix)
 
 
 def _fp16(who: Identity) -> DoctorFinding:
@@ -78,8 +78,8 @@ def _fp16(who: Identity) -> DoctorFinding:
 def _image_limits(who: Identity, facts: Mapping[str, Any]) -> DoctorFinding:
     names = ("image2d_max_width", "image2d_max_height", "image_max_array_layers")
     if untold := [name for name in names if not facts.get(name)]:
-        seen = f"{_images(who)}; of which {', '.join(untold)} unknown: what every device has"
-        return DoctorFinding("images", Condition.NOTE, seen)
+        text = f"{_images(who)}; of which {', '.join(untold)} unknown: what every device has"
+        return DoctorFinding("images", Condition.NOTE, text)
     return DoctorFinding("images", Condition.OK, f"{_images(who)}; {BY_PROBE}")
 
 
@@ -110,13 +110,13 @@ def _clml(who: Identity, emulated: bool, description: Description) -> DoctorFind
     if not who.clml:
         return DoctorFinding("CLML", Condition.NOTE, f"no cl_qcom_ml_ops; {BY_PROBE}", "none: path clml needs it")
     versions = ", ".join(description.device.clml_versions) or "it does not answer"
-    seen = f"interface versions: {versions}; {BY_PROBE}, which asked it"
+    text = f"interface versions: {versions}; {BY_PROBE}, which asked it"
     newest = max((version.partition(".")[0] for version in description.device.clml_versions), key=int, default="0")
     if int(newest) <= NEWEST_CLML:
-        return DoctorFinding("CLML", Condition.OK, seen)
+        return DoctorFinding("CLML", Condition.OK, text)
     fix = (
         f"build TVM's runtime with an SDK of version {NEWEST_CLML} or older: one with version-{newest} headers takes "
         f"version {newest} here, which TVM does not know, and every case of clml is `unsupported`: see "
         "docs/how-to/phones.md"
     )
-    return DoctorFinding("CLML", Condition.NOTE, seen, fix)
+    return DoctorFinding("CLML", Condition.NOTE, text, fix)

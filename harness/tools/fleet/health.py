@@ -45,18 +45,20 @@ def health(counted: Iterable[Counted]) -> list[PhoneWeek]:
 
 def _phone_week(phone: str, week: int, counts: Sequence[Counted]) -> PhoneWeek:
     def having(*outcomes: Outcome, sustained: bool = True) -> int:
-        return sum(one.records for one in counts if one.outcome in outcomes and (sustained or not one.sustained))
+        return sum(
+            count.records for count in counts if count.outcome in outcomes and (sustained or not count.sustained)
+        )
 
     throttled = having(Outcome.THROTTLED)
     timed = throttled + having(Outcome.OK, sustained=False)
     return PhoneWeek(
         phone=phone,
         week=monday_of(week) if week >= 0 else "",
-        records=sum(one.records for one in counts),
+        records=sum(count.records for count in counts),
         lost=having(Outcome.DEVICE_LOST),
         rig_failures=having(Outcome.INFRA_ERROR),
         crashes=having(*CRASHES),
-        recoveries=sum(one.recovered for one in counts),
+        recoveries=sum(count.recovered for count in counts),
         throttled=throttled,
         throttled_share=round(throttled / timed, 4) if timed else None,
     )

@@ -160,8 +160,8 @@ class _Lending:
         return True
 
     def _look(self) -> None:
-        said = self._transport.shell(["true"], timeout_s=LOOK_TIMEOUT_S)
-        if said.code:
+        answer = self._transport.shell(["true"], timeout_s=LOOK_TIMEOUT_S)
+        if answer.code:
             raise DeviceLost(f"{self._offer.device} cannot run `true`")
 
     def _look_after(self, client: socket.socket) -> None:
@@ -218,21 +218,21 @@ class _Lending:
         connection.sendall(b"OKAY")
         return sock
 
-    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+    def _pump(self, here: socket.socket, other: socket.socket) -> None:
         with self._lock:
             if self._ended.is_set():
                 return
-            self._streams |= {one, other}
-        for sock in (one, other):
+            self._streams |= {here, other}
+        for sock in (here, other):
             sock.settimeout(None)  # a stream may be silent for as long as an inference lasts
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+        back = threading.Thread(target=_copy, args=(other, here), daemon=True)
         back.start()
-        _copy(one, other)
+        _copy(here, other)
         back.join()
         with self._lock:
-            self._streams -= {one, other}
+            self._streams -= {here, other}
 
     def _cut_all(self) -> None:
         with self._lock:

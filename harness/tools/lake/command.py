@@ -43,8 +43,8 @@ def compact(
 
     for place in places:
         require_records(place)
-    found = [file for place in places for file in files_of(place, tell)]
-    files = list(dict.fromkeys(file.resolve() for file in found if file.suffix == LINES))
+    listed = [file for place in places for file in files_of(place, tell)]
+    files = list(dict.fromkeys(file.resolve() for file in listed if file.suffix == LINES))
     if not files:
         raise UsageError(f"there are no files of JSON lines in {', '.join(places)}", hint=f"they end in {LINES}")
     if inside := next((file for file in files if file.is_relative_to(to.resolve())), None):
@@ -58,10 +58,10 @@ def compact(
             screen.step("compacting files", str(tally))
 
         watch(0)
-        taken = compact_files(files, to, watch)
+        result = compact_files(files, to, watch)
     whole = sum(file.stat().st_size for file in to.rglob(f"*{SUFFIX}"))
     if as_json:
-        facts = {"records": taken.records, "files": len(files), "skipped": taken.skipped}
+        facts = {"records": result.records, "files": len(files), "skipped": result.skipped}
         out_json({**facts, "folder": str(to), "size_bytes": whole})
         return
     for line in skipped_lines(taken.skipped):

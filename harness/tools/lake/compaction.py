@@ -62,18 +62,18 @@ def compact(files: Sequence[Path], folder: Path, watch: Callable[[int], None]) -
     Raises RigFailure for a file that cannot be read or a part that cannot be written, SetupMissing without pyarrow.
     What was written until then stays, and the same call again completes it.
     """
-    taken = Taken()
+    total = Taken()
     with needing_packages(), _pool(min(cores(), len(files))) as pool:
         rest = {pool.submit(compact_file, file, folder) for file in files}
         while rest:
             done, rest = wait(rest, LOOK_EVERY_S)
             for job in done:
                 try:
-                    taken += job.result()
+                    total += job.result()
                 except BrokenProcessPool:
                     raise RigFailure("a process that compacts was killed", hint="run it again") from None
             watch(len(done))
-    return taken
+    return total
 
 
 def compact_file(file: Path, folder: Path) -> Taken:

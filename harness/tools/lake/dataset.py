@@ -10,7 +10,7 @@ from typing import Any
 
 from device_runner.files import scratch_folder
 from harness.base.process import cores
-from harness.measure.records.dataset import BY_TIME, SERIES_NAMES, WANTED, WANTED_OF_DEVICE, Lines, RecordDataset
+from harness.measure.records.dataset import BY_TIME, CHOSEN, SERIES_NAMES, WANTED_OF_DEVICE, Lines, RecordDataset
 from harness.tools.lake.parquet import FACTS, SUFFIX, ParquetLines, needing_packages, table_of
 
 MEMORY = "400MB"
@@ -27,14 +27,14 @@ class ParquetDataset(RecordDataset):
     """
 
     newest_query = f"""SELECT last.source, last.place, {SERIES_NAMES}
-        FROM (SELECT {SERIES_NAMES}, arg_max({{'source': source, 'place': place}}, {_LAST}) AS last {WANTED}
+        FROM (SELECT {SERIES_NAMES}, arg_max({{'source': source, 'place': place}}, {_LAST}) AS last {CHOSEN}
             GROUP BY {SERIES_NAMES})
         ORDER BY {SERIES_NAMES}"""
     newest_builds_query = f"""WITH asked AS (SELECT * {WANTED_OF_DEVICE}),
         newest AS (SELECT {SERIES_NAMES}, arg_max(artifact, {_LAST}) AS artifact FROM asked GROUP BY {SERIES_NAMES})
         SELECT source, place, {SERIES_NAMES} FROM asked SEMI JOIN newest USING ({SERIES_NAMES}, artifact) {BY_TIME}"""
     newest_outcomes_query = f"""SELECT "case", outcome, count(*)
-        FROM (SELECT {SERIES_NAMES}, arg_max(outcome, (is_own, started)) AS outcome {WANTED} GROUP BY {SERIES_NAMES})
+        FROM (SELECT {SERIES_NAMES}, arg_max(outcome, (is_own, started)) AS outcome {CHOSEN} GROUP BY {SERIES_NAMES})
         GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
 
     def _reading(self) -> AbstractContextManager[None]:

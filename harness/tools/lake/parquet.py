@@ -69,11 +69,11 @@ def add_rows(file: Path, rows: pyarrow.Table) -> None:
     from pyarrow import compute, parquet
 
     if file.exists():
-        known = parquet.read_table(file)
-        fresh = rows.filter(compute.invert(compute.is_in(rows[TEXT], known[TEXT])))
+        stored = parquet.read_table(file)
+        fresh = rows.filter(compute.invert(compute.is_in(rows[TEXT], stored[TEXT])))
         if not len(fresh):
             return
-        rows = pyarrow.concat_tables([known, fresh], promote_options="default")
+        rows = pyarrow.concat_tables([stored, fresh], promote_options="default")
     facts, content = [name for name in rows.column_names if name != TEXT], pyarrow.BufferOutputStream()
     parquet.write_table(
         rows.sort_by(_ORDER),

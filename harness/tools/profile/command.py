@@ -60,18 +60,18 @@ def profile(
     mine = _the_one(request.cases, "--case")
     with Screen() as screen:
         asked = _Asked(what, replace(request, cases=[mine]), device, repeat, screen)
-        watched, beside = asked.both_sides(against, config)
+        watched, against_profile = asked.both_sides(against, config)
     measured = watched.profile
     if trace:
         trace.write_text(trace_of(watched.inferences), encoding="utf-8")
     if plot:
         from harness.tools.profile.figures import plot_roofline
 
-        plot_roofline([measured, beside] if beside else [measured], plot)
+        plot_roofline([measured, against_profile] if against_profile else [measured], plot)
     if as_json:
         out_json(measured.model_dump(mode="json", by_alias=True))
     else:
-        out("\n\n".join(pages(measured, beside)))
+        out("\n\n".join(pages(measured, against_profile)))
 
 
 def _the_one(cases: Sequence[Case], option: str) -> Case:
@@ -100,12 +100,12 @@ class _Asked:
         if Path(against).is_file():
             from harness.tools.shared.kernels.profile import Profile
 
-            kept = Profile.read(Path(against))
-            return self._watch(case)[0], kept
+            profile = Profile.read(Path(against))
+            return self._watch(case)[0], profile
         if Path(against).is_dir():
             here, blessed = self._watch(case, baselines=Path(against))
             return here, _named(blessed.profile, f"{case.id} of {against}")
-        if any(one.matches(against) for reachable in self.request.suite.reachable for one in reachable):
+        if any(case.matches(against) for reachable in self.request.suite.reachable for case in reachable):
             here, there = self._watch(case, _the_one(replace(self.what, case=[against]).request().cases, "--against"))
             return here, there.profile
         return self._with_revision(against, config)
@@ -137,8 +137,8 @@ class _Asked:
         request, screen = replace(self.request, cases=list(cases)), self.screen
         with open_workbench(request, request.one_device(self.device, screen), screen) as bench:
             peaks = peaks_of(bench.device, request.cache, screen.say)
-            found = watch(bench, self.repeat, peaks, screen)
-            return [*found, watch_baseline(bench, baselines, self.repeat, peaks, screen)] if baselines else found
+            profiles = watch(bench, self.repeat, peaks, screen)
+            return [*profiles, watch_baseline(bench, baselines, self.repeat, peaks, screen)] if baselines else profiles
 
 
 def _named(profile: Profile, name: str) -> Profile:

@@ -113,7 +113,7 @@ def profile_of(
     """Return the profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
-    work = [OperatorWork(**one) for one in artifact.compiled.work or ()]
+    work = [OperatorWork(**fields) for fields in artifact.compiled.work or ()]
     operators = operators_of(inferences, work, _source(artifact))
     identity = origin.identity
     return Profile(
@@ -124,7 +124,7 @@ def profile_of(
         artifact=artifact.key,
         as_shipped=origin.as_shipped,
         operators=operators,
-        kernels_ms=round(median(sum(map(ms_of, one)) for one in inferences), NS_DIGITS),
+        kernels_ms=round(median(sum(map(ms_of, inference)) for inference in inferences), NS_DIGITS),
         span_ms=median(map(span_ms, inferences)),
         wall_ms=wall_ms,
         peaks=peaks,

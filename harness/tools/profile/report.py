@@ -9,7 +9,7 @@ from harness.measure.probes.batches import format_batches
 from harness.tools.profile.groups import Group, by_kind, groups_of, in_words
 from harness.tools.shared.kernels.profile import Operator, Profile
 
-SHOWN = 15
+ROWS_LIMIT = 15
 """Rows of a table; the rest is one line."""
 
 
@@ -38,9 +38,9 @@ def _in_words(mine: Profile) -> str:
 
 def _operators(mine: Profile) -> str:
     kinds = by_kind(mine)
-    rows = [_row(label, alike, mine) for label, alike in kinds[:SHOWN]]
-    if rest := [operator for _, alike in kinds[SHOWN:] for operator in alike]:
-        rows.append([f"{len(kinds) - SHOWN} others", *_shares(rest, mine)])
+    rows = [_row(label, alike, mine) for label, alike in kinds[:ROWS_LIMIT]]
+    if rest := [operator for _, alike in kinds[ROWS_LIMIT:] for operator in alike]:
+        rows.append([f"{len(kinds) - ROWS_LIMIT} others", *_shares(rest, mine)])
     headers = ["operator", "launches", "ms", "share", "work-items", "GFLOP/s", "of peak", "GB/s", "of peak ", "redone"]
     return table(rows, headers, right=headers[1:], spare=["work-items", "of peak ", "GB/s", "redone"])
 
@@ -69,8 +69,8 @@ def _rates(alike: Sequence[Operator], mine: Profile) -> tuple[Rate, Rate]:
     ms = sum(operator.ms for operator in alike)
 
     def rate(counts: Sequence[int | None]) -> float | None:
-        known = [count for count in counts if count]
-        return sum(known) / ms / 1e6 if ms and len(known) == len(counts) else None
+        numbers = [count for count in counts if count]
+        return sum(numbers) / ms / 1e6 if ms and len(numbers) == len(counts) else None
 
     return (
         (rate([operator.flops for operator in alike]), mine.peaks.float32_gflop_s),
@@ -86,7 +86,7 @@ def _rate_cells(rate: float | None, peak: float | None) -> tuple[str, str]:
 def _difference(groups: list[Group], mine: Profile, other: Profile) -> str:
     rows = [
         [group.label, f"{group.mine_ms:.3f}", f"{group.other_ms:.3f}", f"{group.more_ms:+.3f}", *_counts(group)]
-        for group in groups[:SHOWN]
+        for group in groups[:ROWS_LIMIT]
     ]
     headers = ["operator", "here ms", "there ms", "difference", "launches", "work-items", "redone"]
     legend = f"here: {mine.case}\nthere: {other.case}{'' if mine.gpu == other.gpu else f' on {other.gpu}'}"
@@ -109,9 +109,9 @@ def _remarks(mine: Profile) -> str:
         "float32": (peaks.float32_gflop_s, "GFLOP/s"),
         "float16": (peaks.float16_gflop_s, "GFLOP/s"),
     }
-    told = ", ".join(f"{name} {value:.3g} {unit}" for name, (value, unit) in measured.items() if value)
+    rates = ", ".join(f"{name} {value:.3g} {unit}" for name, (value, unit) in measured.items() if value)
     lines = ["GFLOP/s and GB/s count what the operator needs; `redone`: how many times over its schedule's loops go."]
-    lines.append(f"Peaks measured on this device: {told}." if told else "This device's peaks could not be measured.")
+    lines.append(f"Peaks measured on this device: {rates}." if rates else "This device's peaks could not be measured.")
     above = [label for label, alike in by_kind(mine) if any(r and p and r > p for r, p in _rates(alike, mine))]
     if above:
         why = "its data stay in a cache, or the peak was measured while the device was slow"

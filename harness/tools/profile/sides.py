@@ -61,10 +61,10 @@ class RevisionKernels:
     def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
         """Ask `profile` of either revision. Raises Failure."""
         toolchains = {Arm.BASE: self.pair.base, Arm.HEAD: self.pair.head}
-        found = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
+        profiles = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
         for arm, file in self.records.items():
-            append_profile(kernels_file(file), found[arm])
-        return kernel_changes(found[Arm.BASE], found[Arm.HEAD])
+            append_profile(kernels_file(file), profiles[arm])
+        return kernel_changes(profiles[Arm.BASE], profiles[Arm.HEAD])
 
 
 def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
@@ -73,12 +73,12 @@ def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, pr
     Raises what `watch_case` raises; UsageError without a baseline, or if its build is not in the store.
     """
     plan, identity = bench.plans[0], bench.device.identity.key
-    found = [one for one in load(folder) if (one.case, one.identity_key) == (plan.case.id, identity)]
-    if not found:
+    records = [record for record in load(folder) if (record.case, record.identity_key) == (plan.case.id, identity)]
+    if not records:
         raise UsageError(
             f"{folder} has no baseline of {plan.case.id} on {identity}", hint="`adreno-bench bless` makes one"
         )
-    was, old = blessed_plan(plan, found[0], bench.builder)
+    was, old = blessed_plan(plan, records[0], bench.builder)
     return watch_case(was, {**bench.builder.build(plan.jobs), **old}, bench.run, repeat, peaks, progress)
 
 

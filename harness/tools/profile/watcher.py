@@ -67,8 +67,8 @@ class KernelWatcher:
         budget, count = work.plan.budget, inferences_to_watch(work.plan.budget, median(latency.timing.wall_ms))
         with suppress(Failure):
             inferences = program.launches(count, timeout_s=budget.timeout_s)
-            yield (seen := ProgramLaunches(work.plan, work.artifact, inferences))
-            self.seen = seen
+            yield (launches := ProgramLaunches(work.plan, work.artifact, inferences))
+            self.seen = launches
 
     def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
         """Append the profile of a record's case, if there is one, to the file beside the records."""
@@ -77,12 +77,14 @@ class KernelWatcher:
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
         """Profile of a record's case; None if the launches make no sense, or if its time means nothing."""
-        seen = self.seen
-        if seen is None or seen.plan.case.id != record.case or not record.comparable_ms:
+        launches = self.seen
+        if launches is None or launches.plan.case.id != record.case or not record.comparable_ms:
             return None
         peaks = load_peaks(cache, origin.identity.key) or Peaks()
         with suppress(Failure, ValueError):  # launches are what the device tells
-            return profile_of(seen.plan, seen.artifact, origin, seen.inferences, median(record.wall_ms), peaks)
+            return profile_of(
+                launches.plan, launches.artifact, origin, launches.inferences, median(record.wall_ms), peaks
+            )
         return None
 
 

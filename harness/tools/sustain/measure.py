@@ -52,9 +52,9 @@ class SustainedRun(RunningFact):
         """Note that a person stopped it."""
         self._stopped = True
 
-    def add(self, one: Bin, until_s: float) -> None:
+    def add(self, part: Bin, until_s: float) -> None:
         """Add a bin that ended just now."""
-        self._bins.append(one)
+        self._bins.append(part)
         self._lasted_s = until_s
 
     def looked(self, at_s: float, pulse: Pulse) -> None:

@@ -32,11 +32,11 @@ def draw(records: Sequence[Record], file: Path) -> None:
 def figure_of(case: str, run: Sustained, figures: Figures) -> Figure:
     """Draw latency over time, and below it what the phone said of its heat; shaded where heat slowed it down."""
     bins, end_s = run.bins, run.lasted_s
-    at_s = [one.at_s for one in bins]
+    at_s = [part.at_s for part in bins]
     first, last = [0, figures.window_s], [end_s - figures.window_s, end_s]
     traces = [
-        _line("median", at_s, [one.wall_ms for one in bins], COLOURS[0], "solid", "y"),
-        _line("90 %", at_s, [one.p90_ms for one in bins], COLOURS[5], "dot", "y"),
+        _line("median", at_s, [part.wall_ms for part in bins], COLOURS[0], "solid", "y"),
+        _line("90 %", at_s, [part.p90_ms for part in bins], COLOURS[5], "dot", "y"),
         _line(f"first {figures.first_ms:.4g} ms", first, [figures.first_ms] * 2, QUIET, "dash", "y"),
         _line(
             f"last {figures.last_ms:.4g} ms: {figures.ratio:.2f} times the first",
@@ -52,7 +52,7 @@ def figure_of(case: str, run: Sustained, figures: Figures) -> Figure:
         for column, name, place, dash in lines:
             if column in run.columns:
                 panels[unit] = rest
-                values = [getattr(one, column) for one in bins]
+                values = [getattr(part, column) for part in bins]
                 traces.append(_line(name, at_s, values, COLOURS[place], dash, f"y{len(panels)}", shape="hv"))
     share = 1 / (len(panels) + 1)  # the first has two
     layout: dict[str, Any] = {}
@@ -80,12 +80,19 @@ def _line(
     name: str, x: Sequence[float], y: Sequence[float | None], colour: str, dash: str, axis: str, shape: str = "linear"
 ) -> Trace:
     line = {"color": colour, "dash": dash, "width": 1.5, "shape": shape}
-    return {"name": name, "x": list(x), "y": [number(one) for one in y], "mode": "lines", "line": line, "yaxis": axis}
+    return {
+        "name": name,
+        "x": list(x),
+        "y": [number(value) for value in y],
+        "mode": "lines",
+        "line": line,
+        "yaxis": axis,
+    }
 
 
 def _slowed(bins: Sequence[Bin], end_s: float) -> Iterable[Trace]:
     """Yield the times in which heat allowed less than the fastest level."""
-    ends = [*(one.at_s for one in bins[1:]), end_s]
+    ends = [*(part.at_s for part in bins[1:]), end_s]
     for slowed, group in groupby(zip(bins, ends, strict=True), key=lambda pair: bool(pair[0].power_level)):
         stretch = list(group)
         if slowed:

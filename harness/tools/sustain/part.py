@@ -109,20 +109,20 @@ class Sustained(BaseModel):
         if not bins:
             return None
         window_s = min(FIGURE_S, self.lasted_s / 2)
-        first = [one for one in bins if one.at_s < window_s] or bins[:1]
-        last = [one for one in bins if one.at_s >= self.lasted_s - window_s] or bins[-1:]
+        first = [part for part in bins if part.at_s < window_s] or bins[:1]
+        last = [part for part in bins if part.at_s >= self.lasted_s - window_s] or bins[-1:]
         first_ms, last_ms = _median_of(first), _median_of(last)
-        busy_ms = sum(one.wall_ms * one.inferences for one in bins)
-        percents = [one.battery_percent for one in bins if one.battery_percent is not None]
+        busy_ms = sum(part.wall_ms * part.inferences for part in bins)
+        percents = [part.battery_percent for part in bins if part.battery_percent is not None]
         return Figures(
             window_s=round(window_s, 1),
             first_ms=first_ms,
             last_ms=last_ms,
             ratio=round(last_ms / first_ms, 4) if first_ms else 1.0,
-            inferences=sum(one.inferences for one in bins),
+            inferences=sum(part.inferences for part in bins),
             busy_share=round(min(1.0, busy_ms / 1e3 / self.lasted_s), 3) if self.lasted_s else 0.0,
             throttled_share=self._throttled_share,
-            hottest_c=max((one.gpu_c for one in bins if one.gpu_c is not None), default=None),
+            hottest_c=max((part.gpu_c for part in bins if part.gpu_c is not None), default=None),
             battery_used_percent=percents[0] - percents[-1] if percents else None,
             energy=energy_of(bins),
         )
@@ -130,8 +130,8 @@ class Sustained(BaseModel):
     @property
     def _throttled_share(self) -> float | None:
         bins = self.bins
-        ends = [*(one.at_s for one in bins[1:]), self.lasted_s]
-        lasted = [(end_s - one.at_s, one.power_level) for one, end_s in zip(bins, ends, strict=True)]
+        ends = [*(part.at_s for part in bins[1:]), self.lasted_s]
+        lasted = [(end_s - part.at_s, part.power_level) for part, end_s in zip(bins, ends, strict=True)]
         if all(level is None for _, level in lasted):
             return None
         return round(sum(seconds for seconds, level in lasted if level) / self.lasted_s, 3) if self.lasted_s else 0.0
@@ -142,22 +142,22 @@ def energy_of(bins: Sequence[Bin]) -> Energy | None:
 
     Charge comes in steps: the smallest that was seen is the resolution. A charge that rises is no use of the phone's.
     """
-    looks = [(one.charge_uah, one.voltage_mv) for one in bins]
-    known = [(charge, voltage) for charge, voltage in looks if charge is not None and voltage is not None]
-    inferences = sum(one.inferences for one in bins[1:])
-    if len(known) < len(bins) or not inferences:
+    looks = [(part.charge_uah, part.voltage_mv) for part in bins]
+    readings = [(charge, voltage) for charge, voltage in looks if charge is not None and voltage is not None]
+    inferences = sum(part.inferences for part in bins[1:])
+    if len(readings) < len(bins) or not inferences:
         return None
-    steps = [before - after for (before, _), (after, _) in itertools.pairwise(known) if before != after]
+    steps = [before - after for (before, _), (after, _) in itertools.pairwise(readings) if before != after]
     if len(steps) < FEWEST_STEPS or min(steps) < 0:
         return None
-    mean_mv = statistics.fmean(voltage for _, voltage in known)
+    mean_mv = statistics.fmean(voltage for _, voltage in readings)
     used_mj, step_mj = (uah * mean_mv * MJ_FOR_UAH_MV for uah in (sum(steps), min(steps)))
     return Energy(round_digits(used_mj / inferences), round_digits(step_mj / inferences))
 
 
 def _median_of(bins: Sequence[Bin]) -> float:
     """Return the median sample of several bins, each sample taken for its bin's median."""
-    ordered = sorted((one.wall_ms, one.inferences) for one in bins)
+    ordered = sorted((part.wall_ms, part.inferences) for part in bins)
     half = sum(count for _, count in ordered) / 2
     reached = itertools.accumulate(count for _, count in ordered)
     return next(ms for (ms, _), so_far in zip(ordered, reached, strict=True) if so_far >= half)

@@ -105,14 +105,14 @@ def bisect(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache, paths
         )
         answer = bisection.run(screen.say, fresh=fresh)
-    keep_for_history(answer.found.confirmed(case_id, as_shipped=quirks.as_shipped))
+    keep_for_history(answer.search.confirmed(case_id, as_shipped=quirks.as_shipped))
     if as_json:
         out_json(_plain(answer, case_id))
     else:
         out(_text(answer, case_id, line))
         if paths:
-            out(f"\n{_limited(paths, answer.found.bad)}")
-    raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
+            out(f"\n{_limited(paths, answer.search.bad)}")
+    raise typer.Exit(ExitCode.GOOD if len(answer.search.candidates) == 1 else ExitCode.NOTHING_MEASURED)
 
 
 def _ends(good: str, bad: str, config: Path, repo: Path | None) -> tuple[Revision, Revision]:
@@ -140,16 +140,19 @@ def _bisect_report(
             ask = grafted_commits(report.script, python, paths)
         else:
             ask = whole_commits(report.script, cache, screen.say)
-        found = find_turn(line, ask, screen.say)
-    candidates = found.search.candidates
+        search = find_turn(line, ask, screen.say)
+    candidates = search.search.candidates
     if as_json:
-        looks = [{"revision": name, "state": one.state.value, "seen": one.seen} for name, one in found.answers.items()]
-        out_json({"quirk": quirk, "last": found.search.good, "candidates": candidates, "looks": looks})
+        looks = [
+            {"revision": name, "state": answer.state.value, "seen": answer.seen}
+            for name, answer in search.answers.items()
+        ]
+        out_json({"quirk": quirk, "last": search.search.good, "candidates": candidates, "looks": looks})
     else:
-        rows = [(name, one.state.value, one.seen) for name, one in found.answers.items()]
+        rows = [(name, answer.state.value, answer.seen) for name, answer in search.answers.items()]
         out(table(rows, ("revision", "defect", "what the program saw"), prose=("what the program saw",)))
-        out(f"\n{_turn(found.search, quirk)}")
-        out(f"\n{describe(next(one for one in line if one.name == candidates[-1]))}")
+        out(f"\n{_turn(search.search, quirk)}")
+        out(f"\n{describe(next(revision for revision in line if revision.name == candidates[-1]))}")
         if graft:
             out(f"\nall but {', '.join(paths)} is that of {graft}")
         elif paths:
@@ -175,11 +178,11 @@ def _the_case(what: CaseOptions) -> str:
     """Return the one case that is meant. Raises UsageError for none, and for several."""
     if not what.case:
         raise UsageError("bisect takes one case", hint="name it with --case; `adreno-bench list` shows them")
-    found = what.ids
-    if len(found) > 1:
-        names = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
-        raise UsageError(f"bisect takes one case, and {len(found)} match: {names}", hint="name one of them")
-    return found[0]
+    ids = what.ids
+    if len(ids) > 1:
+        names = ", ".join(ids[:4]) + (", ..." if len(ids) > 4 else "")
+        raise UsageError(f"bisect takes one case, and {len(ids)} match: {names}", hint="name one of them")
+    return ids[0]
 
 
 def _reason(text: str) -> Reason | None:
@@ -190,30 +193,30 @@ def _reason(text: str) -> Reason | None:
     try:
         return Reason(text)
     except ValueError:
-        known = [reason.value for reason in Reason]
-        raise UsageError(f"there is no reason {text!r}", hint=suggestion(text, known)) from None
+        choices = [reason.value for reason in Reason]
+        raise UsageError(f"there is no reason {text!r}", hint=suggestion(text, choices)) from None
 
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """Return every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
     from harness.tools.upstream.bisect.bisection import shorten
 
-    found = answer.found
-    rows = [_row(inspection) for inspection in found.inspections]
+    search = answer.search
+    rows = [_row(inspection) for inspection in search.inspections]
     headers = ("revision", "is", "outcome", "wall ms", "change", "sessions", "because")
     parts = [table(rows, headers, prose=("because",), spare=("sessions",))]
-    if len(found.candidates) == 1:
-        parts.append(f"{found.bad} is the first that is {found.reason.value}; {found.good} is the last that is good")
+    if len(search.candidates) == 1:
+        parts.append(f"{search.bad} is the first that is {search.reason.value}; {search.good} is the last that is good")
     else:
-        names = "\n  ".join(found.candidates)
+        names = "\n  ".join(search.candidates)
         parts.append(
-            f"the first that is {found.reason.value} is one of these, not all of which can be judged:\n  {names}"
+            f"the first that is {search.reason.value} is one of these, not all of which can be judged:\n  {names}"
         )
-    bad = next(revision for revision in line if revision.name == found.bad)
+    bad = next(revision for revision in line if revision.name == search.bad)
     parts.append(describe(bad))
     if answer.diff:
         where = f"all {len(answer.diff)} lines are in {answer.folder}/kernels.diff"
-        parts.append(f"kernels of {case}, {found.good} to {found.bad}; {where}")
+        parts.append(f"kernels of {case}, {search.good} to {search.bad}; {where}")
         parts.append("\n".join(shorten(answer.diff, SHOWN_LINES, SHOWN_COLUMNS)))
     else:
         parts.append("the kernels are the same on both sides, or one side has none")
@@ -233,14 +236,14 @@ def _row(inspection: Inspection) -> tuple[str, ...]:
 
 
 def _plain(answer: BisectionResult, case: str) -> dict[str, Any]:
-    found = answer.found
+    search = answer.search
     return {
         "case": case,
-        "reason": found.reason.value,
-        "good": found.good,
-        "first_bad": found.bad if len(found.candidates) == 1 else None,
-        "candidates": found.candidates,
-        "looks": list(map(dataclasses.asdict, found.inspections)),
+        "reason": search.reason.value,
+        "good": search.good,
+        "first_bad": search.bad if len(search.candidates) == 1 else None,
+        "candidates": search.candidates,
+        "looks": list(map(dataclasses.asdict, search.inspections)),
         "diff_lines": len(answer.diff),
         "folder": str(answer.folder),
     }

@@ -63,5 +63,5 @@ def _answer(result: Answers | Artifact | Failure) -> ProbeAnswer:
     if isinstance(result, Failure):
         return ProbeAnswer(Presence.CANNOT_TELL, result.message)
     assert isinstance(result, Answers)
-    said = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
-    return ProbeAnswer(Presence(said["state"]), said["seen"])
+    answer = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
+    return ProbeAnswer(Presence(answer["state"]), answer["seen"])

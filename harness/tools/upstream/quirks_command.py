@@ -122,7 +122,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
             screen.say(f"{number} of {len(jobs)}: {quirk.id}, {name}: {answer.state.value}")
     for quirk, report in reports:
         if report:
-            write_report(report, {name: found[quirk.id] for name, found in states.items()}, folder / quirk.id)
+            write_report(report, {name: answers[quirk.id] for name, answers in states.items()}, folder / quirk.id)
     write_whole(folder / TABLE, report_table(reports, states))
     if as_json:
         out_json([_plain_report(quirk, report, states) for quirk, report in reports])
@@ -160,6 +160,6 @@ def _paragraph(quirk: Quirk, answer: ProbeAnswer) -> str:
 
 
 def _plain(quirk: Quirk, answer: ProbeAnswer) -> dict[str, object]:
-    told = {"id": quirk.id, "title": quirk.title, "upstream": quirk.upstream, "releases": quirk.releases}
+    facts = {"id": quirk.id, "title": quirk.title, "upstream": quirk.upstream, "releases": quirk.releases}
     more = {"paths": quirk.paths, "essential": quirk.essential, "workaround": quirk.workaround}
-    return {**told, **more, "probe": answer.state.value, "seen": answer.seen}
+    return {**facts, **more, "probe": answer.state.value, "seen": answer.seen}

@@ -87,9 +87,9 @@ class QuirkReport:
     @property
     def script(self) -> str:
         """Source of `reproduce.py`."""
-        found = _PYTHON.findall(self.text)
-        assert len(found) == 1, "a report has one block of Python"
-        return str(found[0])
+        blocks = _PYTHON.findall(self.text)
+        assert len(blocks) == 1, "a report has one block of Python"
+        return str(blocks[0])
 
     def page(self, states: Mapping[str, ProbeAnswer]) -> str:
         """Return the report with what `reproduce.py` found, by release of TVM."""
@@ -103,8 +103,8 @@ class QuirkReport:
 
 def _pinned(releases: Iterable[str]) -> str:
     """Return how to install the newest release: apache-tvm 0.27.0.post1 crashes with newer releases of tvm-ffi."""
-    known = [RELEASES[name] for name in releases if name in RELEASES]
-    return f"`pip install {' '.join(known[-1].pins)} numpy`." if known else ""
+    tried = [RELEASES[name] for name in releases if name in RELEASES]
+    return f"`pip install {' '.join(tried[-1].pins)} numpy`." if tried else ""
 
 
 def report_of(quirk: Quirk) -> QuirkReport | None:
@@ -155,8 +155,8 @@ def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, packag
     lines = done.stdout.strip().splitlines() or [""]
     state = _ENDS.get((done.returncode, lines[-1]), Presence.CANNOT_TELL)
     if state is Presence.CANNOT_TELL:
-        said = (done.stderr.strip().splitlines() or lines)[-1]
-        return ProbeAnswer(state, f"exit code {done.returncode}: {said}".replace(str(package), "TVM"))
+        message = (done.stderr.strip().splitlines() or lines)[-1]
+        return ProbeAnswer(state, f"exit code {done.returncode}: {message}".replace(str(package), "TVM"))
     return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
 
 
@@ -184,7 +184,7 @@ def report_table(
     rows = []
     for quirk, report in sorted(reports, key=rank):
         tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
-        known = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
+        fields = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
         what = (report.severity.value, report.networks) if report else (NO_REPORT, "")
         rows.append((f"`{quirk.id}`", *what, *tried, *known))
     numbers = Counter(report.severity if report else None for _, report in reports)

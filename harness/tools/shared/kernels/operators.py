@@ -51,8 +51,8 @@ def label_of(function: str, work: OperatorWork | None) -> str:
     if work is None or not work.shapes:
         return first
     weights = _unblocked(work.shapes[1], 0) if first in WEIGHTED and len(work.shapes) > 2 else []
-    made = _unblocked(work.shapes[-1], 1)
-    words = [first, "x".join(map(str, weights)), "to", "x".join(map(str, made[1:] or made))]
+    output = _unblocked(work.shapes[-1], 1)
+    words = [first, "x".join(map(str, weights)), "to", "x".join(map(str, output[1:] or output))]
     return " ".join(filter(None, words))
 
 

@@ -23,8 +23,8 @@ _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop
 
 def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
     """Return the peaks of a device that we hold. Raises what a session raises."""
-    if known := load_peaks(cache, device.identity.key):
-        return known
+    if peaks := load_peaks(cache, device.identity.key):
+        return peaks
     say("measuring the device's peak rates, once")
     return save_peaks(cache, device.identity.key, measure_peaks(device))
 

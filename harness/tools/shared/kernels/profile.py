@@ -138,9 +138,9 @@ class Profile(BaseModel):
                 raise ValueError("too large")
             return cls.model_validate_json(file.read_bytes())
         except (OSError, ValueError) as error:
-            said = str(error).splitlines()[0]
+            message = str(error).splitlines()[0]
             hint = "`adreno-bench profile --json` writes one"
-            raise UsageError(f"{file} is not a profile: {said}", hint=hint) from error
+            raise UsageError(f"{file} is not a profile: {message}", hint=hint) from error
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -165,7 +165,7 @@ def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profil
     Raises OSError, ValueError of a file that is torn or foreign.
     """
     for line in _unpacked(file).splitlines():
-        if wanted(_HEAD.decode(line)):
+        if matches(_HEAD.decode(line)):
             yield Profile.model_validate_json(line)
 
 
@@ -193,13 +193,13 @@ def operators_of(
 
     `source` is all that the device compiles, if it is known.
     """
-    known = {one.function: one for one in work}
+    work_by_name = {operator.function: operator for operator in work}
     hashes = hashes_of(source)
     places: dict[str, list[int]] = {}
     for place, launch in enumerate(inferences[0]):
         places.setdefault(function_of(launch.kernel), []).append(place)
-    found = [_operator(name, mine, inferences, known.get(name), hashes) for name, mine in places.items()]
-    return tuple(sorted(found, key=lambda operator: -operator.ms))
+    rows = [_operator(name, mine, inferences, work_by_name.get(name), hashes) for name, mine in places.items()]
+    return tuple(sorted(rows, key=lambda operator: -operator.ms))
 
 
 def _operator(
@@ -215,7 +215,9 @@ def _operator(
         function=name,
         kernels=kernels,
         launches=len(mine),
-        ms=round(median(sum(map(ms_of, (one[place] for place in places))) for one in inferences), NS_DIGITS),
+        ms=round(
+            median(sum(map(ms_of, (inference[place] for place in places))) for inference in inferences), NS_DIGITS
+        ),
         threads=max(x * y * z for x, y, z in (launch.threads for launch in mine)),
         work=work,
         source=hash_of(kernels, hashes),
@@ -232,8 +234,8 @@ def hashes_of(source: str) -> dict[str, str]:
 
 def hash_of(names: Sequence[str], hashes: Mapping[str, str]) -> str:
     """Return the hash of several kernels, in their order; empty if the source of one is not known."""
-    found = [hashes.get(name, "") for name in names]
-    return _hash(" ".join(found)) if all(found) else ""
+    parts = [hashes.get(name, "") for name in names]
+    return _hash(" ".join(parts)) if all(parts) else ""
 
 
 def _hash(text: str) -> str:

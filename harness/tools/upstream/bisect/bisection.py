@@ -80,12 +80,12 @@ class Bisection:
     def run(self, say: Callable[[str], None], *, fresh: bool = False) -> BisectionResult:
         """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
         names = [revision.name for revision in self.line]
-        with bisection_store(self.cache, self.question, fresh=fresh) as known:
-            if known.inspections:
-                say(f"going on with {len(known.inspections)} revisions looked at before (--fresh forgets them)")
-            judge = self._judge(known, self._open(say), RevisionSearch(names).inspections_left + MORE_INSPECTIONS)
-            found = find_first_bad(names, judge, known, say)
-            return BisectionResult(found, known.folder, self._diff(found, known.folder))
+        with bisection_store(self.cache, self.question, fresh=fresh) as store:
+            if store.inspections:
+                say(f"going on with {len(store.inspections)} revisions looked at before (--fresh forgets them)")
+            judge = self._judge(store, self._open(say), RevisionSearch(names).inspections_left + MORE_INSPECTIONS)
+            result = find_first_bad(names, judge, store, say)
+            return BisectionResult(result, store.folder, self._diff(result, store.folder))
 
     def _open(self, say: Callable[[str], None]) -> Opener:
         revisions = {revision.name: revision for revision in self.line}
@@ -96,22 +96,22 @@ class Bisection:
 
         return opened
 
-    def _judge(self, known: BisectionStore, open_: Opener, inspections: int) -> RevisionJudge:
-        records = RecordFile(known.folder / RECORDS)
+    def _judge(self, store: BisectionStore, open_: Opener, inspections: int) -> RevisionJudge:
+        records = RecordFile(store.folder / RECORDS)
         alpha = min(self.rules.alpha, WRONG_RATE / inspections)
         plan = TurnPlan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
         reason = self.reason or Reason.WRONG
-        kept, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
-        judge = RevisionJudge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)
+        loaded, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
+        judge = RevisionJudge(self.case, reason, self.line[0].name, open_, plan, records.append, loaded, source)
         return (
-            judge if self.reason else dataclasses.replace(judge, reason=_infer_reason(judge, self.line[-1].name, known))
+            judge if self.reason else dataclasses.replace(judge, reason=_infer_reason(judge, self.line[-1].name, store))
         )
 
-    def _diff(self, found: SearchResult, folder: Path) -> list[str]:
+    def _diff(self, result: SearchResult, folder: Path) -> list[str]:
         """Return what changed in the kernels, also written into the folder."""
-        artifacts = {inspection.name: inspection.artifact for inspection in found.inspections}
-        old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (found.good, found.bad))
-        lines = kernels_diff(old, new, (found.good, found.bad))
+        artifacts = {inspection.name: inspection.artifact for inspection in result.inspections}
+        old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (result.good, result.bad))
+        lines = kernels_diff(old, new, (result.good, result.bad))
         (folder / DIFF).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return lines
 
@@ -120,20 +120,20 @@ class Bisection:
 class BisectionResult:
     """What was found, where its evidence is, and the difference of the kernels on both sides."""
 
-    found: SearchResult
+    search: SearchResult
     folder: Path
     diff: list[str]
 
 
-def _infer_reason(judge: RevisionJudge, bad: str, known: BisectionStore) -> Reason:
+def _infer_reason(judge: RevisionJudge, bad: str, store: BisectionStore) -> Reason:
     """Return what the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
-    inspection = known.inspections.get(bad) or judge.inspect(bad, [])
+    inspection = store.inspections.get(bad) or judge.inspect(bad, [])
     if inspection.outcome in (NOT_INSTALLABLE, NOT_FITTING):
         raise UsageError(f"--bad {bad} {inspection.outcome}: {inspection.why}", hint="name another revision")
     outcome = Outcome(inspection.outcome)
     reason = reason_of(outcome)
     if reason is not Reason.SLOWER:
-        known.add(dataclasses.replace(inspection, state=state_of(reason, outcome)))
+        store.add(dataclasses.replace(inspection, state=state_of(reason, outcome)))
     return reason
 
 
@@ -159,40 +159,40 @@ class SearchResult:
 
         None if it is one of several, or no matter of latency.
         """
-        looked = {one.name: one for one in self.inspections}
+        looked = {inspection.name: inspection for inspection in self.inspections}
         bad = looked.get(self.bad)
         if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
             return []
         base, head = (End(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad))
-        found = Decision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
-        return [structs.replace(found, sessions=bad.sessions, by="bisect", day=today())]
+        decision = Decision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
+        return [structs.replace(decision, sessions=bad.sessions, by="bisect", day=today())]
 
 
 def find_first_bad(
-    line: Sequence[str], judge: RevisionJudge, kept: BisectionStore, say: Callable[[str], None]
+    line: Sequence[str], judge: RevisionJudge, store: BisectionStore, say: Callable[[str], None]
 ) -> SearchResult:
     """Verify both ends, then inspect revisions in between. Raises UsageError if an end is not what it should be."""
     pace = Pace()
 
-    def inspect(name: str, told: str, left: int) -> Inspection:
-        if name not in kept.inspections:
-            say(f"looking at {name} ({told}, about {left} to go{pace.left(left)})")
+    def inspect(name: str, progress: str, left: int) -> Inspection:
+        if name not in store.inspections:
+            say(f"looking at {name} ({progress}, about {left} to go{pace.left(left)})")
             with pace.step():
-                found = judge.inspect(name, list(kept.inspections.values()))
-            say(f"{name} is {_format_inspection(found)}")
-            if name in (line[0], line[-1]) and found.state is RevisionState.SKIP:
-                return found  # it ends the search; what was in the way may be gone when the same is asked again
-            kept.add(found)
-        return kept.inspections[name]
+                inspection = judge.inspect(name, list(store.inspections.values()))
+            say(f"{name} is {_format_inspection(inspection)}")
+            if name in (line[0], line[-1]) and inspection.state is RevisionState.SKIP:
+                return inspection  # it ends the search; what was in the way may be gone when the same is asked again
+            store.add(inspection)
+        return store.inspections[name]
 
     search = RevisionSearch(line)
     between = search.inspections_left
     _require(inspect(line[0], "it should be good", between + 2), RevisionState.GOOD, judge.reason)
     _require(inspect(line[-1], "it should be bad", between + 1), RevisionState.BAD, judge.reason)
     while name := search.next:
-        found = inspect(name, f"{len(search.candidates)} candidates", search.inspections_left)
-        search = RevisionSearch(line, {**search.known, name: found.state})
-    inspections = [kept.inspections[name] for name in line if name in kept.inspections]
+        inspection = inspect(name, f"{len(search.candidates)} candidates", search.inspections_left)
+        search = RevisionSearch(line, {**search.known, name: inspection.state})
+    inspections = [store.inspections[name] for name in line if name in store.inspections]
     return SearchResult(judge.reason, search.good, search.candidates, inspections)
 
 

@@ -57,28 +57,28 @@ def _meaning(answer: ProbeAnswer) -> tuple[Presence, str]:
 def find_turn(line: Sequence[Revision], ask: Ask, say: Callable[[str], None]) -> ReportSearch:
     """Bisect a line of revisions, oldest first. Raises UsageError if both ends say the same."""
     revisions = {revision.name: revision for revision in line}
-    found = ReportSearch(list(revisions))
+    report = ReportSearch(list(revisions))
 
     def inspect(name: str) -> None:
         try:
-            found.answers[name] = ask(revisions[name])
+            report.answers[name] = ask(revisions[name])
         except InstallFailure as failure:
-            found.answers[name] = ProbeAnswer(Presence.CANNOT_TELL, f"not built: {failure.message}")
-        say(f"{name}: {found.answers[name].state.value}")
+            report.answers[name] = ProbeAnswer(Presence.CANNOT_TELL, f"not built: {failure.message}")
+        say(f"{name}: {report.answers[name].state.value}")
 
-    inspect(found.line[0])
-    inspect(found.line[-1])
-    first, last = (found.answers[found.line[end]] for end in (0, -1))
+    inspect(report.line[0])
+    inspect(report.line[-1])
+    first, last = (report.answers[report.line[end]] for end in (0, -1))
     if last.state is Presence.CANNOT_TELL:
         raise UsageError(f"the program cannot tell at --bad: {last.seen}", hint="name a --bad that fits")
     if first.state is last.state:
         raise UsageError(
             f"both ends say the same: {last.state.value}: {last.seen}", hint="name an earlier --good or a later --bad"
         )
-    while name := found.search.next:
+    while name := report.search.next:
         inspect(name)
     return dataclasses.replace(
-        found, answers={name: found.answers[name] for name in found.line if name in found.answers}
+        report, answers={name: report.answers[name] for name in report.line if name in report.answers}
     )
 
 

@@ -86,7 +86,7 @@ class RevisionJudge:
     plan: TurnPlan
     """Plan for the bad end; revisions between have an easier question (`_plan_for`)."""
     keep: Callable[[Record], None] = lambda _: None
-    kept: Callable[[], Sequence[Record]] = tuple
+    records: Callable[[], Sequence[Record]] = tuple
     """All sessions of this bisection so far: they tell its noise."""
     kernels: Callable[[str], str] = lambda _: ""
     """OpenCL source of an artifact; empty if there is none."""
@@ -98,53 +98,54 @@ class RevisionJudge:
         except InstallFailure as failure:
             return Inspection(name, RevisionState.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(runner)
-        _require_same(build.identity, [one.identity for one in earlier if one.identity])
+        _require_same(build.identity, [inspection.identity for inspection in earlier if inspection.identity])
         if not build.outcome.conclusive:
             return Inspection(name, RevisionState.SKIP, NOT_FITTING, build.message)
         source = self.kernels(build.artifact)
-        seen = Inspection(
+        inspection = Inspection(
             *(name, RevisionState.SKIP, build.outcome.value, build.message, build.identity),
             *(build.artifact, build.library, key_of({"source": source}) if source else ""),
         )
-        if same := self._judged_before(seen, earlier):
+        if same := self._judged_before(inspection, earlier):
             return same
         if build.outcome is not Outcome.OK:
-            return replace(seen, state=state_of(self.reason, build.outcome))
+            return replace(inspection, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
-            return self._in_turns(seen, runner, self._plan_for(earlier))
-        return self._once(seen, runner)
+            return self._in_turns(inspection, runner, self._plan_for(earlier))
+        return self._once(inspection, runner)
 
-    def _judged_before(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+    def _judged_before(self, inspection: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
         """Return what it is if it made the same library as one that was judged, or kernels that tell.
 
         None otherwise.
         """
-        if same := next((one for one in earlier if one.library and one.library == seen.library), None):
+        if same := next((other for other in earlier if other.library and other.library == inspection.library), None):
             why = f"made the same library as {same.name}"
-        elif same := self._by_kernels(seen, earlier):
+        elif same := self._by_kernels(inspection, earlier):
             why = f"made the same kernels as {same.name}; nothing was run"
         else:
             return None
-        return replace(seen, state=same.state, outcome=same.outcome, why=why)
+        return replace(inspection, state=same.state, outcome=same.outcome, why=why)
 
-    def _by_kernels(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+    def _by_kernels(self, inspection: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
         """One that was judged and made the same kernels, if kernels tell a wrong revision from a right one.
 
         Where a good and a bad one share their kernels, the fault is in the host's code, and kernels tell nothing.
         Latency depends on the host's code as well, so it is always measured.
         """
-        judged = [one for one in earlier if one.kernels and one.state is not RevisionState.SKIP]
+        candidates = [other for other in earlier if other.kernels and other.state is not RevisionState.SKIP]
         good, bad = (
-            {one.kernels for one in judged if one.state is state} for state in (RevisionState.GOOD, RevisionState.BAD)
+            {other.kernels for other in candidates if other.state is state}
+            for state in (RevisionState.GOOD, RevisionState.BAD)
         )
         if self.reason is not Reason.WRONG or not good or not bad or good & bad:
             return None
-        return next((one for one in judged if one.kernels == seen.kernels), None)
+        return next((other for other in candidates if other.kernels == inspection.kernels), None)
 
-    def _once(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
-        record = self._ran(runner, seen.identity)
+    def _once(self, inspection: Inspection, runner: RevisionRunner) -> Inspection:
+        record = self._ran(runner, inspection.identity)
         return replace(
-            seen,
+            inspection,
             state=state_of(self.reason, record.outcome),
             outcome=record.outcome.value,
             why=record.message,
@@ -157,36 +158,36 @@ class RevisionJudge:
 
         So an error of either kind is far rarer than the engine's rules say, and few sessions decide.
         """
-        found = next((one.relative for one in earlier if one.state is RevisionState.BAD and one.relative), 0.0)
-        half = max(self.plan.rules.relevant, found / 2)
+        change = next((other.relative for other in earlier if other.state is RevisionState.BAD and other.relative), 0.0)
+        half = max(self.plan.rules.relevant, change / 2)
         return replace(self.plan, rules=replace(self.plan.rules, relevant=half))
 
     def _noises(self, identity: str) -> tuple[Noise | None, Noise | None]:
         """Noise by the wall clock and by the kernels' clock."""
-        if not (records := self.kept()):
+        if not (records := self.records()):
             return None, None
-        known, key = learn(records), SeriesKey(identity, self.case, records[0].as_shipped)
-        return known.noise(key), known.kernels.noise(key) if known.kernels else None
+        profile, key = learn(records), SeriesKey(identity, self.case, records[0].as_shipped)
+        return profile.noise(key), profile.kernels.noise(key) if profile.kernels else None
 
-    def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: TurnPlan) -> Inspection:
+    def _in_turns(self, inspection: Inspection, runner: RevisionRunner, plan: TurnPlan) -> Inspection:
         """Return the good revision and this one, in turns, until the engine decides."""
-        taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
+        records: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
         def measure(arm: Arm) -> Record:
-            taken[arm].append(self._ran(runners[arm], seen.identity))
-            return taken[arm][-1]
+            records[arm].append(self._ran(runners[arm], inspection.identity))
+            return records[arm][-1]
 
-        noise, kernels = self._noises(seen.identity)
-        found = confirm(plan, measure, noise, seen.name, kernels)
+        noise, kernels = self._noises(inspection.identity)
+        decision = confirm(plan, measure, noise, inspection.name, kernels)
         return replace(
-            seen,
-            state=_SLOWER.get(found.verdict, RevisionState.SKIP),
-            outcome=taken[Arm.HEAD][-1].outcome.value if taken[Arm.HEAD] else seen.outcome,
-            why="; ".join(found.reasons),
-            sessions=sum(map(len, taken.values())),
-            wall_ms=finite(found.change.head_ms if found.change else math.nan),
-            relative=finite(found.change.relative if found.change else math.nan),
+            inspection,
+            state=_SLOWER.get(decision.verdict, RevisionState.SKIP),
+            outcome=records[Arm.HEAD][-1].outcome.value if records[Arm.HEAD] else inspection.outcome,
+            why="; ".join(decision.reasons),
+            sessions=sum(map(len, records.values())),
+            wall_ms=finite(decision.change.head_ms if decision.change else math.nan),
+            relative=finite(decision.change.relative if decision.change else math.nan),
         )
 
     def _built(self, runner: RevisionRunner) -> CaseBuild:
@@ -223,18 +224,18 @@ def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
     """Return what one session's outcome says. Another fault than the one that was asked for hides the answer."""
     if outcome is Outcome.OK:
         return RevisionState.GOOD
-    found = finding(outcome)
-    if reason is Reason.WRONG and found is Verdict.WRONG:
+    verdict = finding(outcome)
+    if reason is Reason.WRONG and verdict is Verdict.WRONG:
         return RevisionState.BAD
-    if reason is Reason.BROKEN and found:
-        return RevisionState.BAD if found is Verdict.BROKEN else RevisionState.GOOD  # it built and it ran
+    if reason is Reason.BROKEN and verdict:
+        return RevisionState.BAD if verdict is Verdict.BROKEN else RevisionState.GOOD  # it built and it ran
     return RevisionState.SKIP
 
 
 def reason_of(outcome: Outcome) -> Reason:
     """Return what there is to look for if this is what the bad end came to."""
-    if found := finding(outcome):
-        return Reason.WRONG if found is Verdict.WRONG else Reason.BROKEN
+    if verdict := finding(outcome):
+        return Reason.WRONG if verdict is Verdict.WRONG else Reason.BROKEN
     return Reason.SLOWER
 
 

@@ -70,7 +70,7 @@ def _load(file: Path) -> dict[str, Inspection]:
         return {}
     try:
         looks = json.loads(file.read_text(encoding="utf-8"))["looks"]
-        return {one["name"]: Inspection(**{**one, "state": RevisionState(one["state"])}) for one in looks}
+        return {look["name"]: Inspection(**{**look, "state": RevisionState(look["state"])}) for look in looks}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RigFailure(
             f"{file} is damaged ({type(error).__name__}: {error})", hint="--fresh starts the bisection anew"
