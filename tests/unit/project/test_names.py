@@ -14,6 +14,15 @@ NO_NAMES = {
 }
 """Past participles, adverbs and adjectives that once were names here. Said in a test, because no linter knows them."""
 
+NO_VALUES = NO_NAMES | {"one", "said", "given", "wanted", "taken", "made", "seen"}
+"""The same for parameters, variables and fields."""
+
+VALUE_ROOMS = ("device_runner", "harness/base", "harness/measure", "harness/tools")
+"""Where values are looked at, too."""
+
+PUBLIC = {("harness/base/finding.py", "seen")}
+"""Fields that are keys of public JSON."""
+
 
 def names_of(file: Path) -> list[str]:
     nodes = ast.walk(ast.parse(file.read_bytes()))
@@ -25,3 +34,21 @@ def test_no_name_is_a_participle_or_an_adverb() -> None:
     files = sorted(file for package in ("harness", "device_runner") for file in (ROOT / package).rglob("*.py"))
     found = {file: [name for name in names_of(file) if name.strip("_").lower() in NO_NAMES] for file in files}
     assert {str(file.relative_to(ROOT)): names for file, names in found.items() if names} == {}
+
+
+def values_of(file: Path) -> list[str]:
+    """Return the names of parameters, variables and fields, those of loops and comprehensions, too."""
+    nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    parameters = [node.arg for node in nodes if isinstance(node, ast.arg)]
+    return parameters + [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def test_no_value_is_called_by_a_participle_or_a_number() -> None:
+    files = sorted(file for room in VALUE_ROOMS for file in (ROOT / room).rglob("*.py"))
+    wrong = {
+        (str(file.relative_to(ROOT)), name)
+        for file in files
+        for name in values_of(file)
+        if name.strip("_").lower() in NO_VALUES
+    }
+    assert wrong - PUBLIC == set()
