@@ -1,6 +1,6 @@
 """A full disk, said as such: which folder, how much is free, what to do.
 
-Whoever writes meets it in another disguise: an error of the system, the words of a compiler, or a program that
+A writer meets it in another disguise: an error of the system, the words of a compiler, or a program that
 dies because what it had mapped into memory found no room. None of them is the fault of what was being written.
 """
 

@@ -1,6 +1,6 @@
 """One user for each device: a lock that dies with its holder, a note that says who that is, and a queue of the others.
 
-Whoever wants a device takes a ticket, a file that it locks, and may take the device when no ticket before its own is
+A process takes a ticket, a file that it locks, and may take the device when no ticket before its own is
 locked. The kernel drops the lock with the process, however that ends, so a waiter that was killed keeps no place.
 """
 

@@ -38,7 +38,7 @@ NO_LIMIT = float("inf")
 """Patience with a worker that waits for an order."""
 
 Show = Callable[[str, str], None]
-"""Lets whoever watches the device see a case and its step."""
+"""Shows a case and its step to those who watch the device."""
 Say = Callable[[str], object]
 """Takes a line for a person."""
 

@@ -1,4 +1,4 @@
-"""What the host of a device says of it: an offer to everybody, through the tracker, and a grant to whoever gets it."""
+"""What the host of a device says of it: an offer to everybody, through the tracker, and a grant to its borrower."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Grant:
-    """The first message to whoever gets a device."""
+    """The first message to the host that gets a device."""
 
     offer: Offer
     serial: str

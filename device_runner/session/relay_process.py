@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _own_client(listener: socket.socket) -> socket.socket | None:
-    """Whoever connected, unless it is another user of this host."""
+    """Return the client that connected, unless it is another user of this host."""
     client, _ = listener.accept()
     if is_foreign(client):
         client.close()

@@ -82,7 +82,7 @@ class Keeper:
         return now
 
     def put_back(self) -> knobs.Report:
-        """Put back what whoever was here before us left changed: what came of each knob."""
+        """Put back what an earlier run left changed. Return the result for each knob."""
         return knobs.restore(self.phone)
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ class OracleNotFinite(Failure):
 
 
 class InputRefused(Failure):
-    """Whoever computes the network outside TVM refuses the inputs: an index beyond its table, say."""
+    """The oracle, or another runtime outside TVM, refuses the inputs: an index beyond its table, say."""
 
     outcome = "input-refused"
 

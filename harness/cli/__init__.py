@@ -98,7 +98,7 @@ def _call() -> None:
         app(sys.argv[1:] or ["--help"])
     except Failure as failure:
         _end(str(failure), ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has seen enough
         sys.exit(ExitCode.GOOD)
     except OSError as error:
         from device_runner.store import cache_root
@@ -128,7 +128,7 @@ def _end(line: str, code: ExitCode) -> NoReturn:
     from harness.base.tables import folded
     from harness.base.terminal import plain, tell
 
-    raise_if_interrupted()  # what failed on the way out is of no use to whoever pressed Ctrl-C
+    raise_if_interrupted()  # what failed on the way out is of no use after Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
     tell(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr))

@@ -57,7 +57,7 @@ def build(
     request = what.request(builders=builders)
     identities = [identity_like(name, request.cache) for name in like or ()]
     with Screen() as screen, open_to_build(request, device, screen, identities) as bench:
-        shared = request.suite.store  # whoever measures takes the answers, too
+        shared = request.suite.store  # who measures takes the answers, too
         jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]
         built = bench.builder.build(jobs)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]

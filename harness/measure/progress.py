@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it. The command line draws it; a test may collect it; nobody has to listen."""
+"""What a run tells its watcher. The command line draws it; a test may collect it; nobody has to listen."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SilentProgress(Progress):
 
 
 class ProgressTee(Progress):
-    """Passes everything on, and tells somebody else the steps: whoever looks who uses a device, say."""
+    """Passes everything on, and also tells the steps, for a list of devices in use, say."""
 
     def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
         self._progress = progress

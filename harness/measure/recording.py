@@ -149,7 +149,7 @@ class Recording:
         return fields
 
     def _device_words(self) -> str:
-        """Return what the device does have, for whoever wonders why a case is unsupported."""
+        """Return what the device does have, which explains why a case is unsupported."""
         identity = self._identity
         extensions = " ".join(identity.extensions)
         return f"driver: {identity.driver}; CLML: {identity.clml or 'none'}; extensions: {extensions}"

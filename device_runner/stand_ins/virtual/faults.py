@@ -15,7 +15,7 @@ from device_runner.failures import RigFailure
 from device_runner.files import write_whole
 
 FAULTS_VARIABLE = "ADRENO_BENCH_VIRTUAL_FAULTS"
-"""Environment of whoever starts the virtual device: a file of faults for it to begin with."""
+"""Environment variable: a file of faults for it to begin with."""
 
 
 class BadFaults(RigFailure):

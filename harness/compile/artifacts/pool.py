@@ -149,7 +149,7 @@ class Builder:
         return {key: future.result() for key, future in futures.items()}
 
     def begin(self, job: Job) -> Future[Artifact | Answers | Failure]:
-        """Make a job while whoever asks does something else."""
+        """Make a job in the background."""
         self._watch(job, "queued", 0.0)
         return self._pool.submit(self._make, job, next(self._places))
 

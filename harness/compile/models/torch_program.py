@@ -44,7 +44,7 @@ _SYMBOL = re.compile(r"Symbol\('[a-z]+\d+'(, (positive|nonnegative|integer)=True
 _SUM = re.compile(r"(?:\b(Integer|Add|Mul|Max|Min|Mod|FloorDiv)\b|\*(?!\*)|[@\d\s+\-(),])*")
 """What is left of a symbolic extent once its symbols are `@`."""
 _CONTAINERS = {None, "builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict"}
-HINT = "if you trust whoever made it, allow torch to execute what is in it: --trust"
+HINT = "if you trust its author, allow torch to execute what is in it: --trust"
 
 
 def plain_archive(file: Path) -> bytes:

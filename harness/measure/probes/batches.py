@@ -2,7 +2,7 @@
 
 A wall clock that waits for every answer has the way to the device and back in each sample. What is left without it is
 the pace at which the device can be fed; what that lies above the kernels' own times, the launches cost. Both kinds of
-sample are kept for whoever asks. No verdict rests on them.
+sample are kept for reports. No verdict rests on them.
 """
 
 from __future__ import annotations

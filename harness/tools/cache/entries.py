@@ -1,6 +1,6 @@
 """Everything under the cache root that can be made again: what it is, how large, when it was used, and removing it.
 
-Whoever uses an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
+Each use of an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
 keeps as long as its process lives (`device_runner.store.keep`); a device that is held; and, while any device is held,
 whatever was used since the first of its holders took it. What a person built (`adreno-bench runtime`) is listed and
 never removed; what is none of ours is listed, and goes with everything else only.
@@ -181,7 +181,7 @@ def _touched_at(path: Path) -> float:
 def _size_bytes(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
     total = 0
-    with contextlib.suppress(OSError):  # whoever uses it may remove files while we count
+    with contextlib.suppress(OSError):  # a user of it may remove files while we count
         for file in files:
             with contextlib.suppress(OSError):
                 status = file.lstat()

@@ -1,4 +1,4 @@
-"""The folder that a reduction leaves: everything that whoever is to mend the defect needs.
+"""The folder that a reduction leaves: everything that is needed to mend the defect.
 
 Its script shows the defect with TVM alone. A wheel of TVM shows compile errors, the generated kernels, and what LLVM
 answers; then the script says in one line that the rest needs an OpenCL runtime. On path `clml` TVM must have been built

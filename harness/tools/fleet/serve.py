@@ -198,7 +198,7 @@ class _Lending:
                     self._pump(connection, sock)
 
     def _greet(self, connection: socket.socket, password: str) -> None:
-        """Welcome whoever names the password. Raises HandshakeFailure for anybody else, whom it refuses."""
+        """Welcome a client that names the password. Raises HandshakeFailure for any other, which it refuses."""
         name, _ = handshake.read_name(connection)
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)

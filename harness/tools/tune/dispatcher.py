@@ -119,7 +119,7 @@ class Dispatcher:
     def keep(self, trial: Trial) -> None:
         """Take what a candidate came to; another of the same candidate replaces it.
 
-        It is kept before anything else happens, and told to whoever watches.
+        It is kept before anything else happens, and then told to the terminal.
         """
         self._log.append(trial)
         self._search.add(trial)
@@ -130,7 +130,7 @@ class Dispatcher:
 
 
 def describe(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
-    """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
+    """Describe a trial in one line: its result, and the network's time with the best schedules so far."""
     standing = search.standings[trial.task]
     which = f"trial {len(standing.trials)}{where}"
     came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
