@@ -43,7 +43,7 @@ class BlessedSession(BaseModel):
     def of(cls, record: Record) -> BlessedSession:
         """Return what is kept of a record."""
         wall_ms = [round_digits(ms) for ms in record.wall_ms]
-        kept = cls(
+        session = cls(
             started_at=record.started_at,
             wall_ms=wall_ms,
             clock_histogram=dict(histogram_of(record.steadiness)),
@@ -51,10 +51,10 @@ class BlessedSession(BaseModel):
         )
         reference = record.reference
         if reference is None or not all(map(is_time, (*reference.ms, *reference.slowed_ms))):
-            return kept
+            return session
         times = {"reference_ms": reference.ms, "slowed_ms": reference.slowed_ms}
         rounded = {name: [round_digits(ms) for ms in each] for name, each in times.items()}
-        return kept.model_copy(update={"reference": reference.kernel, **rounded})
+        return session.model_copy(update={"reference": reference.kernel, **rounded})
 
     @model_serializer(mode="wrap")
     def _only_what_is_known(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -81,10 +81,10 @@ class Comparison:
         A confirmation's estimate is of its own fresh sessions, which the side does not hold.
         """
         estimated: float = getattr(self.change, f"{side}_ms") if self.change else math.nan
-        one: Side | None = getattr(self, side)
-        if math.isfinite(estimated) or one is None:
+        side_here: Side | None = getattr(self, side)
+        if math.isfinite(estimated) or side_here is None:
             return estimated
-        return one.location_ms
+        return side_here.location_ms
 
     @property
     def all_reasons(self) -> tuple[str, ...]:
@@ -291,18 +291,18 @@ def blindness_of(base: Sides, head: Sides) -> str:
 
 def _probes_of(base: Sides, head: Sides, keys: Collection[SeriesKey]) -> dict[str, ReferenceSamples]:
     """Return the reference kernels of these series on both sides, by where they were measured."""
-    found: dict[str, ReferenceSamples] = {}
+    probes: dict[str, ReferenceSamples] = {}
     for identity, here in _by_identity(keys).items():
         for name, side in (("base", base), ("head", head)):
-            found |= _probes(f"{name} on {identity}", _probes_in(here, side))
-    return found
+            probes |= _probes(f"{name} on {identity}", _probes_in(here, side))
+    return probes
 
 
 def _by_identity(keys: Iterable[SeriesKey]) -> dict[str, list[SeriesKey]]:
-    found: dict[str, list[SeriesKey]] = defaultdict(list)
+    by_identity: dict[str, list[SeriesKey]] = defaultdict(list)
     for key in keys:
-        found[key.identity].append(key)
-    return found
+        by_identity[key.identity].append(key)
+    return by_identity
 
 
 def _probes_in(keys: Iterable[SeriesKey], side: Sides) -> list[ReferenceSamples]:

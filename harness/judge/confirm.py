@@ -168,15 +168,15 @@ def _explanation(case: Comparison, explain: Explain) -> Explanation:
         return f"its kernels were not watched: {failure.message}"
 
 
-def _explained(case: Comparison, found: Explanation | None) -> Comparison:
-    if not found or not case.verdict.changed:
+def _explained(case: Comparison, explanation: Explanation | None) -> Comparison:
+    if not explanation or not case.verdict.changed:
         return case
-    if isinstance(found, str):
-        return replace(case, reasons=(*case.reasons, found))
-    longer = sum(kernel.change_ms for kernel in found) > 0
-    shown = longer is (case.verdict is Verdict.SLOWER)
-    doubt = () if shown else (f"the sessions that watched its kernels do not show that it is {case.verdict.value}",)
-    return replace(case, kernels=found, reasons=(*case.reasons, *doubt))
+    if isinstance(explanation, str):
+        return replace(case, reasons=(*case.reasons, explanation))
+    longer = sum(kernel.change_ms for kernel in explanation) > 0
+    agrees = longer is (case.verdict is Verdict.SLOWER)
+    doubt = () if agrees else (f"the sessions that watched its kernels do not show that it is {case.verdict.value}",)
+    return replace(case, kernels=explanation, reasons=(*case.reasons, *doubt))
 
 
 def _spend(
@@ -216,10 +216,12 @@ def _settle_case(
     case: Comparison, way: Measure | str | None, series: TurnSeries | None, session_s: float
 ) -> Comparison:
     if series:
-        found = series.confirmation
-        change = found.change or case.change
-        reasons = found.reasons if found.change else (*found.reasons, *case.reasons)
-        settled = replace(case, verdict=found.verdict, change=change, reasons=reasons, in_turns=len(series.turns))
+        confirmation = series.confirmation
+        change = confirmation.change or case.change
+        reasons = confirmation.reasons if confirmation.change else (*confirmation.reasons, *case.reasons)
+        settled = replace(
+            case, verdict=confirmation.verdict, change=change, reasons=reasons, in_turns=len(series.turns)
+        )
         return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspicion_of(settled))
     if not isinstance(way, str):
         return case
@@ -254,14 +256,14 @@ def _minutes(seconds: float) -> str:
 
 def _pace(series: Iterable[TurnSeries]) -> float:
     """Return what a session takes on the average, in seconds; 0 if none was run."""
-    run = [one for one in series if one.fresh]
-    return sum(one.spent_s for one in run) / sum(one.fresh for one in run) if run else 0.0
+    run = [entry for entry in series if entry.fresh]
+    return sum(entry.spent_s for entry in run) / sum(entry.fresh for entry in run) if run else 0.0
 
 
 def _needed_minutes(series: Iterable[TurnSeries], session_s: float) -> float:
     """Return how long it would take to decide what is open, as far as that can be foreseen."""
-    still = [one for one in series if not one.lost and not one.change.decided]
-    return sum(_missing(one) * (one.session_s or session_s) for one in still) / 60
+    still = [entry for entry in series if not entry.lost and not entry.change.decided]
+    return sum(_missing(entry) * (entry.session_s or session_s) for entry in still) / 60
 
 
 def _missing(series: TurnSeries) -> int:

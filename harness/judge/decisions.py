@@ -70,9 +70,9 @@ def today() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%d")
 
 
-def keep(found: Sequence[Decision], file: Path = FILE) -> str:
+def keep(decisions: Sequence[Decision], file: Path = FILE) -> str:
     """Add decisions to a file; what to say if that cannot be done, since what was decided stands without it."""
-    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+    lines = b"".join(msgspec.json.encode(decision) + b"\n" for decision in decisions)
     try:
         if lines:
             append_lines(file, lines)
@@ -83,7 +83,7 @@ def keep(found: Sequence[Decision], file: Path = FILE) -> str:
 
 def load(file: Path = FILE) -> DecisionFile:
     """Read a file; nothing if there is none. A line that is torn, or none of ours, is named and left out."""
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     skipped: list[str] = []
     try:
         lines = file.read_bytes().splitlines() if file.exists() else []
@@ -91,7 +91,7 @@ def load(file: Path = FILE) -> DecisionFile:
         return DecisionFile([], [f"{file}: {error}"])
     for number, line in enumerate(lines, 1):
         try:
-            found.append(msgspec.json.decode(line, type=Decision))
+            decisions.append(msgspec.json.decode(line, type=Decision))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             skipped.append(f"{file}, line {number}: {error}")
-    return DecisionFile(found, skipped)
+    return DecisionFile(decisions, skipped)

@@ -45,7 +45,7 @@ class Gate:
     """Baselines, and how closely records are held to them."""
 
     blessed: Sides
-    known: NoiseModel
+    model: NoiseModel
     """What is known of the noise."""
     rules: Rules
     most_sessions: int
@@ -62,7 +62,7 @@ class Gate:
         cls,
         folder: Path,
         records: Path | None,
-        wanted: Callable[[str], bool],
+        choose: Callable[[str], bool],
         rules: Rules,
         most_sessions: int,
         *,
@@ -74,21 +74,21 @@ class Gate:
         Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
         Raises UsageError for a file that is not good.
         """
-        loaded = (one for one in map(Baseline.read, files_in(folder)) if wanted(one.case))
+        loaded = (baseline for baseline in map(Baseline.read, files_in(folder)) if choose(baseline.case))
         baselines = list(loaded) if records else []
         blessed = sides(baselines or loaded)
-        calibrated = {kept.name for kept in (folder / PROFILES).glob("*")}
+        calibrated = {folder_of_machine.name for folder_of_machine in (folder / PROFILES).glob("*")}
         timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]
-        found = {key: find_profile(folder, key.identity, key.case) for key in timed}
-        profiles = {key: one for key, one in found.items() if one}
+        by_key = {key: find_profile(folder, key.identity, key.case) for key in timed}
+        profiles = {key: profile for key, profile in by_key.items() if profile}
         cases = {key.case for key in blessed}
-        kept = [*history_records(history, cases), *stored_records(records, cases)] if records else []
-        known = learn(kept, baselines, profiles)
-        return cls(blessed, known, rules, most_sessions, as_shipped, profiles_of_models(blessed, folder), baselines)
+        history_and_records = [*history_records(history, cases), *stored_records(records, cases)] if records else []
+        model = learn(history_and_records, baselines, profiles)
+        return cls(blessed, model, rules, most_sessions, as_shipped, profiles_of_models(blessed, folder), baselines)
 
     def compare(
         self,
-        found: Sides,
+        sides: Sides,
         measurer: Measurer,
         budget: SessionBudget | None = None,
         sustained: Collection[SeriesKey] = (),
@@ -99,31 +99,31 @@ class Gate:
         `sustained` are the series of the records that ran without a pause: they are only named. `explain` watches the
         kernels of what is slower or faster.
         """
-        heads = {key: side for key, side in found.items() if key.as_shipped is self.as_shipped}
+        heads = {key: side for key, side in sides.items() if key.as_shipped is self.as_shipped}
         if self.as_shipped:
             heads = {key: replace(side, key=key) for side in heads.values() for key in [SeriesKey(*side.key[:2])]}
         here = {key.identity for key in heads}
         bases = {key: side for key, side in self.blessed.items() if key.identity in here}
         bases |= pool_handsets(heads, self.blessed, self.of_models, self.rules)
-        noises = self.known.noises(heads)
+        noises = self.model.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
-        kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
+        kernels = self.model.kernels.noises(heads) if self.model.kernels else {}
         settled = settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels, explain)
-        return replace(settled, left_out=tuple(self._left_out(found, bases.values(), sustained)))
+        return replace(settled, left_out=tuple(self._left_out(sides, bases.values(), sustained)))
 
     def _left_out(
-        self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]
+        self, sides: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]
     ) -> Iterator[SkippedSeries]:
         """Yield the records and the baselines that were not compared.
 
         A baseline beside its records is named with them.
         """
         other = AS_SHIPPED if not self.as_shipped else WORKED_AROUND
-        records = [SkippedSeries(key, other) for key in found if key.as_shipped is not self.as_shipped]
-        records += [SkippedSeries(key, SUSTAINED) for key in sustained if key not in found]
+        records = [SkippedSeries(key, other) for key in sides if key.as_shipped is not self.as_shipped]
+        records += [SkippedSeries(key, SUSTAINED) for key in sustained if key not in sides]
         yield from records
-        named = {side.key for side in bases} | {one.key._replace(as_shipped=False) for one in records}
-        here = {key.identity for key in (*found, *sustained)}
+        named = {side.key for side in bases} | {record.key._replace(as_shipped=False) for record in records}
+        here = {key.identity for key in (*sides, *sustained)}
         for key in self.blessed:
             if key not in named:
                 yield SkippedSeries(key, NO_RECORD if key.identity in here else OTHER_IDENTITY)
@@ -135,12 +135,12 @@ def profiles_of_models(blessed: Sides, folder: Path) -> dict[SeriesKey, NoisePro
     Raises UsageError for a bad file.
     """
     calibrated: dict[str, list[str]] = defaultdict(list)
-    for kept in (kept for kept in (folder / PROFILES).glob("*") if kept.is_dir()):
-        calibrated[model_of(kept.name)].append(kept.name)
+    for place in (place for place in (folder / PROFILES).glob("*") if place.is_dir()):
+        calibrated[model_of(place.name)].append(place.name)
     timed = {(key.case, model_of(key.identity)) for key, side in blessed.items() if side.sessions} if calibrated else ()
-    wanted = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
-    found = {key: find_profile(folder, key.identity, key.case) for key in wanted}
-    return {key: one for key, one in found.items() if one}
+    keys = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
+    by_key = {key: find_profile(folder, key.identity, key.case) for key in keys}
+    return {key: profile for key, profile in by_key.items() if profile}
 
 
 def pool_handsets(
@@ -155,13 +155,13 @@ def pool_handsets(
         candidates = timed.get((head.case, model_of(head.identity)), ())
         return next((base for base in candidates if not why_two_series(head, base, profiles, rules)), None)
 
-    found = {key: stand_in(key) for key in heads if key in profiles and key not in blessed}
-    return {key: blessed[base] for key, base in found.items() if base}
+    bases = {key: stand_in(key) for key in heads if key in profiles and key not in blessed}
+    return {key: blessed[base] for key, base in bases.items() if base}
 
 
-def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
+def why_two_series(key: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
     """Return why a case's latencies on two handsets are two series; empty if calibration showed that they are one."""
-    mine, theirs = profiles.get(one), profiles.get(other)
+    mine, theirs = profiles.get(key), profiles.get(other)
     if not mine or not theirs:
         return "not both were calibrated"
     if mine.artifact != theirs.artifact:
@@ -224,7 +224,7 @@ class Remeasure:
         """Return both builds of a case. Raises UsageError if the baseline's is not in the store."""
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
         base = comparison.base.key if comparison.base else comparison.key
-        blessed = next(one for one in self.baselines if one.side.key == base)
+        blessed = next(baseline for baseline in self.baselines if baseline.side.key == base)
         was, old = blessed_plan(plan, blessed, self.builder)
         return BothBuilds({Arm.BASE: was, Arm.HEAD: plan}, {**self.builder.build(plan.jobs), **old}, blessed)
 

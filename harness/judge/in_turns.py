@@ -92,14 +92,14 @@ class TurnSeries:
     def block(self) -> None:
         """Take the sessions up to the next look."""
         missing = BLOCK - len(self.turns) % BLOCK if self.open else 0
-        taken = list(islice(self._sessions(), missing))
-        self.turns += self._turns([(arm, record.wall_ms) for arm, record in taken])
-        self.kernels += self._turns([(a, record.device_ms) for a, record in taken if record.device_ms], kernels=True)
+        sessions = list(islice(self._sessions(), missing))
+        self.turns += self._turns([(arm, record.wall_ms) for arm, record in sessions])
+        self.kernels += self._turns([(a, record.device_ms) for a, record in sessions if record.device_ms], kernels=True)
         self.change = judge_both(self.turns, self.kernels, self.plan, self.noise, self.kernels_noise)
 
-    def _turns(self, taken: Sequence[tuple[Arm, Samples]], *, kernels: bool = False) -> list[Turn]:
+    def _turns(self, sessions: Sequence[tuple[Arm, Samples]], *, kernels: bool = False) -> list[Turn]:
         """Sessions by the number that is the steadiest of this series and clock."""
-        return turns_of(taken, noise=self.kernels_noise if kernels else self.noise)
+        return turns_of(sessions, noise=self.kernels_noise if kernels else self.noise)
 
     def _sessions(self) -> Iterator[tuple[Arm, Record]]:
         """Fresh sessions for ever, until one does not end well."""
@@ -108,9 +108,9 @@ class TurnSeries:
             record = self.measure(arm)
             self.spent_s, self.fresh = self.spent_s + self.now() - began, self.fresh + 1
             if record.outcome is not Outcome.OK:
-                found = finding(record.outcome) if arm is Arm.HEAD else None
+                verdict = finding(record.outcome) if arm is Arm.HEAD else None
                 reason = f"{arm.value} again: {record.outcome.value}: {record.message}"
-                self.lost = Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
+                self.lost = Confirmation(verdict or Verdict.INCONCLUSIVE, (reason,))
                 return
             self._clocks[arm].append(histogram_of(record.steadiness))
             yield arm, record

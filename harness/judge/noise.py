@@ -117,8 +117,8 @@ class NoiseModel:
 
     def noises(self, keys: Iterable[SeriesKey]) -> dict[SeriesKey, Noise]:
         """Noise of each series whose noise is known."""
-        found = {key: self.noise(key) for key in keys}
-        return {key: noise for key, noise in found.items() if noise}
+        noises = {key: self.noise(key) for key in keys}
+        return {key: noise for key, noise in noises.items() if noise}
 
 
 def learn(
@@ -130,18 +130,20 @@ def learn(
 
     A session that was blessed is a record, too, and counts once.
     """
-    taken: SessionsBySeries = defaultdict(list)
+    sessions_by_series: SessionsBySeries = defaultdict(list)
     kernels: SessionsBySeries = defaultdict(list)
     for record in records:
         if record.outcome is Outcome.OK and record.comparable_ms:
             key = SeriesKey.of(record)
             build, day = f"{record.artifact} {record.identity.runtime}", record.started_at[:10]
-            taken[key].append((build, day, record.comparable_ms))
+            sessions_by_series[key].append((build, day, record.comparable_ms))
             if record.device_ms:
                 kernels[key].append((build, day, record.device_ms))
-    for one in baselines:
-        taken[one.side.key] += [(f"{one.artifact} {s.runtime}", s.started_at[:10], s.wall_ms) for s in one.sessions]
-    return replace(_model_of(taken, profiles or {}), kernels=_model_of(kernels, {}))
+    for baseline in baselines:
+        sessions_by_series[baseline.side.key] += [
+            (f"{baseline.artifact} {s.runtime}", s.started_at[:10], s.wall_ms) for s in baseline.sessions
+        ]
+    return replace(_model_of(sessions_by_series, profiles or {}), kernels=_model_of(kernels, {}))
 
 
 def history_records(results: Path, cases: Collection[str]) -> list[Record]:
@@ -153,17 +155,20 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
     return [record for file in files for record in RecordFile(file).load().records if record.case in cases]
 
 
-def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
+def _model_of(sessions_by_series: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
     """Return the noise of each series by the number of a session that is the steadiest of it.
 
     Profiles are of the middle.
     """
-    unique = {key: list({(*one[:2], *one[2]): one for one in sessions}.values()) for key, sessions in taken.items()}
+    unique = {
+        key: list({(*one[:2], *one[2]): one for one in sessions}.values())
+        for key, sessions in sessions_by_series.items()
+    }
     middle, lower = (_summaries(unique, location) for location in Location)
-    found = {key: (spread_of(middle[key]), spread_of(lower[key])) for key in unique}
-    low = {key for key, (one, other) in found.items() if key not in profiles and is_far_steadier(other, one)}
+    spreads_of_both = {key: (spread_of(middle[key]), spread_of(lower[key])) for key in unique}
+    low = {key for key, (one, other) in spreads_of_both.items() if key not in profiles and is_far_steadier(other, one)}
     series = {key: lower[key] if key in low else middle[key] for key in unique}
-    spreads = {key: found[key][key in low] for key in unique}
+    spreads = {key: spreads_of_both[key][key in low] for key in unique}
     for key, profile in profiles.items():
         spreads[key] = pooled_variance([spreads.get(key, Spread()), Spread(profile.sd**2, profile.df)])
     rigs: dict[str, dict[SeriesKey, Spread]] = defaultdict(dict)
@@ -183,9 +188,9 @@ def stored_records(file: Path, cases: Collection[str]) -> list[Record]:
         return list(index.recent(cases.__contains__, MOST_RECORDS))
 
 
-def _summaries(taken: SessionsBySeries, location: Location) -> dict[SeriesKey, list[StoredSession]]:
+def _summaries(sessions_by_series: SessionsBySeries, location: Location) -> dict[SeriesKey, list[StoredSession]]:
     """Summarise each session, all in one call."""
-    flat = [one for sessions in taken.values() for one in sessions]
+    flat = [session for sessions in sessions_by_series.values() for session in sessions]
     summaries = iter(summarise_each([[samples] for _, _, samples in flat], location=location))
     return {
         key: [
@@ -193,5 +198,5 @@ def _summaries(taken: SessionsBySeries, location: Location) -> dict[SeriesKey, l
             for build, day, _ in sessions
             if (good := next(summaries).good)
         ]
-        for key, sessions in taken.items()
+        for key, sessions in sessions_by_series.items()
     }

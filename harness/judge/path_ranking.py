@@ -61,7 +61,9 @@ class PathRanking:
     @property
     def conclusion(self) -> str:
         """One line: who wins and by how much, or why nobody does; and what is to be known of which path."""
-        remarked = [f"{one.path} is {', '.join(one.remarks)}" for one in self.standings if one.remarks]
+        remarked = [
+            f"{standing.path} is {', '.join(standing.remarks)}" for standing in self.standings if standing.remarks
+        ]
         return "; ".join([self._winner, *remarked])
 
     @property
@@ -88,23 +90,23 @@ def rank_paths(records: Iterable[Record]) -> list[PathRanking]:
 
     Records as shipped are left out: they are another build. All records say how far sessions lie apart.
     """
-    known = [record for record in records if not record.as_shipped]
+    worked_around = [record for record in records if not record.as_shipped]
     groups: dict[tuple[str, str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in known:
+    for record in worked_around:
         key = record.identity_key, record.model, record.precision, record.tuning
         groups[key][record.path].append(record)
-    noises = learn(known)
+    noises = learn(worked_around)
     return [_ranking(key, list(by_path.values()), noises) for key, by_path in groups.items()]
 
 
 def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]], noises: NoiseModel) -> PathRanking:
     contestants = sorted(
         ((side_of(group), latest_build(group)[-1]) for group in groups),
-        key=lambda one: (_wall_ms(one[0]) is None, _wall_ms(one[0]) or 0.0, one[1].path),
+        key=lambda pair: (_wall_ms(pair[0]) is None, _wall_ms(pair[0]) or 0.0, pair[1].path),
     )
     timed = [side for side, _ in contestants if _wall_ms(side)]
     lead = _lead(timed[0], timed[1], noises) if len(timed) > 1 else None
-    return PathRanking(*key, tuple(_standing(*one) for one in contestants), lead)
+    return PathRanking(*key, tuple(_standing(*fields) for fields in contestants), lead)
 
 
 def _lead(best: Side, following: Side, noises: NoiseModel) -> Change:
@@ -129,8 +131,8 @@ def _wall_ms(side: Side) -> float | None:
     """Wall time of a path in ms; None if it is not right or has no samples. Includes sessions unfit for a verdict."""
     if side.outcome is not Outcome.OK or not side.sessions:
         return None
-    found = side.location_ms if side.summary.good else location_ms(side.sessions[-1])
-    return found if math.isfinite(found) else None
+    ms = side.location_ms if side.summary.good else location_ms(side.sessions[-1])
+    return ms if math.isfinite(ms) else None
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Remark(NamedTuple):
 
 def remarks(record: Record) -> tuple[Remark, ...]:
     """Return all remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
-    found = (look(record) for look in REMARKS)
-    return tuple(remark for remark in found if remark)
+    looks = (look(record) for look in REMARKS)
+    return tuple(remark for remark in looks if remark)
 
 
 def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], str]:
@@ -47,15 +47,15 @@ def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], st
 
     Where most rows are unsteady, and at least two, that line says so and why, and the rows do not.
     """
-    found = [remarks(record) for record in records]
-    reasons = [next((one.why for one in row if one.word == UNSTEADY), "") for row in found]
+    rows = [remarks(record) for record in records]
+    reasons = [next((remark.why for remark in row if remark.word == UNSTEADY), "") for row in rows]
     steady = [record.case for record, why in zip(records, reasons, strict=True) if not why]
     count = len(records) - len(steady)
     if count < 2 or count <= len(steady):
-        return found, ""
+        return rows, ""
     who = f"all but {', '.join(steady)}" if steady else f"all {count} cases"
     line = f"{who} are {UNSTEADY}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
-    return [tuple(one for one in row if one.word != UNSTEADY) for row in found], line
+    return [tuple(remark for remark in row if remark.word != UNSTEADY) for row in rows], line
 
 
 def spread_within(samples_ms: Sequence[float]) -> float | None:

@@ -165,14 +165,14 @@ def by_series(records: Iterable[Record]) -> dict[SeriesKey, list[Record]]:
 
 def side_of(group: Sequence[Session]) -> Side:
     """Return what the records of one series say of it. Raises UsageError if its case is none."""
-    one, latest = group[0], latest_build(group)
-    require_case_id(one.case)
+    first, latest = group[0], latest_build(group)
+    require_case_id(first.case)
     right = [record for record in latest if record.outcome is Outcome.OK]
     timed = [record for record in right if record.comparable_ms]
-    found = [record for record in latest if finding(record.outcome)] if len(right) < len(latest) else []
-    decides = (found or right or latest)[-1]
+    faults = [record for record in latest if finding(record.outcome)] if len(right) < len(latest) else []
+    decides = (faults or right or latest)[-1]
     return Side(
-        key=SeriesKey.of(one),
+        key=SeriesKey.of(first),
         outcome=decides.outcome,
         message=decides.message,
         sessions=tuple([tuple(record.wall_ms) for record in timed]),
@@ -221,7 +221,9 @@ def latest_build(group: Sequence[AnySession]) -> list[AnySession]:
         return [*group]
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
     same = [record for record in group if record.build == latest.build]
-    return list({(one.run, one.started_at, one.outcome, *one.wall_ms): one for one in same}.values())
+    return list(
+        {(session.run, session.started_at, session.outcome, *session.wall_ms): session for session in same}.values()
+    )
 
 
 def measured_in_sequence(base: Side, head: Side) -> bool:
@@ -230,7 +232,7 @@ def measured_in_sequence(base: Side, head: Side) -> bool:
     if pairs <= 1:
         return bool(pairs) and base.started != head.started
     ordered = sorted(base.started)
-    earlier = sum(bisect_left(ordered, one) + bisect_right(ordered, one) for one in head.started) / 2
+    earlier = sum(bisect_left(ordered, moment) + bisect_right(ordered, moment) for moment in head.started) / 2
     return not INTERLEAVED <= earlier / pairs <= 1 - INTERLEAVED
 
 
@@ -262,16 +264,16 @@ def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> st
     was, now = _mean(base), _mean(head)
     if not was or not now:
         return ""
-    elsewhere = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
-    if elsewhere <= MOST_ELSEWHERE:
+    moved = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
+    if moved <= MOST_ELSEWHERE:
         return ""
     return f"the GPU ran at other clocks: base {_format_clock(was)}, head {_format_clock(now)}"
 
 
 def _mean(histograms: Sequence[Histogram]) -> Histogram:
-    known = [one for one in histograms if one]
-    clocks = {clock for one in known for clock in one}
-    return {clock: sum(one.get(clock, 0.0) for one in known) / len(known) for clock in clocks}
+    filled = [histogram for histogram in histograms if histogram]
+    clocks = {clock for histogram in filled for clock in histogram}
+    return {clock: sum(histogram.get(clock, 0.0) for histogram in filled) / len(filled) for clock in clocks}
 
 
 def _format_clock(mean: Histogram) -> str:

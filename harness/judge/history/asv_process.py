@@ -163,10 +163,10 @@ def _expected() -> Identity | None:
 
 def _require_expected(device: Device) -> None:
     """Raise DeviceLost if it is not the device any more under which the results are filed."""
-    expected, found = _expected(), device.identity
-    if expected and expected.key != found.key:
+    expected, identity = _expected(), device.identity
+    if expected and expected.key != identity.key:
         raise DeviceLost(
-            f"{device.name} is {found.key} now and was {expected.key} when this run began",
+            f"{device.name} is {identity.key} now and was {expected.key} when this run began",
             hint="run again: the new identity starts a new series",
         )
 

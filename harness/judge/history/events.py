@@ -51,20 +51,22 @@ def events(history: History) -> list[Event]:
     """Return all that moved, the newest commit first; within a commit what is worst first."""
     noises = noise(history)
     decided, alike = _by_series(history.confirmed), _resemblances(history)
-    found = [
+    changes = [
         replace(event, decided=_decided(event, decided.get((series.machine, series.case.id, series.quirks), [])))
         for series in history.series
         for event in _events(series, noises.get(series.machine), alike[series.machine])
     ]
     place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
-    return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
+    return sorted(changes, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
 def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list[Decision]]:
-    found: dict[tuple[str, str, str], list[Decision]] = {}
-    for one in confirmed:
-        found.setdefault((one.identity, one.case, state_of_quirks(as_shipped=one.as_shipped)), []).append(one)
-    return found
+    by_series: dict[tuple[str, str, str], list[Decision]] = {}
+    for decision in confirmed:
+        by_series.setdefault(
+            (decision.identity, decision.case, state_of_quirks(as_shipped=decision.as_shipped)), []
+        ).append(decision)
+    return by_series
 
 
 def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
@@ -73,7 +75,9 @@ def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
     def is_of(end: End, point: Point) -> bool:
         return end.is_of(point.artifact, point.commit, point.tvm)
 
-    fit = [one for one in confirmed if is_of(one.base, event.before) and is_of(one.head, event.after)]
+    fit = [
+        decision for decision in confirmed if is_of(decision.base, event.before) and is_of(decision.head, event.after)
+    ]
     return fit[-1] if fit and event.step else None
 
 
@@ -103,8 +107,8 @@ def noise(history: History) -> dict[str, Noise]:
         if len(latencies) > 1:
             squares.setdefault(machine, []).append(math.log(max(latencies) / min(latencies)) ** 2 / 2)
     return {
-        machine: Noise(math.sqrt(sum(found) / len(found)), min(len(found), MOST_DF))
-        for machine, found in squares.items()
+        machine: Noise(math.sqrt(sum(deviations) / len(deviations)), min(len(deviations), MOST_DF))
+        for machine, deviations in squares.items()
     }
 
 
@@ -117,24 +121,24 @@ _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseS
 
 def _resemblances(history: History) -> dict[str, Resemblance]:
     """Return how much neighbouring commits of each machine resemble each other."""
-    found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
+    by_machine: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
     for series in history.series:
-        found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
-    return {machine: common_resemblance(known) for machine, known in found.items()}
+        by_machine[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
+    return {machine: common_resemblance(alike) for machine, alike in by_machine.items()}
 
 
-def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
+def _events(series: Series, spread: Noise | None, others: Resemblance) -> Iterator[Event]:
     states = [point.state for point in series.points]
-    told = [
+    verdicts = [
         (state, point)
         for state, point in zip(states, series.points, strict=True)
         if state in _TURNED or state is CaseState.VACUOUS
     ]
-    for (was, before), (now, after) in pairwise(told):
+    for (was, before), (now, after) in pairwise(verdicts):
         verdict = None if was is now or (was in _ANSWERED and now in _ANSWERED) else _TURNED.get(now)
         if verdict:
             yield Event(verdict, series, before, after)
-    yield from _steps(series, known, others)
+    yield from _steps(series, spread, others)
 
 
 def _timed(series: Series) -> list[Point]:
@@ -142,14 +146,14 @@ def _timed(series: Series) -> list[Point]:
     return [point for point in series.points if point.wall_ms is not None and point.state in _ANSWERED]
 
 
-def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
+def _steps(series: Series, spread: Noise | None, others: Resemblance) -> Iterator[Event]:
     """Yield what the engine finds in the latencies.
 
     A build that did not change got no slower, whatever the numbers say.
     """
     timed = _timed(series)
     latencies = [point.wall_ms or math.nan for point in timed]
-    for step in segment(latencies, relevant=RELEVANT, noise=known, others=others):
+    for step in segment(latencies, relevant=RELEVANT, noise=spread, others=others):
         place = _rebuilt_near(timed, step.index)
         if place is not None:
             verdict = Verdict.SLOWER if step.relative > 0 else Verdict.FASTER
@@ -168,9 +172,9 @@ def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
 
 def short_series(history: History) -> list[Series]:
     """Series with too few latencies to tell a step by; two will do where the noise of their machine is known."""
-    known = noise(history)
+    noises = noise(history)
     counts = ((series, len(_timed(series))) for series in history.series)
-    return [series for series, count in counts if 0 < count < (2 if series.machine in known else FEWEST)]
+    return [series for series, count in counts if 0 < count < (2 if series.machine in noises else FEWEST)]
 
 
 def too_short_text(series: Sequence[Series]) -> str:

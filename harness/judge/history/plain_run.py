@@ -65,8 +65,8 @@ def measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> 
         before = {file: file.stat().st_size for file in record_files(folder)}
         code = asv_run(**{**options, "machine": machine, "record_samples": True}) or 0
         records = new_records(folder, before)
-    found = bool(failures) and all(is_finding(one, records) for one in failures)
-    return 0 if code == ASV_SOME_FAILED and found else code
+    findings_only = bool(failures) and all(is_finding(failure, records) for failure in failures)
+    return 0 if code == ASV_SOME_FAILED and findings_only else code
 
 
 def _file_under(results: Path, name: str) -> tuple[Identity, str]:
@@ -86,10 +86,10 @@ def _file_under(results: Path, name: str) -> tuple[Identity, str]:
 def _is_other(machine_file: Path, identity: Identity) -> bool:
     """Return whether asv's file of a machine is there and is not of this identity."""
     try:
-        kept = json.loads(machine_file.read_bytes())
+        facts = json.loads(machine_file.read_bytes())
     except (OSError, ValueError):
         return machine_file.exists()
-    return any(kept.get(key) != value for key, value in machine_of(identity).items() if key != "machine")
+    return any(facts.get(key) != value for key, value in machine_of(identity).items() if key != "machine")
 
 
 @contextlib.contextmanager
@@ -135,7 +135,7 @@ def _failures() -> Iterator[list[Parameters]]:
     """Yield the parameters of each benchmark that fails, as asv hears of it."""
     from asv.results import Results
 
-    found: list[Parameters] = []
+    failures: list[Parameters] = []
     original = Results.add_result
 
     def add_result(self: Any, benchmark: Any, result: Any, *args: Any, **options: Any) -> Any:
@@ -143,12 +143,12 @@ def _failures() -> Iterator[list[Parameters]]:
         for values, value in zip(combinations, result.result, strict=False):
             if value is None:
                 texts = (text.strip("'") for text in values)
-                found.append(dict(zip(benchmark["param_names"], texts, strict=True)))
+                failures.append(dict(zip(benchmark["param_names"], texts, strict=True)))
         return original(self, benchmark, result, *args, **options)
 
     Results.add_result = add_result
     try:
-        yield found
+        yield failures
     finally:
         Results.add_result = original
 

@@ -53,10 +53,10 @@ def maintain(folder: Path, releases: Sequence[str], say: Callable[[str], None] =
     repo = folder / "repo"
     init(repo)
     have = git(repo, "tag", "--list", "--sort=creatordate").split()
-    wanted = [release for release in RELEASES if release in have or release in releases]
-    added = wanted[len(have) :]
-    if wanted[: len(have)] != have:
-        early = next(release for release in wanted if release not in have)
+    line = [release for release in RELEASES if release in have or release in releases]
+    added = line[len(have) :]
+    if line[: len(have)] != have:
+        early = next(release for release in line if release not in have)
         raise UsageError(
             f"{early} was released before {have[-1]}, which the history in {folder} has already",
             hint="name all releases at once with another --folder",
@@ -82,9 +82,9 @@ def _require_wheel(release: str) -> None:
     done = call(asked, Path.cwd(), PIP_TIMEOUT_S)
     if done.returncode:
         python = ".".join(map(str, sys.version_info[:2]))
-        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        message = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise UsageError(
-            f"pip cannot install apache-tvm {release} for Python {python} here: {said}",
+            f"pip cannot install apache-tvm {release} for Python {python} here: {message}",
             hint="is the package index reachable, and has the release a wheel for this Python?",
             evidence=done.stderr,
         )
@@ -124,12 +124,12 @@ def _harness_wheel(folder: Path, root: Path) -> Path:
     """
     files = source_files(root, _HARNESS_SOURCES)
     target = folder / digest(root, files)
-    if not (found := list(target.glob("*.whl"))):
+    if not (wheels := list(target.glob("*.whl"))):
         with scratch_folder() as scratch:
             copy_files(files, root, scratch)
             done = call(
                 [*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), str(scratch)], Path.cwd(), PIP_TIMEOUT_S
             )
-        if done.returncode or not (found := list(target.glob("*.whl"))):
+        if done.returncode or not (wheels := list(target.glob("*.whl"))):
             raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)
-    return found[0]
+    return wheels[0]

@@ -160,15 +160,17 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
             for point in first
             if order and point.commit not in order
         ]
-        found: dict[Key, list[Point]] = {}
+        points_by_key: dict[Key, list[Point]] = {}
         for points in read:
             for key, point in points.items():
-                found.setdefault(key, []).append(point)
+                points_by_key.setdefault(key, []).append(point)
         commits[folder.name] = list(dict.fromkeys(next(iter(points.values())).commit for points in read))
-        mine = [Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in found.items()]
-        series += sorted(mine, key=lambda one: (one.case, one.quirks))
-    known = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
-    return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
+        mine = [
+            Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in points_by_key.items()
+        ]
+        series += sorted(mine, key=lambda entry: (entry.case, entry.quirks))
+    decisions = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
+    return History(machines, series, commits, [*skipped, *decisions.skipped], decisions.decisions)
 
 
 def _places(points: Sequence[Point], order: Mapping[str, int]) -> list[tuple[int, int, int]]:
@@ -217,15 +219,19 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         raise _ForeignFile(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     views = load_views(file.with_suffix(".jsonl"))
     skipped.extend(views.skipped)
-    located = zip(views.records, locations_ms([one.comparable_ms for one in views.records]), strict=True)
-    records = {(one.case, state_of_quirks(as_shipped=one.as_shipped)): (one, wall_ms) for one, wall_ms in located}
+    located = zip(views.records, locations_ms([record.comparable_ms for record in views.records]), strict=True)
+    records = {
+        (record.case, state_of_quirks(as_shipped=record.as_shipped)): (record, wall_ms) for record, wall_ms in located
+    }
     points = {}
     for key in {**latencies, **outcomes}:
         value, low, high = latencies.get(key, _NOTHING)
         (code,) = outcomes.get(key, (None,))
         if record := records.get(key):
             points[key] = _from_record(commit, date_ms, *record, low, high)
-        elif not all(isinstance(one, float) and math.isnan(one) for one in (value, code)):  # NaN: not asked for
+        elif not all(
+            isinstance(number, float) and math.isnan(number) for number in (value, code)
+        ):  # NaN: not asked for
             points[key] = _from_asv(commit, date_ms, value, code, low, high)
     return points
 

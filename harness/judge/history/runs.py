@@ -132,11 +132,11 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
             with _hash_file(open_ones) as commits:
                 _asv(project, _arguments(machine, request, commits), variables)
         code = _asv(project, _arguments(machine, request, request.commits), variables)
-        made = new_records(folder, before)
+        records = new_records(folder, before)
     missing = _without_records(folder)
-    if code == ASV_SOME_FAILED and not made and missing:  # without, all was measured by a run that was killed
+    if code == ASV_SOME_FAILED and not records and missing:  # without, all was measured by a run that was killed
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
-    return RunResult(made, [name for name in missing if name not in without])
+    return RunResult(records, [name for name in missing if name not in without])
 
 
 def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
@@ -161,7 +161,7 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
     they settle is not measured again.
     """
-    found = []
+    commits = []
     for file in record_files(folder):
         newest = newest_records(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
@@ -171,8 +171,8 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
             continue
         with contextlib.suppress(FileNotFoundError):
             file.with_suffix(".json").unlink()
-        found.append(file.name.split("-", 1)[0])
-    return found
+        commits.append(file.name.split("-", 1)[0])
+    return commits
 
 
 @contextlib.contextmanager
@@ -229,8 +229,8 @@ def _silence_s(variables: Mapping[str, str]) -> float:
 
 def _on_devices() -> str:
     """Return what is done on devices of this host, for asv swallows what its benchmarks say."""
-    held = in_use(cache_root()).items()
-    return "; ".join(f"{name}: {' '.join((by.case, by.step))}" for name, by in held if by.step)
+    leases = in_use(cache_root()).items()
+    return "; ".join(f"{name}: {' '.join((by.case, by.step))}" for name, by in leases if by.step)
 
 
 def asv(
@@ -259,11 +259,11 @@ def asv(
             text=True,
         )
         assert process.stdout
-        silence, said = Silence(), output or write
+        silence, line_sink = Silence(), output or write
 
         def hear(line: str) -> None:
             silence.broken()
-            said(line)
+            line_sink(line)
 
         heard = Listener(process.stdout, hear)
         try:
@@ -272,7 +272,7 @@ def asv(
                     hint = "nothing that it does takes so long; is the disk or the network stuck? Run it again"
                     raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
                 if silence.too_long and (what := going_on()):
-                    said(f"{STILL}{what}")
+                    line_sink(f"{STILL}{what}")
                 heard.join(POLL_S)
             return process.wait(END_S)
         finally:

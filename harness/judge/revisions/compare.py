@@ -41,13 +41,13 @@ class RevisionPair:
         rest = [case for case in cases if case not in same]
         emulated = any("gpu" in build.emulated for build in head.values())
         if not rest:
-            found = Result([])
+            result = Result([])
         elif self.latency or (self.latency is None and not emulated):
-            found = self._measure(rest, rules, most_sessions, explain, emulated=emulated)
+            result = self._measure(rest, rules, most_sessions, explain, emulated=emulated)
         else:
-            found = self._compare_outcomes(rest, quick=emulated)
-        compared = [*same.values(), *found.cases]
-        return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), found.fitness)
+            result = self._compare_outcomes(rest, quick=emulated)
+        compared = [*same.values(), *result.cases]
+        return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), result.fitness)
 
     def _find_unchanged(self, base: Mapping[str, CaseBuild], head: Mapping[str, CaseBuild]) -> dict[str, Comparison]:
         """Find the cases for which both make the same library."""
@@ -62,19 +62,19 @@ class RevisionPair:
     def _measure(
         self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None, *, emulated: bool
     ) -> Result:
-        taken = {arm: self._run(arm, cases) for arm in (Arm.BASE, Arm.HEAD)}
+        records = {arm: self._run(arm, cases) for arm in (Arm.BASE, Arm.HEAD)}
 
         def measurer(comparison: Comparison) -> Measure:
             def measure(arm: Arm) -> Record:
-                taken[arm] += self._run(arm, [comparison.key.case])
-                return taken[arm][-1]
+                records[arm] += self._run(arm, [comparison.key.case])
+                return records[arm][-1]
 
             return measure
 
         def control() -> str:
-            return blindness_of(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]))
+            return blindness_of(sides_of(records[Arm.BASE]), sides_of(records[Arm.HEAD]))
 
-        compared = compare_sides(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]), rules, together=True)
+        compared = compare_sides(sides_of(records[Arm.BASE]), sides_of(records[Arm.HEAD]), rules, together=True)
         # A phone's own slowdown ends after a while; an emulation's times are no kernel's in any session.
         budget = replace(self.budget or SessionBudget(), control=control) if emulated else self.budget
         return settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)

@@ -36,7 +36,7 @@ from harness.judge.revisions.sources import Revision, configuration
 from harness.measure.progress import duration
 
 KIND = "toolchains"
-MADE = "made.json"
+DONE_FILE = "made.json"
 BUILDING = ".building"
 LOG_TAIL_BYTES = 8_192
 LOOK_S = 5.0
@@ -63,10 +63,10 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
     conf = configuration(revision.source.config)
     key = _key(revision, conf)
     folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path
-    if found := _find_python(folder):
+    if existing := _find_python(folder):
         store.find(key)  # used now
         keep(folder)
-        return found
+        return existing
     (store.folder / ".locks").mkdir(parents=True, exist_ok=True)
     deadline_s = _COMMANDS * float(conf.install_timeout)
     try:
@@ -96,14 +96,14 @@ def _build_folder(revision: Revision, store: Store, deadline_s: float) -> Iterat
 
 
 def _key(revision: Revision, conf: Any) -> str:
-    said = ("build_command", "install_command", "environment_type", "pythons", "matrix", "repo_subdir")
-    facts = {name: getattr(conf, name, None) for name in said}
+    fields = ("build_command", "install_command", "environment_type", "pythons", "matrix", "repo_subdir")
+    facts = {name: getattr(conf, name, None) for name in fields}
     return key_of({**facts, "commit": revision.commit, "python": sys.version, "mark": not revision.source.released})
 
 
 def _find_python(folder: Path) -> Path | None:
     try:
-        python = folder / json.loads((folder / MADE).read_text(encoding="utf-8"))["python"]
+        python = folder / json.loads((folder / DONE_FILE).read_text(encoding="utf-8"))["python"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return python if python.exists() else None
@@ -197,13 +197,13 @@ def build_variables(root: Path) -> dict[str, str]:
     A compiler's command names the folder of the checkout, which is another one for each environment; `CCACHE_BASEDIR`
     makes such paths relative before they are compared. Source: ccache's manual, "Compiling in different directories".
     """
-    wanted = {
+    variables = {
         "CCACHE_BASEDIR": str(root),
         "CCACHE_NOHASHDIR": "1",
         "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,pch_defines,time_macros",
         **_git({f"submodule.{name}.update": "none" for name in UNUSED_SUBMODULES}),
     }
-    return {name: value for name, value in wanted.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}
+    return {name: value for name, value in variables.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}
 
 
 def require_room(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""git, called with a deadline and deaf to the configuration of whoever runs us."""
+"""git, called with a deadline and deaf to the user's configuration."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def git(repo: Path, *arguments: str, date: str = "") -> str:
     plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     done = call(["git", "-C", str(repo), *arguments], repo, TIMEOUT_S, {**who, **when, **plain})
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
-        raise GitFailure(f"`git {arguments[0]}` failed in {repo}: {said}", evidence=done.stderr)
+        message = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
+        raise GitFailure(f"`git {arguments[0]}` failed in {repo}: {message}", evidence=done.stderr)
     return done.stdout
 
 

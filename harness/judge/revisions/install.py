@@ -16,7 +16,7 @@ from typing import NoReturn
 from device_runner.files import write_whole
 from harness.base.terminal import tell
 from harness.compile.compiler.releases import REVISION_MARK
-from harness.judge.revisions.environment import BUILDING, MADE, build_variables
+from harness.judge.revisions.environment import BUILDING, DONE_FILE, build_variables
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"
 _IMPORTED = "imported"
@@ -58,7 +58,7 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     else:
         shutil.rmtree(python.parents[1] / "project", ignore_errors=True)  # what pip has installed is not needed twice
     where = python.relative_to(folder)  # so that the cache may be moved
-    write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
+    write_whole(Path(folder) / DONE_FILE, json.dumps({"python": str(where), "commit": commit}))
 
 
 def require_import(python: Path) -> None:

@@ -63,7 +63,7 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
         return revision_at(git(found.repo, *asked).strip(), found)
     except GitFailure:
-        why = f"no revision of {found.repo}"
+        why = f"no revision of {repository.repo}"
     except UsageError as error:
         why = f"no commit ({error.message})"
     # The nearest to a release that there is not says nothing, unless it is its tag.
@@ -85,11 +85,11 @@ def commits(config: Path, repo: Path | None = None) -> Source:
     """
     if not config.exists():
         raise UsageError(f"there is no {config}", hint="pass --config FILE")
-    said = repo.absolute() if repo else config.resolve().parent / str(configuration(config).repo)
-    found, who = said.resolve(), "--repo" if repo else config
-    if not (found / ".git").exists() and not (found / "objects").is_dir():
-        raise UsageError(f"{who} names {found}, which is no repository here", hint="clone it there, or pass --repo")
-    return Source(config.resolve(), found, released=False)
+    place = repo.absolute() if repo else config.resolve().parent / str(configuration(config).repo)
+    folder, who = place.resolve(), "--repo" if repo else config
+    if not (folder / ".git").exists() and not (folder / "objects").is_dir():
+        raise UsageError(f"{who} names {folder}, which is no repository here", hint="clone it there, or pass --repo")
+    return Source(config.resolve(), folder, released=False)
 
 
 def releases(cache: Path) -> Source:
@@ -122,17 +122,19 @@ def _requirements() -> list[str]:
 
     from packaging.requirements import Requirement
 
-    found = []
+    pins = []
     harness_version()  # refuses, with what to do, where there is no metadata
     for text in requires(HARNESS) or ():
-        wanted = Requirement(text)
-        if wanted.name.startswith("apache-tvm") or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+        requirement = Requirement(text)
+        if requirement.name.startswith("apache-tvm") or (
+            requirement.marker and not requirement.marker.evaluate({"extra": ""})
+        ):
             continue
         try:
-            found.append(f"{wanted.name}=={version(wanted.name)}")
+            pins.append(f"{requirement.name}=={version(requirement.name)}")
         except PackageNotFoundError:  # newer than what is installed here: as good as we run ourselves
             continue
-    return sorted(found)
+    return sorted(pins)
 
 
 def repository(repo: Path) -> None:

@@ -142,8 +142,8 @@ class CommandLine:
             self.say(f"{self.revision}: {text}")
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
-        return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+        variables = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+        return {**variables, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Toolchain:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
         facts = self._ask(["build", "--json"], cases)
         device = {name: facts[name] for name in ("identity", "emulated")}
-        builds = msgspec.convert([one | device for one in facts["cases"]], list[CaseBuild])
+        builds = msgspec.convert([fields | device for fields in facts["cases"]], list[CaseBuild])
         return {build.case: build for build in builds}
 
     def run(self, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
@@ -188,41 +188,41 @@ class Toolchain:
         end.
         """
         records: dict[str, Record] = {}
-        pending, said = list(cases), ""
+        pending, message = list(cases), ""
         for _ in range(ATTEMPTS):
-            made, said = self._session(pending, quick=quick)
-            records |= {record.case: record for record in made}
+            session, message = self._session(pending, quick=quick)
+            records |= {record.case: record for record in session}
             pending = [case for case in cases if case not in records or not records[case].outcome.conclusive]
             if not pending:
                 break
         if lost := [case for case in cases if case not in records]:
             raise RigFailure(
-                f"{self.commands.revision} left no record of {', '.join(lost)}: {said}", hint="run it again"
+                f"{self.commands.revision} left no record of {', '.join(lost)}: {message}", hint="run it again"
             )
         return [records[case] for case in cases]
 
     def profile(self, case: str, repeat: int) -> str:
         """Return the profile of a case as JSON, in a fresh session. Raises UsageError, RigFailure."""
-        code, text, said = self._call(["profile", "--json", "--repeat", str(repeat)], [case])
+        code, text, message = self._call(["profile", "--json", "--repeat", str(repeat)], [case])
         if code:
-            raise RigFailure(said.removeprefix("adreno-bench: "), hint="run it again")
+            raise RigFailure(message.removeprefix("adreno-bench: "), hint="run it again")
         return text
 
     def _session(self, cases: Sequence[str], *, quick: bool) -> tuple[list[Record], str]:
         with scratch_folder() as scratch:
             file = scratch / "records.jsonl"
-            _, _, said = self._call(["run", "--records", str(file), *(["--quick"] if quick else [])], cases)
-            return RecordFile(file).load().records, said
+            _, _, message = self._call(["run", "--records", str(file), *(["--quick"] if quick else [])], cases)
+            return RecordFile(file).load().records, message
 
     def _ask(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
         for _ in range(ATTEMPTS):
-            code, text, said = self._call(command, cases)
+            code, text, message = self._call(command, cases)
             try:
                 facts: dict[str, Any] = json.loads(text)
                 return facts
             except ValueError:
                 continue
-        raise RigFailure(f"{self.commands.revision} ended with code {code}: {said}", hint="run it again")
+        raise RigFailure(f"{self.commands.revision} ended with code {code}: {message}", hint="run it again")
 
     def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""

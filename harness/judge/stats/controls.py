@@ -54,10 +54,10 @@ def gauge(
     probes, references = probes or {}, references or {}
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
-    found = [_alarms(tested), _common_shift(moves), _losses(controls, tested)]
-    found += [blindness(where, probe, factor) for where, probe in probes.items()]
-    found += [_reference_shift(where, change) for where, change in references.items()]
-    reasons = tuple(reason for reason in found if reason)
+    complaints = [_alarms(tested), _common_shift(moves), _losses(controls, tested)]
+    complaints += [blindness(where, probe, factor) for where, probe in probes.items()]
+    complaints += [_reference_shift(where, change) for where, change in references.items()]
+    reasons = tuple(reason for reason in complaints if reason)
     fit = not reasons if tested or probes else None
     if fit is None:
         reasons = (*reasons, "no artifact stayed the same and no probe was run: nothing tells this run's noise")
@@ -65,9 +65,9 @@ def gauge(
 
 
 def _alarms(tested: Mapping[str, Change]) -> str:
-    held = adjusted_p_values([change.p for change in tested.values()])
+    adjusted = adjusted_p_values([change.p for change in tested.values()])
     names = [
-        name for name, p in zip(tested, held, strict=True) if p <= FALSE_ALARM_RATE and tested[name].verdict.changed
+        name for name, p in zip(tested, adjusted, strict=True) if p <= FALSE_ALARM_RATE and tested[name].verdict.changed
     ]
     if not names:
         return ""
@@ -97,11 +97,11 @@ def blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
         if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
             return f"the {what} kernel could not be measured ({where}): {complaint}"
     plain, slowed = (np.log(samples) for samples in (probe.reference_ms, probe.slowed_ms))
-    shown = robust.median(slowed) - robust.median(plain)
+    slowdown = robust.median(slowed) - robust.median(plain)
     error = MEDIAN_LOSS * math.hypot(*(robust.spread(logs) / math.sqrt(len(logs)) for logs in (plain, slowed)))
-    if shown + SURE * error >= math.log1p((factor - 1) / 2):
+    if slowdown + SURE * error >= math.log1p((factor - 1) / 2):
         return ""
-    measured = f"measures {math.exp(shown):.2f} times"
+    measured = f"measures {math.exp(slowdown):.2f} times"
     return f"a kernel made {factor:g} times slower {measured} ({where}): slowness is not seen"
 
 

@@ -78,13 +78,13 @@ class Bars(NamedTuple):
     """Distance from a relevant change, for `same`."""
 
 
-def turns_of(taken: Sequence[tuple[Arm, Samples]], noise: Noise | None = None) -> list[Turn]:
+def turns_of(sessions: Sequence[tuple[Arm, Samples]], noise: Noise | None = None) -> list[Turn]:
     """Sessions from their samples in ms, in the order taken: located as those were of which `noise` was learned."""
     location = noise.location if noise else Location.MIDDLE
-    summaries = summarise_each([[samples_ms] for _, samples_ms in taken], location=location)
+    summaries = summarise_each([[samples_ms] for _, samples_ms in sessions], location=location)
     return [
-        Turn(arm, found.good[0] if found.good else None, "; ".join(found.refused).removeprefix("session 1: "))
-        for (arm, _), found in zip(taken, summaries, strict=True)
+        Turn(arm, summary.good[0] if summary.good else None, "; ".join(summary.refused).removeprefix("session 1: "))
+        for (arm, _), summary in zip(sessions, summaries, strict=True)
     ]
 
 
@@ -166,10 +166,10 @@ def estimate_sides(
     """Return the change between two sides whose sessions have no common order; None if nothing tells the noise."""
     if len(base) + len(head) <= 2 and not (noise and noise.is_known):
         return None
-    sides = [[one.log_ms for one in side] for side in (base, head)]
+    sides = [[session.log_ms for session in side] for side in (base, head)]
     means = [sum(side) / len(side) for side in sides]
     df = len(base) + len(head) - 2
-    within = sum(one.error**2 for one in (*base, *head)) / (len(base) + len(head))
+    within = sum(session.error**2 for session in (*base, *head)) / (len(base) + len(head))
     squares = sum((log - mean) ** 2 for side, mean in zip(sides, means, strict=True) for log in side)
     own = max(within, squares / df) if df else within
     variance, df_all, notes = moderated_variance(own, df, within, noise, surprise)
@@ -177,14 +177,14 @@ def estimate_sides(
         return None
     middle = math.exp(sum(means) / 2)
     sampling = variance * (1 / len(base) + 1 / len(head))
-    shift, sd, tick = means[1] - means[0], math.sqrt(variance), min(one.tick for one in (*base, *head))
+    shift, sd, tick = means[1] - means[0], math.sqrt(variance), min(session.tick for session in (*base, *head))
     if days is None:
         return Estimate(shift, math.sqrt(sampling), df_all, middle, sd, tick, notes)
-    known = noise or Noise(math.nan, 0.0)
-    daily = known.day_sd**2 * (1 / days[0] + 1 / days[1])
-    both = (sampling + daily) ** 2 / (sampling**2 / df_all + daily**2 / known.day_df)  # Welch and Satterthwaite
+    learned = noise or Noise(math.nan, 0.0)
+    daily = learned.day_sd**2 * (1 / days[0] + 1 / days[1])
+    both = (sampling + daily) ** 2 / (sampling**2 / df_all + daily**2 / learned.day_df)  # Welch and Satterthwaite
     days_note = (
-        f"base and head were not measured in turns: days of this device lie {known.day_sd:.1%} apart by themselves"
+        f"base and head were not measured in turns: days of this device lie {learned.day_sd:.1%} apart by themselves"
     )
     return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, tick, (days_note, *notes))
 
@@ -210,7 +210,7 @@ def _reach(df: float, bar: float) -> float:
     return bar + float(stdtrit(df, POWER))
 
 
-def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: TurnPlan) -> int | None:
+def sessions_to_see(relevant: float, estimate: Estimate, session_count: int, plan: TurnPlan) -> int | None:
     """Return how many more sessions in turns until a change of `relevant` is found with 95 %.
 
     None where that is not known, or where the clock is too coarse for it.
@@ -219,10 +219,10 @@ def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: TurnP
     if not margin > estimate.tick or not math.isfinite(estimate.sd):
         return None
     for _ in range(3):  # the bar depends on the number, and less and less so
-        df = max(1.0, estimate.df + sessions - taken)
+        df = max(1.0, estimate.df + sessions - session_count)
         error = margin / _reach(df, bars_at(plan.looks, plan, df).change)
         sessions = max(BLOCK, 4 * (estimate.sd / error) ** 2)
-    return max(0, math.ceil(sessions / BLOCK) * BLOCK - taken)
+    return max(0, math.ceil(sessions / BLOCK) * BLOCK - session_count)
 
 
 def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, int]) -> Change:
@@ -275,7 +275,7 @@ def _change_without_noise(
     why = f"{used[0]} against {used[1]} sessions are too few to measure the noise between them: run more"
     if not all(used):
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(why, *refused))
-    was, now = (sum(one.log_ms for one in side) / len(side) for side in (base, head))
+    was, now = (sum(session.log_ms for session in side) / len(side) for side in (base, head))
     return Change(
         Verdict.INCONCLUSIVE,
         relative=relative(now - was),

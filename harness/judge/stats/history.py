@@ -86,9 +86,9 @@ def segment(
         if noise is None or not noise.is_known or len(valid) < 2:
             return []
         return list(_jumps(logs, valid, math.log1p(relevant), noise))
-    away, kept, proposed = _set_outliers_aside(logs)
-    search = _Search(logs[kept], away, math.log1p(relevant), others)
-    return [_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)]
+    away, near, proposed = _set_outliers_aside(logs)
+    search = _Search(logs[near], away, math.log1p(relevant), others)
+    return [_step(fit, p, valid[near[cut]]) for cut, fit, p in search.certain(proposed)]
 
 
 def resemblance(locations_ms: Sequence[float]) -> Resemblance:
@@ -96,8 +96,8 @@ def resemblance(locations_ms: Sequence[float]) -> Resemblance:
     _, logs = _valid(locations_ms)
     if len(logs) < FEWEST:
         return UNKNOWN
-    _, kept, proposed = _set_outliers_aside(logs)
-    return _own_resemblance(logs[kept], [0, *proposed, len(kept)])
+    _, near, proposed = _set_outliers_aside(logs)
+    return _own_resemblance(logs[near], [0, *proposed, len(near)])
 
 
 def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
@@ -112,8 +112,8 @@ def _set_outliers_aside(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]
     spread = max(_spread(logs), tick_of(logs) / 2)
     away = _from_neighbours(logs)
     far = np.abs(away) > OUTLIER * spread
-    kept = np.flatnonzero(~far)
-    return away[far], kept, _fewest_cuts(logs[kept], spread)
+    near = np.flatnonzero(~far)
+    return away[far], near, _fewest_cuts(logs[near], spread)
 
 
 def _fewest_cuts(logs: Array, spread: float) -> list[int]:

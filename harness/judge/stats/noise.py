@@ -68,39 +68,39 @@ class Pool:
         return Noise(math.sqrt(variance), min(df, MOST_DF), day_sd, self.day.df)
 
 
-def spread_of(kept: Iterable[StoredSession]) -> Spread:
+def spread_of(stored: Iterable[StoredSession]) -> Spread:
     """Return the variance between sessions of the same build and day; never less than the noise within makes it."""
     groups: dict[tuple[str, str], list[StoredSession]] = defaultdict(list)
-    for one in kept:
-        groups[one.build, one.day].append(one)
-    several = [group for group in groups.values() if len(group) > 1]
-    df = sum(len(group) - 1 for group in several)
+    for session in stored:
+        groups[session.build, session.day].append(session)
+    repeated = [group for group in groups.values() if len(group) > 1]
+    df = sum(len(group) - 1 for group in repeated)
     if not df:
         return Spread()
-    squares = sum(_squares([one.log_ms for one in group]) for group in several)
-    count = sum(map(len, several))
-    within = sum(one.error**2 for group in several for one in group) / count
+    squares = sum(_squares([session.log_ms for session in group]) for group in repeated)
+    count = sum(map(len, repeated))
+    within = sum(session.error**2 for group in repeated for session in group) / count
     return Spread(max(squares / df, within, LEAST_VARIANCE), float(df))
 
 
-def is_far_steadier(one: Spread, other: Spread) -> bool:
+def is_far_steadier(spread: Spread, other: Spread) -> bool:
     """Return whether one way of locating sessions leaves less than half of the variance that the other does.
 
     Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
     what is chosen by being the smallest looks a little smaller than it is, which `surprising` noise of a run mends.
     """
-    return one.df >= FEWEST_TO_CHOOSE and one.variance < other.variance / 2
+    return spread.df >= FEWEST_TO_CHOOSE and spread.variance < other.variance / 2
 
 
 def pooled_variance(spreads: Sequence[Spread]) -> Spread:
     """One variance of several of the same series."""
-    df = sum(one.df for one in spreads)
-    return Spread(sum(one.df * one.variance for one in spreads) / df, df) if df else Spread()
+    df = sum(spread.df for spread in spreads)
+    return Spread(sum(spread.df * spread.variance for spread in spreads) / df, df) if df else Spread()
 
 
 def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
     """Return the common noise of one rig: `spreads` are its series', `series` the sessions that tell of days."""
-    return Pool(_common([one for one in spreads.values() if one.df]), _days(series, spreads))
+    return Pool(_common([spread for spread in spreads.values() if spread.df]), _days(series, spreads))
 
 
 def _common(spreads: Sequence[Spread]) -> Spread:
@@ -109,10 +109,10 @@ def _common(spreads: Sequence[Spread]) -> Spread:
 
     if len(spreads) < FEWEST_SERIES:
         return Spread()
-    logs = [math.log(one.variance) - float(digamma(one.df / 2)) + math.log(one.df / 2) for one in spreads]
+    logs = [math.log(spread.variance) - float(digamma(spread.df / 2)) + math.log(spread.df / 2) for spread in spreads]
     middle = sum(logs) / len(logs)
     scatter = sum((log - middle) ** 2 for log in logs) / (len(logs) - 1)
-    excess = scatter - sum(float(polygamma(1, one.df / 2)) for one in spreads) / len(spreads)
+    excess = scatter - sum(float(polygamma(1, spread.df / 2)) for spread in spreads) / len(spreads)
     half = _inverse_trigamma(excess) if excess > 0 else MOST_DF / 2
     half = min(half, MOST_DF / 2)
     return Spread(math.exp(middle + float(digamma(half)) - math.log(half)), 2 * half)
@@ -130,27 +130,27 @@ def _days(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, S
 
     All series of a rig share its days, so they are no more degrees of freedom than there are days.
     """
-    found: list[float] = []
+    variances: list[float] = []
     days: set[str] = set()
-    for key, kept in series.items():
-        for sessions in _by_build(kept).values():
+    for key, stored in series.items():
+        for sessions in _by_build(stored).values():
             by_day: dict[str, list[float]] = defaultdict(list)
-            for one in sessions:
-                by_day[one.day].append(one.log_ms)
+            for session in sessions:
+                by_day[session.day].append(session.log_ms)
             if len(by_day) > 1:
                 means = [sum(logs) / len(logs) for logs in by_day.values()]
                 sampling = spreads[key].variance * sum(1 / len(logs) for logs in by_day.values()) / len(by_day)
-                found.append(max(0.0, _squares(means) / (len(means) - 1) - sampling))
+                variances.append(max(0.0, _squares(means) / (len(means) - 1) - sampling))
                 days |= by_day.keys()
     df = float(max(0, len(days) - 1))
-    learned = sum(found) / len(found) if found else 0.0
+    learned = sum(variances) / len(variances) if variances else 0.0
     return pooled_variance([Spread(DAY_SD**2, DAY_DF), Spread(learned, min(df, MOST_DF))])
 
 
-def _by_build(kept: Iterable[StoredSession]) -> dict[str, list[StoredSession]]:
+def _by_build(stored: Iterable[StoredSession]) -> dict[str, list[StoredSession]]:
     builds: dict[str, list[StoredSession]] = defaultdict(list)
-    for one in kept:
-        builds[one.build].append(one)
+    for session in stored:
+        builds[session.build].append(session)
     return builds
 
 

@@ -52,7 +52,7 @@ def location(values: Numbers) -> float:
     """
     halves = [float(value) / 2 for value in values]
     if len(halves) <= FEW:
-        return statistics.median([one + other for place, one in enumerate(halves) for other in halves[place:]])
+        return statistics.median([half + other for place, half in enumerate(halves) for other in halves[place:]])
     return float(locations(_row(values))[0])
 
 
@@ -68,10 +68,10 @@ def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[li
     places: dict[int, list[int]] = {}
     for place, samples in enumerate(sessions):
         places.setdefault(len(samples), []).append(place)
-    for count, found in places.items():
+    for count, places_of_count in places.items():
         step = max(1, MOST_PAIRS // (count * count + 1))
-        for begin in range(0, len(found) if count else 0, step):
-            some = found[begin : begin + step]
+        for begin in range(0, len(places_of_count) if count else 0, step):
+            some = places_of_count[begin : begin + step]
             flat = np.fromiter(chain.from_iterable(sessions[place] for place in some), float, count * len(some))
             yield some, flat.reshape(len(some), count)
 
@@ -126,8 +126,8 @@ def effective_sizes(rows: Rows) -> Rows:
 
 def _products(centred: Rows, lag: int) -> Rows:
     """Sum of the products of samples so far apart."""
-    found: Rows = np.einsum("ij,ij->i", centred[:, : centred.shape[1] - lag], centred[:, lag:])
-    return found
+    products: Rows = np.einsum("ij,ij->i", centred[:, : centred.shape[1] - lag], centred[:, lag:])
+    return products
 
 
 def warm_ups(rows: Rows) -> Places:
@@ -137,8 +137,8 @@ def warm_ups(rows: Rows) -> Places:
     off = rows - middles[:, None]
     outside = np.abs(off) > np.maximum(5 * spreads(settled), 0.02 * np.abs(middles))[:, None]
     leading = outside & (np.sign(off) == np.sign(off[:, :1]))
-    found: Places = np.where(leading.all(axis=1), rows.shape[1], leading.argmin(axis=1))
-    return found
+    counts: Places = np.where(leading.all(axis=1), rows.shape[1], leading.argmin(axis=1))
+    return counts
 
 
 def drifts(rows: Rows) -> Rows:
@@ -171,8 +171,8 @@ def modes(rows: Rows, fewest_share: float = 0.2) -> tuple[Rows, Rows]:
 
 def lower_quartiles(rows: Rows) -> Rows:
     """Return the value that a quarter of each row does not exceed, interpolated as NumPy does."""
-    found: Rows = np.quantile(rows, 0.25, axis=1)
-    return found
+    quartiles: Rows = np.quantile(rows, 0.25, axis=1)
+    return quartiles
 
 
 EXACT_COUNT = 33
@@ -185,13 +185,13 @@ def trend_p(samples: Numbers) -> float:
     As `scipy.stats.kendalltau`, to import which takes a second: exact for few samples without ties, else by the normal
     approximation with its correction for ties (Kendall, Rank Correlation Methods, 1970). Needs two samples.
     """
-    seen: list[float] = []
+    sorted_samples: list[float] = []
     rises = 0
     for sample in map(float, samples):
-        rises += bisect_left(seen, sample) - (len(seen) - bisect_right(seen, sample))
-        insort(seen, sample)
-    count, pairs = len(seen), len(seen) * (len(seen) - 1) // 2
-    ties = [len(list(equal)) for _, equal in groupby(seen)]
+        rises += bisect_left(sorted_samples, sample) - (len(sorted_samples) - bisect_right(sorted_samples, sample))
+        insort(sorted_samples, sample)
+    count, pairs = len(sorted_samples), len(sorted_samples) * (len(sorted_samples) - 1) // 2
+    ties = [len(list(equal)) for _, equal in groupby(sorted_samples)]
     if len(ties) == count <= EXACT_COUNT:
         return _share_of_orders(count, (pairs - abs(rises)) // 2)
     variance = sum(n * (n - 1) * (2 * n + 5) * sign for n, sign in ((count, 1), *((tied, -1) for tied in ties))) / 18

@@ -92,12 +92,12 @@ def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality
 def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMITS) -> list[Quality]:
     """Check many sessions at once, in a fraction of the time."""
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
-    found: dict[int, Quality] = {}
+    qualities: dict[int, Quality] = {}
     for places, all_rows in rows_of_one_length(numbers):
         valid = _valid(all_rows, limits)
         if valid.any():
-            found.update(zip(compress(places, valid), _qualities(all_rows[valid], limits), strict=True))
-    return [found.get(place) or Quality(False, (invalid(values, limits),)) for place, values in enumerate(numbers)]
+            qualities.update(zip(compress(places, valid), _qualities(all_rows[valid], limits), strict=True))
+    return [qualities.get(place) or Quality(False, (invalid(values, limits),)) for place, values in enumerate(numbers)]
 
 
 def as_numbers(values: Sequence[object]) -> list[float]:
@@ -145,18 +145,18 @@ def _qualities(rows: Rows, limits: SampleLimits) -> Iterator[Quality]:
     alike = (explained < limits.modes_explain) | (distances < math.log1p(limits.modes_apart))
     sound = (sizes >= limits.independent * count) & (leading <= limits.warm_up * count) & alike
     sound &= np.abs(changes) < limits.drift
-    measured = (found.tolist() for found in (sound, sizes, leading, changes, explained, distances))
+    measured = (column.tolist() for column in (sound, sizes, leading, changes, explained, distances))
     for row, (ok, effective, slow, change, share, log_apart) in zip(rows, zip(*measured, strict=True), strict=True):
         if ok:
             yield Quality(True, (), effective)
             continue
-        found = (
+        complaints = (
             _too_alike(effective, count, limits),
             _warming_up(slow, count, limits),
             _drifting(change, row, limits),
             _in_two_groups(share, log_apart, limits),
         )
-        reasons = tuple(filter(None, found))
+        reasons = tuple(filter(None, complaints))
         yield Quality(not reasons, reasons, effective)
 
 
@@ -243,14 +243,14 @@ def location_ms(samples_ms: Samples) -> float:
 
 def locations_ms(sessions: Sequence[Samples]) -> list[float]:
     """`location_ms` of each of many sessions of numbers, several times as fast as one by one."""
-    found = [math.nan] * len(sessions)
+    results = [math.nan] * len(sessions)
     for places, rows in rows_of_one_length(sessions):
         times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
         rows[~times] = np.nan
         located = rows[:, 0] * np.exp(locations(np.log(rows / rows[:, :1])))
         for place, ms in zip(places, located.tolist(), strict=True):
-            found[place] = ms
-    return found
+            results[place] = ms
+    return results
 
 
 class Summary(NamedTuple):
@@ -277,8 +277,8 @@ def summarise_each(
     sessions = [samples for side in sides for samples in side]
     checked = check_each(sessions, limits)
     good = [place for place, quality in enumerate(checked) if quality.ok]
-    found = _summaries([sessions[place] for place in good], [checked[place] for place in good], location)
-    summaries = dict(zip(good, found, strict=True))
+    summarised = _summaries([sessions[place] for place in good], [checked[place] for place in good], location)
+    summaries = dict(zip(good, summarised, strict=True))
     places = iter(range(len(sessions)))
     return [_summary(list(islice(places, len(side))), checked, summaries) for side in sides]
 
@@ -292,7 +292,7 @@ def _summary(places: list[int], checked: Sequence[Quality], summaries: Mapping[i
 def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], location: Location) -> list[SessionSummary]:
     """Summaries of sessions that are fit to be judged."""
     located, loss = _LOCATIONS[location]
-    found = [SessionSummary(math.nan, math.nan)] * len(sessions)
+    summaries = [SessionSummary(math.nan, math.nan)] * len(sessions)
     for places, rows in rows_of_one_length(sessions):
         logs = np.log(rows)
         effective = np.array([qualities[place].effective for place in places])
@@ -300,8 +300,8 @@ def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], locati
         errors = np.hypot(loss * spreads(logs) / np.sqrt(effective), steps / math.sqrt(12))
         columns = (located(logs).tolist(), errors.tolist(), steps.tolist())
         for place, *summary in zip(places, *columns, strict=True):
-            found[place] = SessionSummary(*summary)
-    return found
+            summaries[place] = SessionSummary(*summary)
+    return summaries
 
 
 _LOCATIONS = {

@@ -38,12 +38,12 @@ def solve(spent: Sequence[float], looks: int) -> tuple[float, ...]:
     """Return the boundaries of evenly spaced looks that have spent these errors."""
     from scipy.special import ndtri
 
-    found = [float(-ndtri(spent[0]))]
-    path = _Path.start(found[0], 1 / looks)
+    boundaries = [float(-ndtri(spent[0]))]
+    path = _Path.start(boundaries[0], 1 / looks)
     for look in range(1, looks):
-        found.append(path.boundary(spent[look] - spent[look - 1], (look + 1) / looks))
-        path = path.carry(found[-1], (look + 1) / looks)
-    return tuple(found)
+        boundaries.append(path.boundary(spent[look] - spent[look - 1], (look + 1) / looks))
+        path = path.carry(boundaries[-1], (look + 1) / looks)
+    return tuple(boundaries)
 
 
 class _Path:

@@ -87,15 +87,15 @@ def join(own: Array, points: float, others: Resemblance) -> Array:
     return np.asarray(np.clip(both, 0.0, MOST_ALIKE))
 
 
-def common_resemblance(found: Sequence[Resemblance]) -> Resemblance:
+def common_resemblance(resemblances: Sequence[Resemblance]) -> Resemblance:
     """Return what the series of one rig have in common: their mean, worth as many points as their scatter admits."""
-    known = [one for one in found if one.points > 1]
-    if len(known) < FEWEST_SERIES:
+    long_enough = [resemblance for resemblance in resemblances if resemblance.points > 1]
+    if len(long_enough) < FEWEST_SERIES:
         return UNKNOWN
-    points = sum(one.points for one in known)
-    mean = sum(one.points * one.alike for one in known) / points
-    scatter = sum((one.alike - mean) ** 2 for one in known) / (len(known) - 1)
-    chance = sum((1 - mean**2) / one.points for one in known) / len(known)
+    points = sum(resemblance.points for resemblance in long_enough)
+    mean = sum(resemblance.points * resemblance.alike for resemblance in long_enough) / points
+    scatter = sum((resemblance.alike - mean) ** 2 for resemblance in long_enough) / (len(long_enough) - 1)
+    chance = sum((1 - mean**2) / resemblance.points for resemblance in long_enough) / len(long_enough)
     excess = max(scatter - chance, (1 - mean**2) / min(points, MOST_POINTS))
     return Resemblance(mean, (1 - mean**2) / excess)
 
@@ -115,7 +115,7 @@ class Fit:
     p: float
     """p-value for all places of the stretch together."""
     trend: bool
-    known: Resemblance = UNKNOWN
+    resemblance: Resemblance = UNKNOWN
     """What was reckoned with."""
 
     def half_width(self, alpha: float) -> float:
@@ -186,11 +186,11 @@ class _Scan:
         return min(1.0, 2 * (float(ndtr(-bar)) + bar * density * passed))
 
 
-def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
+def best_step(logs: Array, resemblance: Resemblance = UNKNOWN) -> Fit:
     """Return the best step in a stretch of at least four points, whose neighbours resemble each other as `known`."""
     from scipy.special import ndtri, stdtr
 
-    scan, tick = _scan(logs, known.alike), tick_of(logs)
+    scan, tick = _scan(logs, resemblance.alike), tick_of(logs)
     df = float(max(1, scan.df))
     variance = max(float(scan.squares[0]) / df, tick**2 / 12, 1e-24)
     at = int(scan.cuts[0]) - 1
@@ -198,7 +198,7 @@ def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
     shift = float(scan.shifts[0, at])
     bar = min(37.0, -float(ndtri(stdtr(df, -abs(shift) / error))))
     before = _level_before(logs, at + 1, shift, trend=scan.trend)
-    return Fit(at + 1, shift, error, df, before, scan.tail(max(bar, 0.0)), scan.trend, known)
+    return Fit(at + 1, shift, error, df, before, scan.tail(max(bar, 0.0)), scan.trend, resemblance)
 
 
 def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
@@ -212,8 +212,8 @@ def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
     25, 2009, who prefer a generalised Pareto; of a likelihood ratio the exponential is the limit).
     """
     near = logs[max(0, fit.cut - NEAR) : fit.cut + NEAR]
-    alike = fit.known.at_most
-    unlike = _Scan(near[None], np.array([[fit.known.alike]]), trend=fit.trend).left
+    alike = fit.resemblance.at_most
+    unlike = _Scan(near[None], np.array([[fit.resemblance.alike]]), trend=fit.trend).left
     drawn = np.random.default_rng(DRAWN).permuted(np.repeat(unlike, DRAWN, axis=0), axis=1)
     drawn[:, 0] /= math.sqrt(1 - alike**2)
     series = np.concatenate([near[None] - near.mean(), _resembling(drawn, alike)])
@@ -226,10 +226,10 @@ def _resembling(rows: Array, alike: float) -> Array:
 
     As `scipy.signal.lfilter`, to import which takes a second.
     """
-    made: Array = rows.copy()
+    result: Array = rows.copy()
     for place in range(1, rows.shape[1]):
-        made[:, place] += alike * made[:, place - 1]
-    return made
+        result[:, place] += alike * result[:, place - 1]
+    return result
 
 
 def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
@@ -266,15 +266,15 @@ def _scan(logs: Array, alike: float) -> _Scan:
     """Scan for a step, with a trend where one is evident: where it explains as much as a step, or much besides one."""
     from scipy.special import fdtrc
 
-    row, given = (logs - logs.mean())[None], np.array([[alike]])
-    step = _Scan(row, given, trend=False)
+    row, similarity = (logs - logs.mean())[None], np.array([[alike]])
+    step = _Scan(row, similarity, trend=False)
     if len(logs) < 2 * FEWEST_A_SIDE + 2:
         return step
-    both = _Scan(row, given, trend=True)
-    without, beside = float(step.squares[0]), float(both.squares[0])
+    both = _Scan(row, similarity, trend=True)
+    without, with_trend = float(step.squares[0]), float(both.squares[0])
     if float(both.squares_without[0]) <= without * (1 + BETTER / step.df):
         return both
-    gained = (without - beside) / max(beside / both.df, 1e-24)
+    gained = (without - with_trend) / max(with_trend / both.df, 1e-24)
     return both if float(fdtrc(1, both.df, gained)) < EVIDENT else step
 
 
@@ -292,13 +292,13 @@ def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
 
 def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
     """Return orthonormal vectors beside a step: a constant, and perhaps a line."""
-    found: list[Array] = []
+    levels: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:
         one = _innovations(np.broadcast_to(column, (len(alike), count)), alike)
-        for other in found:
+        for other in levels:
             one = one - (one * other).sum(axis=1, keepdims=True) * other
-        found.append(one / np.sqrt((one**2).sum(axis=1, keepdims=True)))
-    return found
+        levels.append(one / np.sqrt((one**2).sum(axis=1, keepdims=True)))
+    return levels
 
 
 def _innovations(rows: Array, alike: Array) -> Array:

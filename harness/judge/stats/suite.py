@@ -27,10 +27,10 @@ def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
     tested = np.flatnonzero(np.isfinite(array))
     largest_first = tested[np.argsort(array[tested])[::-1]]
     ranks = np.arange(len(tested), 0, -1)
-    held = np.full(len(array), np.nan)
-    held[largest_first] = np.minimum.accumulate(np.minimum(array[largest_first] * (len(tested) / ranks), 1.0))
-    found: list[float] = held.tolist()
-    return found
+    adjusted = np.full(len(array), np.nan)
+    adjusted[largest_first] = np.minimum.accumulate(np.minimum(array[largest_first] * (len(tested) / ranks), 1.0))
+    result: list[float] = adjusted.tolist()
+    return result
 
 
 def hold(changes: Sequence[Change]) -> list[Change]:
@@ -89,15 +89,15 @@ def flips(
     base: Mapping[str, Sequence[Samples]], head: Mapping[str, Sequence[Samples]], rules: Rules = RULES
 ) -> list[Flip]:
     """Contestants (paths of one model) whose order flipped from base to head. Both orders have to be certain."""
-    found = []
+    result = []
     for first, second in combinations(sorted(base.keys() & head.keys()), 2):
         before = compare(base[first], base[second], rules)
         after = compare(head[first], head[second], rules)
         if (before.verdict, after.verdict) == (Verdict.SLOWER, Verdict.FASTER):
-            found.append(Flip(first, second, before.relative, after.relative))
+            result.append(Flip(first, second, before.relative, after.relative))
         if (before.verdict, after.verdict) == (Verdict.FASTER, Verdict.SLOWER):
-            found.append(Flip(second, first, _as_share_of_other(before.relative), _as_share_of_other(after.relative)))
-    return found
+            result.append(Flip(second, first, _as_share_of_other(before.relative), _as_share_of_other(after.relative)))
+    return result
 
 
 def _half_width(logs: Sequence[float], mean: float) -> float:

@@ -58,7 +58,7 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
     None while a side has no usable session, or if the noise between sessions is unknown.
     """
     good = [(place, turn.arm, turn.session) for place, turn in enumerate(turns) if turn.session]
-    points = {arm: [(place, one.log_ms) for place, of, one in good if of is arm] for arm in Arm}
+    points = {arm: [(place, session.log_ms) for place, of, session in good if of is arm] for arm in Arm}
     if not all(points.values()):
         return None
     base, head = (_centre(points[arm]) for arm in Arm)
@@ -71,14 +71,14 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
         weight += (head.place - base.place) ** 2 / (base.spread + head.spread)
         df -= 1
         notes = (f"the device drifted by {math.expm1(slope):+.2%} a session, which is taken out",)
-    within = sum(one.error**2 for _, _, one in good) / len(good)
+    within = sum(session.error**2 for _, _, session in good) / len(good)
     variance, df_all, origin = moderated_variance(
         max(within, squares / df) if df else within, df, within, noise, surprise
     )
     if df_all <= 0 or variance <= 0:
         return None
     middle = math.exp((base.log_ms + head.log_ms) / 2)
-    error, tick = math.sqrt(variance * weight), min(one.tick for _, _, one in good)
+    error, tick = math.sqrt(variance * weight), min(session.tick for _, _, session in good)
     return Estimate(shift, error, df_all, middle, math.sqrt(variance), tick, (*notes, *origin))
 
 

@@ -55,40 +55,40 @@ def take_sessions(
         taken = interrupted_sessions(plans, run, kept, sessions)
     if there := sum(map(len, taken.values())):
         say(f"{there} sessions of an interrupted calibration are in {file.path} and count")
-    while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
-        say(f"session {1 + max(len(taken[plan.case.id]) for plan in due)} of {sessions}")
+    while due := [plan for plan in plans if _is_due(records[plan.case.id], sessions)]:
+        say(f"session {1 + max(len(records[plan.case.id]) for plan in due)} of {sessions}")
         for record in run_suite(due, run, builder, file, progress):
-            taken[record.case].append(record)
-    return taken
+            records[record.case].append(record)
+    return records
 
 
-def interrupted_sessions(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
+def interrupted_sessions(plans: Sequence[Plan], run: Run, index: RecordIndex, sessions: int) -> dict[str, list[Record]]:
     """Return what an interrupted calibration left of each case, for this build and device."""
-    identity, found = run.device.identity, {}
+    identity, by_case = run.device.identity, {}
     for plan in plans:
-        of_build = kept.of_key(ResumeKey(plan.case.id, identity.key, plan.compile.key, run.as_shipped))
+        of_build = index.of_key(ResumeKey(plan.case.id, identity.key, plan.compile.key, run.as_shipped))
         of_case = [record for record in of_build if record.identity.runtime == identity.runtime]
-        found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
-    return found
+        by_case[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
+    return by_case
 
 
-def _is_due(taken: Sequence[Record], sessions: int) -> bool:
+def _is_due(records: Sequence[Record], sessions: int) -> bool:
     """Return whether another session can tell more; a case that ran without a latency will have none again."""
-    timeless = bool(taken) and taken[-1].outcome.conclusive and not taken[-1].wall_ms
-    return len(taken) < sessions and not timeless
+    timeless = bool(records) and records[-1].outcome.conclusive and not records[-1].wall_ms
+    return len(records) < sessions and not timeless
 
 
-def profile_all(taken: Iterable[Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
+def profile_all(series: Iterable[Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
     """Yield what the sessions of each series come to. One that was once wrong or broken has no noise worth knowing."""
-    for records in taken:
+    for records in series:
         key = SeriesKey.of(records[0])
-        found = next((record for record in records if finding(record.outcome)), None)
+        fault = next((record for record in records if finding(record.outcome)), None)
         lost = [record for record in records if record.outcome is not Outcome.OK]
         profile = profile_of(records, rules)
-        if isinstance(profile, NoiseProfile) and not found:
+        if isinstance(profile, NoiseProfile) and not fault:
             yield CalibrationResult(key, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
         else:
-            worst = [found] if found else lost[-1:]
+            worst = [fault] if fault else lost[-1:]
             reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
             why = (*_format_outcomes(worst, len(lost)), *_emulated_paths(records), *reasons)

@@ -60,7 +60,7 @@ def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], No
         say(f"trying the first {name} of {last} operators, about {left} cuts to go{pace.left(left)}")
         with pace.step():
             trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
-        search = RevisionSearch(search.line, {**search.known, name: _state(trial, finding)})
+        search = RevisionSearch(search.line, {**search.states, name: _state(trial, finding)})
     candidates = tuple(network.operators[int(name) - 1] for name in search.candidates)
     tried = tuple(beginnings[count] for count in sorted(beginnings))
     return Divergence(finding, candidates, tried, _around(network, candidates[-1], finding, run, say))

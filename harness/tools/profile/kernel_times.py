@@ -60,48 +60,48 @@ def load_kernels(results: Path, history: History, moved: Sequence[Event], *, onl
 
     Files that cannot be read are added to what the history skipped.
     """
-    found = {key_of(series): CaseKernels(series) for series in history.series}
+    kernels_by_key = {key_of(series): CaseKernels(series) for series in history.series}
     for machine, commits in history.commits.items():
         folder = results / machine
         if any(folder.glob(f"*{ENDING}")):
             recent = [] if only_moved else commits[-NEWEST:]
-            _load(folder, commits, recent, found, _sides(machine, moved), history.skipped)
-    return {key: kernels for key, kernels in found.items() if kernels.profiles}
+            _load(folder, commits, recent, kernels_by_key, _sides(machine, moved), history.skipped)
+    return {key: kernels for key, kernels in kernels_by_key.items() if kernels.profiles}
 
 
 def _sides(machine: str, moved: Sequence[Event]) -> dict[str, set[Key]]:
     """Return the commits on either side of a step, with the series that made it."""
-    found: dict[str, set[Key]] = {}
+    sides: dict[str, set[Key]] = {}
     for event in moved:
         if event.step and event.series.machine == machine:
             for point in (event.before, event.after):
-                found.setdefault(point.commit, set()).add(key_of(event.series))
-    return found
+                sides.setdefault(point.commit, set()).add(key_of(event.series))
+    return sides
 
 
 def _load(
     folder: Path,
     commits: Sequence[str],
     recent: Collection[str],
-    found: Mapping[Key, CaseKernels],
+    kernels_by_key: Mapping[Key, CaseKernels],
     sides: Mapping[str, Collection[Key]],
     skipped: list[str],
 ) -> None:
     """Read the commits of one machine, the newest first, so that it is known which profiles are to be kept whole."""
-    points = _points(folder.name, found, {*recent, *sides})
+    points = _points(folder.name, kernels_by_key, {*recent, *sides})
     newer: dict[Key, tuple[str, Profile]] = {}
-    for commit in (one for one in reversed(commits) if one in points):
+    for commit in (hash_ for hash_ in reversed(commits) if hash_ in points):
         named, here = sides.get(commit, ()), points[commit]
-        wanted = here if commit in recent else {key: here[key] for key in named if key in here}
-        for key, profile in _profiles(folder, commit, wanted, skipped).items():
+        points_here = here if commit in recent else {key: here[key] for key in named if key in here}
+        for key, profile in _profiles(folder, commit, points_here, skipped).items():
             if commit in recent:
-                _add(found[key], commit, profile, newer.get(key))
+                _add(kernels_by_key[key], commit, profile, newer.get(key))
                 newer[key] = commit, profile
             if key in named:
-                found[key].profiles[commit] = profile
-    for key in (key for key in found if key[0] == folder.name):
-        found[key].times_ms = dict(reversed(found[key].times_ms.items()))
-        found[key].profiles = dict(reversed(found[key].profiles.items()))
+                kernels_by_key[key].profiles[commit] = profile
+    for key in (key for key in kernels_by_key if key[0] == folder.name):
+        kernels_by_key[key].times_ms = dict(reversed(kernels_by_key[key].times_ms.items()))
+        kernels_by_key[key].profiles = dict(reversed(kernels_by_key[key].profiles.items()))
 
 
 def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, Profile] | None) -> None:
@@ -114,10 +114,12 @@ def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, 
         kernels.profiles[commit] = profile
 
 
-def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[str]) -> dict[str, dict[Key, Point]]:
+def _points(
+    machine: str, kernels_by_key: Mapping[Key, CaseKernels], commits: Collection[str]
+) -> dict[str, dict[Key, Point]]:
     """Return the points with a latency, by commit and series."""
     points: dict[str, dict[Key, Point]] = {}
-    for key, kernels in found.items():
+    for key, kernels in kernels_by_key.items():
         if key[0] == machine:
             for point in kernels.series.points:
                 if point.commit in commits and point.outcome is Outcome.OK and point.artifact:
@@ -128,25 +130,25 @@ def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[
 def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: list[str]) -> dict[Key, Profile]:
     """Return the last profile of each of these points: of the same build, whose answer was right."""
 
-    def key(one: Head | Profile) -> Key:
-        return folder.name, one.case, state_of_quirks(as_shipped=one.as_shipped)
+    def key(head: Head | Profile) -> Key:
+        return folder.name, head.case, state_of_quirks(as_shipped=head.as_shipped)
 
     def wanted(head: Head) -> bool:
         point = points.get(key(head))
         return point is not None and point.artifact == head.artifact
 
-    found: dict[Key, Profile] = {}
+    profiles: dict[Key, Profile] = {}
     for file in sorted(folder.glob(f"{glob.escape(commit[:8])}-*{ENDING}")):
         try:
-            found.update((key(profile), profile) for profile in read_profiles(file, wanted))
+            profiles.update((key(profile), profile) for profile in read_profiles(file, wanted))
         except (OSError, ValueError) as error:
             why = "no profile" if isinstance(error, ValidationError) else str(error).partition("\n")[0]
             skipped.append(f"{file}: {why}")
-    return found
+    return profiles
 
 
 def _times_ms(profile: Profile) -> dict[str, float]:
-    found: dict[str, float] = {}
+    times: dict[str, float] = {}
     for label, alike in by_kind(profile):
-        found[intern(label)] = found.get(label, 0.0) + sum(operator.ms for operator in alike)
-    return found
+        times[intern(label)] = times.get(label, 0.0) + sum(operator.ms for operator in alike)
+    return times

@@ -22,7 +22,7 @@ class RevisionSearch:
     """A line of revisions, oldest first. The first is good and the last is bad; in between good turns bad once."""
 
     line: Sequence[str]
-    known: Mapping[str, RevisionState] = field(default_factory=dict)
+    states: Mapping[str, RevisionState] = field(default_factory=dict)
     """Verdicts on the revisions between, in the order in which they were judged."""
 
     @property
@@ -57,22 +57,22 @@ class RevisionSearch:
 
     @property
     def _open(self) -> list[str]:
-        return [name for name in self.line[self._good + 1 : self._bad] if name not in self.known]
+        return [name for name in self.line[self._good + 1 : self._bad] if name not in self.states]
 
     @property
     def _skipped_last(self) -> int:
         """How many inspections in a row, up to now, told nothing."""
-        told = takewhile(lambda state: state is RevisionState.SKIP, reversed(list(self.known.values())))
-        return sum(1 for _ in told)
+        skips = takewhile(lambda state: state is RevisionState.SKIP, reversed(list(self.states.values())))
+        return sum(1 for _ in skips)
 
     @property
     def _bad(self) -> int:
-        states = [RevisionState.GOOD, *map(self.known.get, self.line[1:-1]), RevisionState.BAD]
+        states = [RevisionState.GOOD, *map(self.states.get, self.line[1:-1]), RevisionState.BAD]
         return states.index(RevisionState.BAD)
 
     @property
     def _good(self) -> int:
-        states = [RevisionState.GOOD, *map(self.known.get, self.line[1 : self._bad])]
+        states = [RevisionState.GOOD, *map(self.states.get, self.line[1 : self._bad])]
         return max(index for index, state in enumerate(states) if state is RevisionState.GOOD)
 
 

@@ -191,7 +191,7 @@ def find_first_bad(
     _require(inspect(line[-1], "it should be bad", between + 1), RevisionState.BAD, judge.reason)
     while name := search.next:
         inspection = inspect(name, f"{len(search.candidates)} candidates", search.inspections_left)
-        search = RevisionSearch(line, {**search.known, name: inspection.state})
+        search = RevisionSearch(line, {**search.states, name: inspection.state})
     inspections = [store.inspections[name] for name in line if name in store.inspections]
     return SearchResult(judge.reason, search.good, search.candidates, inspections)
 

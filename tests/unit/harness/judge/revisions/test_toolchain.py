@@ -27,7 +27,7 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.revisions.compare import OUTCOMES_ALONE, RevisionPair
-from harness.judge.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
+from harness.judge.revisions.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.judge.revisions.sources import Revision, Source
 from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 from harness.judge.stats.pair import Rules
@@ -46,7 +46,7 @@ import json
 from pathlib import Path
 Path(folder).mkdir(parents=True)
 Path(config).with_name("made").open("a").write("x")
-(Path(folder) / "{MADE}").write_text(json.dumps({{"python": __file__}}))
+(Path(folder) / "{DONE_FILE}").write_text(json.dumps({{"python": __file__}}))
 """
 TEARS = "from pathlib import Path; Path(folder).mkdir(parents=True); print('error: no rule'); sys.exit(1)"
 SLEEPS = "import os, time; open(config + '.pid', 'w').write(str(os.getpid())); time.sleep(60)"
@@ -101,7 +101,7 @@ def test_before_a_revision_is_installed_it_is_said_how_long_that_may_take(
 def test_a_torn_environment_is_made_anew(revision: Revision, tmp_path: Path, making: Callable[[str], None]) -> None:
     making(MAKES)
     environment(revision, tmp_path)
-    (made,) = (tmp_path / KIND).glob(f"*/{MADE}")
+    (made,) = (tmp_path / KIND).glob(f"*/{DONE_FILE}")
     made.unlink()
     (made.parent / "half").touch()
     environment(revision, tmp_path)
@@ -132,7 +132,7 @@ def test_whoever_waits_for_another_run_waits_not_for_ever(
 ) -> None:
     making(MAKES)
     environment(revision, tmp_path)
-    (made,) = (tmp_path / KIND).glob(f"*/{MADE}")
+    (made,) = (tmp_path / KIND).glob(f"*/{DONE_FILE}")
     made.unlink()
     a_revision(tmp_path, install_timeout=0.01)
     lock = FileLock(tmp_path / KIND / ".locks" / f"{made.parent.name}.lock", thread_local=False)
@@ -153,7 +153,7 @@ def test_commits_are_built_one_at_a_time_in_one_folder_that_is_gone_afterwards(
     for thread in together:
         thread.join()
     assert (tmp_path / "made").read_text() == "xx"
-    assert len(list((tmp_path / KIND).glob(f"*/{MADE}"))) == 2
+    assert len(list((tmp_path / KIND).glob(f"*/{DONE_FILE}"))) == 2
     assert not (tmp_path / KIND / BUILDING).exists()
 
 
@@ -166,7 +166,7 @@ def test_another_command_or_commit_is_another_environment(
     text = revision.source.config.read_text()
     revision.source.config.write_text(text.replace("true", "false"))
     environment(revision, tmp_path)
-    assert len(list((tmp_path / KIND).glob(f"*/{MADE}"))) == 3
+    assert len(list((tmp_path / KIND).glob(f"*/{DONE_FILE}"))) == 3
 
 
 def test_the_snapshot_is_this_harness_and_carries_its_version(tmp_path: Path) -> None:

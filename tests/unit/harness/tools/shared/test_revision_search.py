@@ -25,7 +25,7 @@ def search_all(line: list[str], first_bad: int, broken: set[int]) -> tuple[Revis
             RevisionState.SKIP if index in broken else RevisionState.BAD if index >= first_bad else RevisionState.GOOD
         )
         seen.append(state)
-        search = RevisionSearch(line, {**search.known, name: state})
+        search = RevisionSearch(line, {**search.states, name: state})
     return search, seen
 
 
