@@ -158,6 +158,14 @@ def padded() -> bytes:
     return net.finish((net.conv(conv, 8, 2), net.shape)).to_bytes()
 
 
+def chosen() -> bytes:
+    """A choice by a comparison of a convolution's result, between two convolutions."""
+    net = Layers()
+    conv = net.conv(net.input, 8, 3, pad=1)
+    choice = net.op("Where", net.op("Greater", conv, np.float32(0)), conv, net.op("Mul", conv, conv))
+    return net.finish((net.conv(choice, 8, 3, pad=1), net.shape)).to_bytes()
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -334,6 +342,12 @@ def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, pa
     np.testing.assert_allclose(answer(split(parts), "texture"), answer(split(parts), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match="channel size"):
         answer(split(parts), "texture", but_for="split-channels-layout")
+
+
+def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:
+    np.testing.assert_allclose(answer(chosen(), "texture"), answer(chosen(), "cpu"), rtol=0, atol=1e-4)
+    with pytest.raises(CompileFailure, match=r"elements of type T\.bool"):
+        answer(chosen(), "texture", but_for="bool-layout-transform")
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from harness.compile.compiler.compat import (
     type_of,
     with_function,
 )
-from harness.compile.compiler.passes import Passes, insert_before, replace_last
+from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, replace_last
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
@@ -85,6 +85,29 @@ def without_split_points(mod: Any) -> Any:
         return relax.Tuple(slices)
 
     return rewrite_main(mod, is_op("relax.split")(data), replace)
+
+
+def transform_bools_as_floats(passes: Passes) -> Passes:
+    """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
+    import tvm
+
+    made = tvm.transform.module_pass(_bools_as_floats, opt_level=0, name="adreno_bench.TransformBoolsAsFloats")
+    return insert_before_first(passes, "FoldConstant", made)
+
+
+def _bools_as_floats(mod: Any, _context: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.dpl import is_op, wildcard
+
+    data = wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        if dtype_of(type_of(matched[data])) != "bool":
+            return call
+        floats = relax.op.astype(matched[data], "float32")
+        return relax.op.astype(relax.Call(call.op, [floats], call.attrs), "bool")
+
+    return relax.transform.Normalize()(rewrite_main(mod, is_op("relax.layout_transform")(data), replace))
 
 
 def copy_through_buffers(passes: Passes) -> Passes:
@@ -191,6 +214,16 @@ QUIRKS = (
         workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",
         paths=("texture",),
         edits=Edits(model=without_split_points),
+    ),
+    Quirk(
+        "bool-layout-transform",
+        "a comparison of a convolution's result gets NCHW4c, and its padding is a float32: `ScheduleError` in "
+        "`transform_layout`",
+        upstream="python/tvm/relax/transform/legalize_ops/manipulate.py: _layout_transform pads with 0.0 what is no "
+        "integer",
+        workaround="a tensor of bools is transformed as float32",
+        paths=("texture",),
+        edits=Edits(relax=transform_bools_as_floats),
     ),
     Quirk(
         "texture-conv-out-dtype",

@@ -12,6 +12,7 @@ from harness.compile.paths.lowered_module import memory_scopes
 from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.layouts import reorders
 from harness.tools.upstream.probes.sample import (
+    choice,
     Probe,
     conv,
     conv_of_sum,
@@ -79,6 +80,7 @@ PROBES: dict[str, Probe] = {
     "grouped-conv-nchw4c": fails_to_lower(partial(conv, groups=8), "a depthwise convolution is lowered"),
     "transposed-conv-layout": fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
     "split-channels-layout": fails_to_lower(split_channels, "a split of channels is lowered"),
+    "bool-layout-transform": fails_to_lower(choice, "a choice by a comparison is lowered"),
     "texture-conv-out-dtype": fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
     "image-to-image-copy": _copied_between_images,
     "shared-kernel-memory": _given_other_memory,

@@ -108,6 +108,17 @@ def split_channels() -> Any:
     return _convs(make)
 
 
+def choice() -> Any:
+    """Return a choice between a convolution and its square by a comparison, between two convolutions."""
+    from tvm import relax
+
+    def make(op: Any, conv: Any) -> Any:
+        data = conv()
+        return conv(op.where(op.greater(data, relax.const(0.0, "float32")), data, op.multiply(data, data)))
+
+    return _convs(make)
+
+
 def scatter() -> Any:
     """Return a scatter of zeros along the channels."""
     import numpy as np
