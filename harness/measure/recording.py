@@ -178,7 +178,8 @@ class Recording:
 
 def _build_fields(artifact: Artifact) -> Mapping[str, Any]:
     compiled = artifact.compiled
-    facts: dict[str, Any] = {"facts": compiled.facts, "compile_s": compiled.compile_s}
+    times = {"compile_s": compiled.compile_s, "compile_cpu_s": compiled.compile_cpu_s}
+    facts: dict[str, Any] = {"facts": compiled.facts, **times}
     if compiled.offload:
         facts["parts"] = {"offload": compiled.offload}
     if compiled.effective_quirks is not None:

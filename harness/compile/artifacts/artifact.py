@@ -73,6 +73,8 @@ class CompileResult:
     """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None likewise."""
     effective_quirks: list[str] | None = None
     """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
+    compile_cpu_s: float | None = None
+    """Seconds of processors that it took, which a busy host does not change; None in what was built before."""
     long_names: dict[str, str] | None = None
     """Names of compiled functions that were shortened, by the short one; None in what was built before."""
     schedules: dict[str, Any] | None = None

@@ -118,6 +118,8 @@ class Record(BaseModel):
     Such an `ok` proves nothing (`harness.measure.correctness`)."""
     library_bytes: int | None = None
     compile_s: float | None = None
+    compile_cpu_s: float | None = None
+    """The same in seconds of processors, which a busy host does not change. None in records of earlier versions."""
     facts: dict[str, int] = {}
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
     schedules: dict[str, Any] | None = None
