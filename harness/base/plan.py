@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,14 @@ def no_half(identity: Identity) -> str:
     if identity.fp16 is not False:
         return ""
     return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
+
+
+def no_double(identity: Identity, operators: Sequence[str]) -> str:
+    """Return why a device cannot compute these operators in float64; empty if it can, or does not say."""
+    if not operators or identity.fp64 is not False:
+        return ""
+    device, kinds = identity.gpu or identity.serial, ", ".join(operators)
+    return f"{device} cannot compute in float64 (no cl_khr_fp64), and the model does ({kinds}): export it in float32"
 
 
 def unsupported(case: Case, identity: Identity) -> str:

@@ -20,7 +20,7 @@ from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
 from harness.base.failures import ModelError, UnsupportedOperator, UsageError
 from harness.base.model import InnerModel, OnnxModel, model_name
-from harness.base.plan import Budget, Job, Plan, unsupported
+from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
 from harness.compile.artifacts.keys import (
@@ -122,7 +122,7 @@ def plan_case(
         changes=model.source.changes(model.folder),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
-        unsupported=unsupported(case, identity) or _without_schedules(suite, case),
+        unsupported=unsupported(case, identity) or no_double(identity, model.double) or _without_schedules(suite, case),
     )
 
 
@@ -242,6 +242,11 @@ class _Model:
         if self.source.labelled:
             facts["labelled"] = _digest_of(self.source.labelled)
         return key_of({"model": own, **facts}) if facts else own
+
+    @property
+    def double(self) -> tuple[str, ...]:
+        """Operators that compute in float64; no network of the zoo has any."""
+        return self.source.prepare(self.folder).double if isinstance(self.source, OnnxFile) else ()
 
     @property
     def oracle(self) -> Job:

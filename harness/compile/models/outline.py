@@ -184,6 +184,21 @@ def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[s
     return dict(sorted(found.items()))
 
 
+def double_operators(model: Any) -> tuple[str, ...]:
+    """Return the kinds of operators that compute in float64 with what depends on an input."""
+    import onnx
+
+    doubles = {name for name, kind in tensor_types(model).items() if kind.elem_type == onnx.TensorProto.DOUBLE}
+    moving, kinds = {value.name for value in model.graph.input}, set[str]()
+    moving -= {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        inner = [each for graph in inner_graphs(node) for each in all_nodes(graph)]
+        if inner or moving & {*node.input}:
+            moving |= {*node.output}
+            kinds |= {kind_of(each) for each in (node, *inner) if doubles & {*each.input, *each.output}}
+    return tuple(sorted(kinds))
+
+
 def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
     """Return the names of the nodes whose operator is not `known`, by operator."""
     return nodes_by_kind(model, lambda kind: kind not in known)

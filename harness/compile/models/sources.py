@@ -29,7 +29,7 @@ from harness.compile.models.input_files import load_inputs, load_labelled
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
-from harness.compile.models.outline import check
+from harness.compile.models.outline import check, double_operators
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
@@ -62,6 +62,8 @@ class PreparedModel:
     """What was changed, for a person."""
     fixed: tuple[FixedInput, ...] = ()
     """Inputs that are part of it."""
+    double: tuple[str, ...] = ()
+    """Operators that compute in float64."""
 
 
 @dataclass(frozen=True)
@@ -161,14 +163,15 @@ def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: P
     network = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean, fixes=dict(options.fixes))
     model, changes, fixed = network.model, network.changes, network.fixed
     specs, ranges = input_specs(model), index_ranges(model)
+    double = double_operators(model) if options.clean else ()  # else TVM may fold what is left of them
     if not changes:
-        return PreparedModel(file, specs, ranges)
+        return PreparedModel(file, specs, ranges, double=double)
     try:
         data: bytes = model.SerializeToString()
     except Exception as error:  # protobuf has an exception of its own for each of its implementations
         raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
     copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
-    return PreparedModel(copy, specs, ranges, tuple(changes), fixed)
+    return PreparedModel(copy, specs, ranges, tuple(changes), fixed, double)
 
 
 class PreparedNetwork(NamedTuple):

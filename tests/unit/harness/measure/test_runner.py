@@ -32,7 +32,7 @@ from device_runner.failures import (
 from harness.base.case import Case, Precision
 from harness.base.failures import CompilerCrash, OracleNotFinite
 from harness.base.outcome import ExitCode, Outcome, Owner, exit_code
-from harness.base.plan import Job, Plan, unsupported
+from harness.base.plan import Job, Plan, no_double, unsupported
 from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built, save_arrays
 from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
@@ -240,6 +240,14 @@ def test_only_a_device_that_says_it_has_no_half_precision_is_refused_it(
     why = unsupported(Case("tiny", "opencl", precision), Identity("phone", "fake", gpu="G", extensions=extensions))
     assert ("G cannot compute in half precision (no cl_khr_fp16)" in why) is lacks
     assert bool(why) is lacks
+
+
+@pytest.mark.parametrize(("extensions", "lacks"), [(("cl_khr_icd",), True), (("cl_khr_fp64",), False), ((), False)])
+def test_only_a_device_that_says_it_has_no_float64_is_refused_it(extensions: tuple[str, ...], lacks: bool) -> None:
+    identity = Identity("phone", "fake", gpu="G", extensions=extensions)
+    why = "G cannot compute in float64 (no cl_khr_fp64), and the model does (Cast, Exp): export it in float32"
+    assert no_double(identity, ("Cast", "Exp")) == (why if lacks else "")
+    assert no_double(identity, ()) == ""
 
 
 def test_half_precision_is_tried_on_a_device_that_does_not_say_whether_it_has_it(built: Built) -> None:

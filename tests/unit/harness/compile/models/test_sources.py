@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from harness.base.failures import ModelError
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
+from harness.compile.models.outline import double_operators
 from harness.compile.models.sources import OnnxFile
 from harness.compile.models.zoo import tiny
 
@@ -390,3 +391,27 @@ class TestLinks:
         model.write_bytes(with_external_weight(location).SerializeToString())
         with pytest.raises(ModelError, match="outside its own folder"):
             load(model)
+
+
+def test_operators_in_float64_are_named_unless_they_depend_on_no_input(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node[-1].output[0] = "relu"
+    wide, narrow = TensorProto.DOUBLE, TensorProto.FLOAT
+    model.graph.node.extend(
+        [
+            helper.make_node("Cast", ["relu"], ["wide"], to=wide),
+            helper.make_node("Exp", ["wide"], ["exp"]),
+            helper.make_node("Cast", ["exp"], ["z"], to=narrow),
+        ]
+    )
+    assert OnnxFile("net", saved(tmp_path, model)).prepare(tmp_path).double == ("Cast", "Exp")
+    model = relu_model()
+    model.graph.node[0].input[1] = "sum"
+    constant = [
+        helper.make_node("Cast", ["w"], ["wide"], to=wide),
+        helper.make_node("Cast", ["wide"], ["sum"], to=narrow),
+    ]
+    nodes = [*constant, *model.graph.node]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    assert double_operators(model) == ()
