@@ -6,7 +6,7 @@ from typing import Any
 
 from device_runner.names import shorten
 from harness.compile.compiler.compat import rewrite_main, type_of, with_function
-from harness.compile.compiler.passes import Passes, insert_before_first
+from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -22,7 +22,7 @@ def shorten_names(passes: Passes) -> Passes:
     from tvm import transform
 
     made = transform.module_pass(_with_short_names, opt_level=0, name="adreno_bench.ShortenNames")
-    return insert_before_first(passes, NOTE_WORK, made)
+    return insert_before(passes, NOTE_WORK, made)
 
 
 def _with_short_names(mod: Any, _context: Any) -> Any:

@@ -56,7 +56,7 @@ class ClmlPath(OpenCLPath):
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own passes that offload, then those of path `opencl`, all with the workarounds."""
         register()
-        return _run(with_work(relax_passes(target, workarounds)), mod, target)
+        return _run(relax_passes(target, workarounds), mod, target)
 
     def check(self, built: BuiltModule) -> None:
         """Check as path `opencl` does, and that every called part is in the library. Raises `InvalidKernel`."""
@@ -90,7 +90,7 @@ def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
     table = pattern_table(workarounds, refusals)
     offload = clml_offload_passes(table, target)
     offload = insert_before(offload, "RunCodegen", _description(refusals, table))
-    return edit_relax([*offload, *adreno_relax_passes(target)], workarounds)
+    return edit_relax(with_work([*offload, *adreno_relax_passes(target)]), workarounds)
 
 
 def _report(built: BuiltModule) -> dict[str, Any]:
