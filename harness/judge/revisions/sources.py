@@ -58,10 +58,10 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
         return Revision(release, git(source.repo, "rev-parse", f"{release}^{{commit}}").strip(), source)
     tags: list[str] = []
     try:
-        found = commits(config, repo)
-        tags = git(found.repo, "tag", "--list").split()
+        repository = commits(config, repo)
+        tags = git(repository.repo, "tag", "--list").split()
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
-        return revision_at(git(found.repo, *asked).strip(), found)
+        return revision_at(git(repository.repo, *asked).strip(), repository)
     except GitFailure:
         why = f"no revision of {repository.repo}"
     except UsageError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from device_runner.failures import RigFailure
-from harness.measure.records.index import RecordIndex, Wanted
+from harness.measure.records.index import CaseFilter, RecordIndex
 from harness.measure.records.index_database import LINE, SERIES, columns
 from harness.measure.records.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, parse
 from harness.measure.records.view import Counted, SessionView, view_parser

@@ -49,11 +49,11 @@ def take_sessions(
     The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
     whole calibration are what a killed one left: they count.
     """
-    with RecordIndex(file.path, say) as kept:
-        for line in skipped_lines(kept.skipped):
+    with RecordIndex(file.path, say) as index:
+        for line in skipped_lines(index.skipped):
             say(line)
-        taken = interrupted_sessions(plans, run, kept, sessions)
-    if there := sum(map(len, taken.values())):
+        records = interrupted_sessions(plans, run, index, sessions)
+    if there := sum(map(len, records.values())):
         say(f"{there} sessions of an interrupted calibration are in {file.path} and count")
     while due := [plan for plan in plans if _is_due(records[plan.case.id], sessions)]:
         say(f"session {1 + max(len(records[plan.case.id]) for plan in due)} of {sessions}")

@@ -34,7 +34,7 @@ def reduce(
         typer.Option(metavar="FOLDER", help="Folder to write.", show_default="reduced-CASE in the working directory"),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")
+        float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network reduction.")
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
@@ -83,22 +83,22 @@ def _text(reduction: Reduction, folder: Path, seconds: float) -> str:
             f"{reduction.tried} networks were tried in {seconds:.0f} s",
             f"it is {record.outcome.value}: {record.message}",
             f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
-            *([STOPPED] if found.stopped else []),
+            *([STOPPED] if reduction.stopped else []),
         )
     )
 
 
 def _plain(reduction: Reduction, folder: Path, seconds: float) -> dict[str, object]:
     return {
-        "case": found.whole.case,
-        "outcome": found.record.outcome.value,
-        "message": found.record.message,
-        "operators_before": found.operators,
-        "operators": [node.op_type for node in found.network.proto().graph.node],
-        "elements": found.network.elements,
-        "as_shipped": found.as_shipped,
-        "tried": found.tried,
-        "stopped": found.stopped,
+        "case": reduction.whole.case,
+        "outcome": reduction.record.outcome.value,
+        "message": reduction.record.message,
+        "operators_before": reduction.operators,
+        "operators": [node.op_type for node in reduction.network.proto().graph.node],
+        "elements": reduction.network.elements,
+        "as_shipped": reduction.as_shipped,
+        "tried": reduction.tried,
+        "stopped": reduction.stopped,
         "seconds": seconds,
         "folder": str(folder),
     }

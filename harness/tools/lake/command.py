@@ -64,6 +64,6 @@ def compact(
         facts = {"records": result.records, "files": len(files), "skipped": result.skipped}
         out_json({**facts, "folder": str(to), "size_bytes": whole})
         return
-    for line in skipped_lines(taken.skipped):
+    for line in skipped_lines(result.skipped):
         tell(line)
-    out(f"{to}: {taken.records} records were added or were there already; it has {size(whole)} now")
+    out(f"{to}: {result.records} records were added or were there already; it has {size(whole)} now")

@@ -88,7 +88,7 @@ def run_models(
     from harness.tools.llm.cases import variants_of
 
     variants = variants_of(model or ["llama_tiny"], weights, form or (), pipeline or (), path or ())
-    made: list[Record] = []
+    results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:
             results += _run(variants, device, records, Budget(seconds=budget, quick=quick), test, as_shipped=as_shipped)

@@ -147,7 +147,7 @@ StepAnswer = tuple[int, "Array", str, "list[Array] | None"]
 """First position, logits, a name for people, and what leaves each layer, if that is known."""
 
 
-def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[Judged]:
+def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Score a prompt in its chunks, then take its last position as applications do.
 
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
@@ -176,7 +176,7 @@ def _answers_of(config: LlmConfig, count: int) -> int:
     return math.ceil(count * position_bytes / OUTPUT_LIMIT_BYTES)
 
 
-def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[Judged]:
+def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Take tokens one by one; of a wrong one, take the layers of that step."""
     conversation.restart()
     tokens = text(truth.config, test.length)

@@ -259,8 +259,8 @@ def operators(
     """Open a device and run the chosen cases. `modes` are of `as_shipped`. Raises UsageError, and device failures."""
     if new := [name for name in sets if not is_generated(name, cache)]:
         say(f"generating the cases of {', '.join(new)}, once, which takes a minute")
-    found = [catalogue(name, cache) for name in sets]
-    chosen = choose([case for one in found for case in one.cases], globs)
+    catalogues = [catalogue(name, cache) for name in sets]
+    chosen = choose([case for each in catalogues for case in each.cases], globs)
     say(opening([device], cache))
     with (
         Builder(cache, LIMITS) as builder,
@@ -268,8 +268,8 @@ def operators(
         Operators(opened, builder, Results(cache), say) as runner,
     ):
         make_ready(paths, cache)
-        for catalogue in catalogues:
-            mine = [case for case in chosen if case in catalogue.cases]
+        for each in catalogues:
+            mine = [case for case in chosen if case in each.cases]
             yield from runner.run(
-                catalogue, list(cells(catalogue, mine, paths, opened.identity, precision=precision, modes=modes))
+                each, list(cells(each, mine, paths, opened.identity, precision=precision, modes=modes))
             )

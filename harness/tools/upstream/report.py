@@ -186,10 +186,10 @@ def report_table(
         tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
         fields = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
         what = (report.severity.value, report.networks) if report else (NO_REPORT, "")
-        rows.append((f"`{quirk.id}`", *what, *tried, *known))
+        rows.append((f"`{quirk.id}`", *what, *tried, *fields))
     numbers = Counter(report.severity if report else None for _, report in reports)
-    told = [counted(numbers[severity], severity.value, severity.plural) for severity in ranks if numbers[severity]]
-    count = ", ".join([*told, *([f"{numbers[None]} {NO_REPORT}"] if numbers[None] else [])])
+    texts = [counted(numbers[severity], severity.value, severity.plural) for severity in ranks if numbers[severity]]
+    count = ", ".join([*texts, *([f"{numbers[None]} {NO_REPORT}"] if numbers[None] else [])])
     headers = ("quirk", "severity", "networks", *states, "main", "first bad commit", "upstream")
     table = unpadded_markdown(rows, headers)
     return "\n\n".join(("# Defects of TVM", f"{count}. {_LEGEND}", table)) + "\n"

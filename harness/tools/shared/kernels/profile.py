@@ -159,7 +159,7 @@ def kernels_file(records: Path) -> Path:
     return records.with_suffix(ENDING)
 
 
-def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profile]:
+def read_profiles(file: Path, matches: Callable[[Head], bool]) -> Iterator[Profile]:
     """Yield the wanted profiles of a file, oldest first.
 
     Raises OSError, ValueError of a file that is torn or foreign.

@@ -12,8 +12,8 @@ from harness.compile.paths.lowered_module import memory_scopes
 from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.layouts import reorders
 from harness.tools.upstream.probes.sample import (
-    choice,
     Probe,
+    choice,
     conv,
     conv_of_sum,
     fails_to_lower,
