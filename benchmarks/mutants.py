@@ -1,10 +1,10 @@
 """The share of seeded faults in core modules that the unit tests beside them find: a table in Markdown.
 
-    python -m benchmarks.mutants [--count 200] [--seed 1] [--list survivors.txt]
+    python -m benchmarks.mutants [--count 200] [--seed 1]
 
 Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
-value. Only the tests of the module's own file in `tests/unit` run, as `make test`
-runs them. What they miss gets a second look by the long tests of that file. Other tests may find more.
+value. First the tests of the module's own file in `tests/unit` run, then those of all files beside it, as `make test`
+runs them. Other tests may find more, above all those through processes and devices.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Place:
     kind: str
 
     @property
-    def tests(self) -> str:
+    def tests(self) -> Path:
         """File of the module's own tests."""
         path = Path(self.file)
-        return str(Path("tests/unit") / path.parent / f"test_{path.name}")
+        return Path("tests/unit") / path.parent / f"test_{path.name}"
 
     @property
     def module(self) -> str:
@@ -129,10 +129,10 @@ class Faulty(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader)
         return compile(ast.fix_missing_locations(tree), self.path, "exec")
 
 
-def is_found(place: Place, *, long: bool) -> bool:
-    """Return whether the module's tests fail, or do not end, with the fault; they run in a fork of this process."""
+def is_found(place: Place, tests: Path) -> bool:
+    """Return whether tests fail, or do not end, with the fault; they run in a fork of this process."""
     if not (child := os.fork()):
-        _test(place, long)
+        _test(place, tests)
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -144,35 +144,40 @@ def is_found(place: Place, *, long: bool) -> bool:
     return True
 
 
-def _test(place: Place, long: bool) -> None:
-    """Run the tests of a module with its fault, and end this process with their exit code."""
+def _test(place: Place, tests: Path) -> None:
+    """Run tests with a fault, and end this process with their exit code."""
     import pytest
 
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     sys.meta_path.insert(0, Faulty(place))
-    marks = ["-m", "long"] if long else []
-    os.environ["ADRENO_BENCH_TEST_LONG"] = "1" if long else ""
-    # pytest would import the module itself to rewrite its assertions
-    code = pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *marks, place.tests])
-    os._exit(0 if code in (0, 5) else 1)  # 5: there is no long test
+    # Without "plain", pytest would import the module itself to rewrite its assertions.
+    os._exit(int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", str(tests)])))
+
+
+def finder(place: Place) -> str:
+    """Return which tests find a fault: `own`, `neighbours`, or none."""
+    if is_found(place, place.tests):
+        return "own"
+    if is_found(place, place.tests.parent):
+        return "neighbours"
+    print(f"not found: {place.file}:{place.line}, {place.kind}", file=sys.stderr, flush=True)
+    return ""
 
 
 def table(tried: Sequence[tuple[Place, str]]) -> str:
     """Build the table: by package, how many faults were found by which tests."""
     packages = sorted({package_of(place) for place, _ in tried})
     rows = [row(package, [by for place, by in tried if package_of(place) == package]) for package in packages]
-    return unpadded_markdown(
-        [*rows, row("all", [by for _, by in tried])],
-        ("package", "faults", "found by `make test`", "with `make test-long`"),
-    )
+    headers = ("package", "faults", "found by the module's tests", "and by those beside it")
+    return unpadded_markdown([*rows, row("all", [by for _, by in tried])], headers)
 
 
 def row(name: str, found_by: Sequence[str]) -> tuple[str, ...]:
-    """Build a row: the faults, and the share found by the tests of `make test` and by all."""
-    count, short, long = len(found_by), found_by.count("test"), found_by.count("long")
-    return name, str(count), f"{short} ({short / count:.0%})", f"{short + long} ({(short + long) / count:.0%})"
+    """Build a row: the faults, and the share found by the module's own tests and by all of its folder."""
+    count, own, neighbours = len(found_by), found_by.count("own"), found_by.count("neighbours")
+    return name, str(count), f"{own} ({own / count:.0%})", f"{own + neighbours} ({(own + neighbours) / count:.0%})"
 
 
 def package_of(place: Place) -> str:
@@ -185,7 +190,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--list", type=Path, help="file for the faults that no test found")
     asked = parser.parse_args()
     import hypothesis  # noqa: F401  (loaded once, for all forks)
     import numpy  # noqa: F401
@@ -194,13 +198,7 @@ def main() -> None:
 
     os.chdir(ROOT)
     every = [place for file in core_modules() for place in places(file)]
-    tried = []
-    for place in random.Random(asked.seed).sample(every, asked.count):
-        by = "test" if is_found(place, long=False) else "long" if is_found(place, long=True) else ""
-        tried.append((place, by))
-        if asked.list and not by:
-            with asked.list.open("a") as survivors:
-                survivors.write(f"{place.file}:{place.line} {place.kind}\n")
+    tried = [(place, finder(place)) for place in random.Random(asked.seed).sample(every, asked.count)]
     print(f"{asked.count} of {len(every)} places, seed {asked.seed}\n\n{table(tried)}")
 
 

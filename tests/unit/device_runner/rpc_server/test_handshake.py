@@ -53,6 +53,14 @@ def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> No
     assert handshake.read_name(ours) == ("key", ["-timeout=7"])
 
 
+@pytest.mark.parametrize("length", [-1, 0, handshake.MAX_KEY_BYTES + 1])
+def test_a_key_of_a_length_that_no_key_has_is_refused(ends: tuple[socket.socket, socket.socket], length: int) -> None:
+    ours, theirs = ends
+    theirs.sendall(struct.pack("<ii", handshake.MAGIC, length))
+    with pytest.raises(handshake.HandshakeFailure, match=f"a key of {length} bytes"):
+        handshake.read_name(ours)
+
+
 def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     handshake.refuse(ours)

@@ -70,6 +70,13 @@ def test_of_an_emulated_device_only_the_correctness_is_kept() -> None:
     assert (kept.kind, kept.sessions, kept.emulated) == ("correctness", [], ("gpu",))
 
 
+def test_why_no_latency_is_kept_is_said() -> None:
+    emulated = baseline.bless_build(sessions(10, identity=Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))))
+    assert "emulated (gpu): no latency is kept" in emulated.notes
+    untimed = baseline.bless_build([a_record(wall_ms=[])])
+    assert any(note.endswith("no latency is kept") and "emulated" not in note for note in untimed.notes)
+
+
 def test_an_emulated_latency_is_kept_if_asked_for_and_says_what_it_is() -> None:
     pocl = Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))
     blessing = baseline.bless_build(sessions(10, identity=pocl), emulated=True)

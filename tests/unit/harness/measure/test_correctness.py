@@ -98,6 +98,13 @@ def test_top1_and_cosine_tell_a_small_error_from_another_answer() -> None:
     assert other.cosine < 0
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_cosine_of_answers_whose_squares_leave_the_range_is_theirs(scale: float) -> None:
+    oracle = np.array([0.1, 0.9, 0.2], np.float32) * np.float32(scale)
+    assert round(compare_answers([oracle], [oracle], 1e-3).cosine, 6) == 1.0
+    assert compare_answers([-oracle], [oracle], 1e-3).cosine < 0
+
+
 @pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-7, 1.0, 1e7, 1e30])
 def test_a_wrong_answer_is_wrong_at_every_scale(scale: float) -> None:
     chance = np.random.default_rng(0)

@@ -446,6 +446,14 @@ def test_labelled_inputs_are_asked_one_batch_after_the_other_and_counted(built: 
     assert parse(record.line().encode()) == record
 
 
+def test_a_quick_look_asks_the_first_labelled_inputs_alone(built: Built, tmp_path: Path) -> None:
+    labelled(tmp_path, [2] * 60 + [1] * 300)
+    record = run(FakeDevice(), built, replace(a_plan(), budget=replace(a_plan().budget, quick=True)))
+    counted = record.part(TopOne)
+    assert counted
+    assert (counted.inputs, counted.right) == (60, 60)
+
+
 def test_too_few_right_classes_are_a_wrong_result_without_latency(built: Built, tmp_path: Path) -> None:
     labelled(tmp_path, [2] * 20 + [1] * 10)
     record = run(FakeDevice(), built)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from fake_records import a_record
 
 from harness.base.outcome import Outcome
+from harness.judge.history import asv_process, plain_run
 from harness.judge.history.plain_run import is_finding
+from harness.judge.history.runs import ASV_SOME_FAILED
 
 CASE = "tiny-texture-float32-untuned"
 OF_CASE = {"case": CASE, "quirks": "as-shipped"}
@@ -31,6 +37,29 @@ def test_a_failure_is_a_finding_if_a_conclusive_record_is_of_the_same_case(
 ) -> None:
     record = a_record(CASE, outcome=outcome, as_shipped=as_shipped)
     assert is_finding(failed, [record]) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "failed", "expected"),
+    [
+        (0, [], 0),
+        (ASV_SOME_FAILED, [OF_CASE], 0),
+        (ASV_SOME_FAILED, [OF_CASE, {**OF_CASE, "case": "another"}], ASV_SOME_FAILED),
+        (ASV_SOME_FAILED, [], ASV_SOME_FAILED),
+        (1, [OF_CASE], 1),
+    ],
+)
+def test_a_run_is_well_if_all_that_failed_are_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, failed: list[dict[str, str]], expected: int
+) -> None:
+    record = a_record(CASE, outcome=Outcome.WRONG_RESULT, as_shipped=True)
+    monkeypatch.delenv(asv_process.IDENTITY, raising=False)
+    monkeypatch.setattr(plain_run, "_file_under", lambda *_: (None, "machine"))
+    monkeypatch.setattr(plain_run, "_settings", lambda *_: nullcontext(tmp_path))
+    monkeypatch.setattr(plain_run, "_failures", lambda: nullcontext(failed))
+    monkeypatch.setattr(plain_run, "new_records", lambda *_: [record])
+    conf = SimpleNamespace(results_dir=str(tmp_path))
+    assert plain_run.measure(lambda **_: code, conf, {}) == expected
 
 
 def test_a_benchmark_that_died_without_a_record_is_none() -> None:
