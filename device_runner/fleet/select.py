@@ -58,8 +58,8 @@ def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list
 
 def expand(text: str, cache: Path) -> list[str]:
     """Return the devices that `all` and `virtual:N` stand for; any other text alone. Raises `UnknownDevice`."""
-    several = text == ALL or text.startswith(f"{VIRTUAL}:")
-    return select([text], cache) if several else [text]
+    group = text == ALL or text.startswith(f"{VIRTUAL}:")
+    return select([text], cache) if group else [text]
 
 
 def worker_names(

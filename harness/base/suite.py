@@ -210,8 +210,8 @@ def choose(suite: Suite, globs: Sequence[str] | None, axes: Axes = NO_AXES) -> l
 
 def _matching(suite: Suite, glob: str, axes: Axes) -> list[Case]:
     for cases in suite.reachable:
-        if found := [case for case in cases if case.matches(glob) and axes.cover(case)]:
-            return found
+        if matches := [case for case in cases if case.matches(glob) and axes.cover(case)]:
+            return matches
     if any(case.matches(glob) for case in suite.reachable[-1]):
         hint = "leave one of --case, --path, --precision and --tuning out"
         raise UsageError(f"no case of the chosen path, precision and tuning matches {glob!r}", hint=hint)
@@ -268,8 +268,8 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     where = ".".join(keys)
     line = _line_of(text, keys)
     if problem["type"] == "extra_forbidden":
-        known = _known_keys(keys[:-1])
-        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], known))
+        names = _known_keys(keys[:-1])
+        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], names))
     return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
 
 

@@ -43,8 +43,8 @@ def table(
     width = terminal_width()
     if width is None or whole.natural_width <= width:
         return whole.drawn()
-    said = {name: whole.common(name) for name in alike if whole.common(name)}
-    ranked = [*said, *(name for name in spare if name in headers)]
+    shared = {name: whole.common(name) for name in alike if whole.common(name)}
+    ranked = [*shared, *(name for name in spare if name in headers)]
     fitting = (ranked[:count] for count in range(len(ranked) + 1) if whole.without(ranked[:count]).fitted(width))
     if (gone := next(fitting, None)) is None:
         return whole.stacked()
@@ -52,7 +52,7 @@ def table(
         fewer = [other for other in gone if other != name]
         if whole.without(fewer).fitted(width):
             gone = fewer
-    return whole.without(gone).fitted(width) + _note({name: said.get(name, "") for name in gone})
+    return whole.without(gone).fitted(width) + _note({name: shared.get(name, "") for name in gone})
 
 
 def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:

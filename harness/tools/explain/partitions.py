@@ -20,8 +20,8 @@ def read_details(_files: PageFiles, _artifacts: Collection[str]) -> Details:
 
     def block(record: Record) -> str:
         report = record.part(OffloadReport)
-        shown = Markup('<details><summary>Parts in CLML</summary><pre tabindex="0">{}</pre></details>')
-        return shown.format(render(report)) if report else ""
+        markup = Markup('<details><summary>Parts in CLML</summary><pre tabindex="0">{}</pre></details>')
+        return markup.format(render(report)) if report else ""
 
     return Details(block)
 

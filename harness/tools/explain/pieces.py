@@ -195,18 +195,18 @@ def as_plain(
     """
     import onnx
 
-    taken = {name: name + "/own" for name in inputs if name in odd}
-    made = []
+    own_names = {name: name + "/own" for name in inputs if name in odd}
+    copies = []
     for node in nodes:
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        copy.input[:] = [taken.get(name, name) for name in node.input]
-        made.append(copy)
-    before = [cast(name, own, odd[name].elem_type) for name, own in taken.items()]
+        copy.input[:] = [own_names.get(name, name) for name in node.input]
+        copies.append(copy)
+    before = [cast(name, own, odd[name].elem_type) for name, own in own_names.items()]
     after = [cast(name, name + SUFFIX, plain_type(odd[name].elem_type)) for name in outputs if name in odd]
-    given = {name: _plain_value(name, odd[name]) for name in taken}
+    values = {name: _plain_value(name, odd[name]) for name in own_names}
     returned = {name: _plain_value(name + SUFFIX, odd[name]) for name in outputs if name in odd}
-    return [*before, *made, *after], given, returned
+    return [*before, *copies, *after], values, returned
 
 
 def _plain_value(name: str, kind: Any) -> Any:

@@ -33,5 +33,9 @@ def build_only(request: Request, words: str, progress: Progress) -> list[Compile
     """Return TVM's build of each case, for a device that is only asked for its limits, or for none."""
     with open_to_build(request, words, progress) as drawn:
         results = drawn.builder.build(plan.compile for plan in drawn.plans)
-    found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
-    return [CompiledCase(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
+    pairs = [(plan, results[plan.compile.key]) for plan in drawn.plans]
+    return [
+        CompiledCase(plan.case, result, plan.quirks)
+        for plan, result in pairs
+        if isinstance(result, (Artifact, Failure))
+    ]

@@ -135,8 +135,8 @@ def run_instead(
     if how["narrowed"]:
         hint = "`adreno-bench llm run --help` shows its own"
         raise UsageError("--path, --precision and --tuning have no effect on language models", hint=hint)
-    made = _run(variants_of(models), (devices or [DEFAULT_DEVICE])[0], records, Budget(quick=how["quick"]))
-    _finish(made, exports, how["as_json"], findings_are_fine=how["findings_are_fine"])
+    results = _run(variants_of(models), (devices or [DEFAULT_DEVICE])[0], records, Budget(quick=how["quick"]))
+    _finish(results, exports, how["as_json"], findings_are_fine=how["findings_are_fine"])
 
 
 def _run(

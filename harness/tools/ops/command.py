@@ -108,10 +108,10 @@ def ops(
     raise typer.Exit(exit_code(without_findings(outcomes) or [Outcome.OK] if findings_are_fine else outcomes))
 
 
-def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
-    for name in wanted or ():
+def _paths(names: Sequence[str] | None) -> Sequence[str]:
+    for name in names or ():
         require_path(name)
-    return wanted or PATHS
+    return names or PATHS
 
 
 @dataclass(frozen=True)

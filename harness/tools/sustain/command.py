@@ -66,5 +66,5 @@ def _choose(index: RecordSource, glob: str | None, *, every: bool) -> list[Recor
     def asked_for(case: str) -> bool:
         return matches_globs(case, [glob] if glob else None)
 
-    found = index.every(asked_for) if every else index.newest(asked_for, sustained=True)
-    return [record for record in found if record.standalone and SUSTAINED in record.parts]
+    records = index.every(asked_for) if every else index.newest(asked_for, sustained=True)
+    return [record for record in records if record.standalone and SUSTAINED in record.parts]

@@ -17,7 +17,8 @@ NO_NAMES = {
 NO_VALUES = NO_NAMES | {"one", "said", "given", "wanted", "taken", "made", "seen"}
 """The same for parameters, variables and fields."""
 
-VALUE_ROOMS = ("device_runner", "harness/base", "harness/measure", "harness/tools")
+TOOLS = ("builders", "bundle", "doctor", "explain", "isa", "lake", "llm", "ops", "sustain", "tune")
+VALUE_ROOMS = ("device_runner", "harness/base", "harness/measure", *(f"harness/tools/{tool}" for tool in TOOLS))
 """Where values are looked at, too."""
 
 PUBLIC = {("harness/base/finding.py", "seen")}
