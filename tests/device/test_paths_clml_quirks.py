@@ -17,6 +17,8 @@ from harness.compile.compiler.compat import type_of
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
 from harness.compile.quirks import Quirk, quirks_for
+from harness.tools.upstream.probes.clml import conv
+from harness.tools.upstream.probes.sample import network
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -72,3 +74,17 @@ def test_right_with_the_quirks_and_not_as_shipped(case: str, run: Run) -> None:
     except Exception:  # the code generator or the runtime refuses it
         return
     assert np.max(np.abs(shipped - expected)) > 0.1
+
+
+def test_what_a_part_returns_and_reads_is_right_with_the_quirks_and_not_as_shipped(run: Run) -> None:
+    from tvm import relax
+
+    def body(emit: Callable[[Any], Any], x: Any) -> Any:
+        first = emit(conv(x))
+        second = emit(conv(first))
+        return emit(relax.op.concat([first, second, emit(conv(second))], axis=1))
+
+    expected = run(network(body), "cpu")
+    for as_shipped in (False, True):
+        answer = run(network(body), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=as_shipped))
+        assert bool(np.max(np.abs(answer - expected)) > 0.1 * np.max(np.abs(expected))) is as_shipped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, is_constant, type_of
+from harness.compile.compiler.compat import dtype_of, is_constant, return_type, type_of
 from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.paths.clml.codegen import shape_of
 from harness.compile.paths.clml.patterns import Match
@@ -182,3 +182,73 @@ def _constant_like(like: Any, value: float) -> Any:
 
     kind = type_of(like)
     return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))
+
+
+def copy_inner_outputs(passes: Passes) -> Passes:
+    """Before code is generated, let each part return a copy of what it reads before its end."""
+    import tvm
+
+    made = tvm.transform.module_pass(_copy_inner_outputs, opt_level=0, name="adreno_bench.CopyInnerOutputs")
+    return insert_before(passes, "RunCodegen", made)
+
+
+def inner_outputs(part: Any) -> list[Any]:
+    """Return the variables that a part returns and reads itself; none if only its last operator reads them.
+
+    What is freed behind that operator is given to nothing else, unless a copy of another result follows.
+    """
+    body = part.body.body
+    returned = [*body.fields] if hasattr(body, "fields") else [body]
+    values = [binding.value for block in part.body.blocks for binding in block.bindings]
+    calls = [value for value in values if hasattr(value, "args")]
+    last_reader = {argument: place for place, call in enumerate(calls) for argument in call.args}
+    inner = [variable for variable in returned if variable in last_reader]
+    return inner if any(last_reader[variable] < len(calls) - 1 for variable in inner) else []
+
+
+def offloaded_parts(mod: Any) -> dict[Any, Any]:
+    """Return the functions that go to CLML, by their variables."""
+    return {
+        variable: function
+        for variable, function in mod.functions_items()
+        if function.attrs is not None and "Codegen" in function.attrs
+    }
+
+
+def _copy_inner_outputs(mod: Any, _context: Any) -> Any:
+    from tvm import relax
+
+    for variable, part in offloaded_parts(mod).items():
+        if copied := inner_outputs(part):
+            mod.update_func(variable, _with_copies(part, copied))
+    return relax.transform.Normalize()(mod)
+
+
+def _with_copies(part: Any, copied: list[Any]) -> Any:
+    """Return the part with a reshape to the same shape behind all else, for each of these results."""
+    from tvm import relax
+
+    bindings, copies = [], {}
+    for variable in copied:
+        kind = type_of(variable)
+        copy = _composite_copy(kind)
+        called, copies[variable] = relax.Var("copy", type_of(copy)), relax.Var("copied", kind)
+        bindings.append(relax.VarBinding(called, copy))
+        bindings.append(relax.VarBinding(copies[variable], relax.Call(called, [variable])))
+    body = part.body.body
+    fields = [copies.get(variable, variable) for variable in getattr(body, "fields", [body])]
+    result = relax.Tuple(fields) if hasattr(body, "fields") else fields[0]
+    whole = relax.SeqExpr([*part.body.blocks, relax.BindingBlock(bindings)], result)
+    return relax.Function(part.params, whole, return_type(part), part.is_pure, part.attrs)
+
+
+def _composite_copy(kind: Any) -> Any:
+    """Return a composite that TVM's table has, too: a reshape."""
+    from tvm import relax
+
+    data, builder = relax.Var("data", kind), relax.BlockBuilder()
+    with builder.function("copy", [data], private=True):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.reshape(data, shape_of(kind)))
+        builder.emit_func_output(result)
+    return builder.get()["copy"].with_attr("Composite", "openclml.reshape")

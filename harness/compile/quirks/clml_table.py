@@ -167,6 +167,14 @@ QUIRKS: tuple[Quirk, ...] = (
         edits=ClmlEdits(veto=clml_edits.is_softmax_along_another_axis),
     ),
     _row(
+        "clml-reused-output",
+        "the memory of a part's result is reused after its last reader in the part, although the part returns it: "
+        "skip connections (max pools in a row, encoders) are wrong",
+        upstream="clml_runtime.cc counts readers without the outputs; clml_memory_planner.cc: FreeMemory",
+        workaround="a part returns a copy of such a result, by a reshape to the same shape at its end",
+        edits=Edits(relax=clml_edits.copy_inner_outputs),
+    ),
+    _row(
         "clml-untuned-conv",
         "convolutions without activation and batch norm are created without the tuning cache, tuned or not",
         upstream="clml_runtime.cc: CreateConvolution2DLayer, clCreateMLOpConvolutionForwardQCOM(…, nullptr)",

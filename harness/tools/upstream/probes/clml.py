@@ -14,6 +14,7 @@ from harness.compile.paths.base import ImageLimits, Workaround, edit_model, edit
 from harness.compile.paths.clml import ClmlPath, partition_module
 from harness.compile.paths.clml.offload import offload_of
 from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.compile.quirks.clml_edits import inner_outputs, offloaded_parts
 from harness.tools.upstream.probes.sample import Emit, Probe, network
 
 _CREATE_CONVOLUTION = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
@@ -129,6 +130,20 @@ def transposed_conv_on_opencl(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(left, f"not legalised: {'relax.nn.conv2d_transpose' if left else 'nothing'}")
 
 
+def reused_output(*applied: Workaround) -> ProbeAnswer:
+    """Partition three convolutions in a row, each of which something outside reads."""
+    from tvm import relax
+
+    def body(emit: Emit, x: Any) -> Any:
+        first = emit(conv(x))
+        second = emit(conv(first))
+        return emit(relax.op.concat([first, second, emit(conv(second))], axis=1))
+
+    made = offloaded_parts(parts(network(body), applied)).values()
+    inner = [result for part in made for result in inner_outputs(part)]
+    return ProbeAnswer.of(bool(inner), f"{len(inner)} results of a part are returned, and read in it before the end")
+
+
 def global_pool(*applied: Workaround) -> ProbeAnswer:
     """Partition the mean over 4 x 8, and look at the window in TVM's runtime."""
     source = _runtime_source()
@@ -195,6 +210,7 @@ PROBES: dict[str, Probe] = {
     "clml-same-operand": offers("openclml.relax.add", lambda op, _, x: op.add(x, x)),
     "clml-pooling": offers("openclml.nn.max_pool2d", lambda op, _, x: op.nn.max_pool2d(x, (2, 2), layout="NHWC")),
     "clml-global-pool": global_pool,
+    "clml-reused-output": reused_output,
     "clml-softmax-axis": offers("openclml.relax.nn.softmax", lambda op, _, x: op.nn.softmax(x, axis=2)),
     "clml-untuned-conv": tuning_cache_of_conv,
     "clml-runtime-name": name_of_runtime,
