@@ -110,6 +110,14 @@ class GraphBuilder:
         """Product of two tensors, element by element."""
         return self._add("Mul", [x.name, y.name], x.channels)
 
+    def silu(self, x: Value) -> Value:
+        """`x * sigmoid(x)`."""
+        return self.multiply(x, self._add("Sigmoid", [x.name], x.channels))
+
+    def reshape(self, x: Value, shape: tuple[int, ...], *, axis: int = -1) -> Value:
+        """Reshape `x`; the extent of `shape` at `axis` is the features or channels."""
+        return self._add("Reshape", [x.name, self._constant(np.array(shape))], shape[axis])
+
     def concat(self, *values: Value, axis: int = 1) -> Value:
         """One tensor after the other; by default their channels."""
         channels = sum(value.channels for value in values) if axis == 1 else values[0].channels

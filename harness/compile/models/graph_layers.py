@@ -93,6 +93,31 @@ class ImageGraph(GraphBuilder):
         """Average over all positions."""
         return self._add("GlobalAveragePool", [x.name], x.channels)
 
+    def sigmoid(self, x: Value) -> Value:
+        """`1 / (1 + exp(-x))`."""
+        return self._add("Sigmoid", [x.name], x.channels)
+
+    def halves(self, x: Value) -> tuple[Value, Value]:
+        """First and second half of the channels."""
+        self._add("Split", [x.name], x.channels, axis=1)
+        names = [f"{self._nodes[-1].output[0]}_{half}" for half in range(2)]
+        self._nodes[-1].output[:] = names
+        first, second = (Value(name, x.channels // 2) for name in names)
+        return first, second
+
+    def double(self, x: Value) -> Value:
+        """Repeat every pixel in both directions."""
+        scales = self._constant(np.array([1, 1, 2, 2], np.float32))
+        modes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return self._add("Resize", [x.name, "", scales], x.channels, **modes)
+
+    def expectation(self, x: Value, bins: int) -> Value:
+        """Turn scores of bins, `(n, c, bins, l)`, into the mean of their numbers, `(n, c, l)`."""
+        likely = self._add("Softmax", [x.name], x.channels, axis=2)
+        numbers = self._constant(np.arange(bins, dtype=np.float32).reshape(1, 1, bins, 1))
+        weighted = self._add("Mul", [likely.name, numbers], x.channels)
+        return self._add("ReduceSum", [weighted.name, self._constant(np.array([2]))], x.channels, keepdims=0)
+
     def resize(self, x: Value, height: int, width: int) -> Value:
         """Bilinear interpolation to another size; an image of one pixel is spread over it."""
         sizes = self._constant(np.array([1, x.channels, height, width]))
@@ -152,10 +177,6 @@ class SequenceGraph(GraphBuilder):
         raised = self._add("Add", [self._add("Erf", [scaled.name], x.channels).name, self._constant(np.float32(1))], 1)
         return self.scale(self.multiply(x, raised), 0.5)
 
-    def silu(self, x: Value) -> Value:
-        """`x * sigmoid(x)`."""
-        return self.multiply(x, self._add("Sigmoid", [x.name], x.channels))
-
     def scale(self, x: Value, factor: float) -> Value:
         """Multiply with a number."""
         return self._add("Mul", [x.name, self._constant(np.float32(factor))], x.channels)
@@ -171,10 +192,6 @@ class SequenceGraph(GraphBuilder):
         features = count * x.channels
         turned = self._add("Transpose", [x.name], x.channels, perm=[0, 2, 1, 3])
         return Value(self.reshape(turned, (1, -1, features)).name, features)
-
-    def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
-        """Reshape `x`; the last extent of `shape` is the features."""
-        return self._add("Reshape", [x.name, self._constant(np.array(shape))], shape[-1])
 
     def attention(self, query: Value, key: Value, value: Value, bias: Value | None = None) -> Value:
         """Scaled dot products, all with heads (Vaswani et al., 2017, arXiv:1706.03762, section 3.2.1).

@@ -15,8 +15,8 @@ _TEXT = """\
 # `adreno-bench list` shows the cases. A key that is commented out shows its default.
 
 # A model is a network of the zoo: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
-# resnet18, resnet50, bottlenecks, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, masked_encoder,
-# lstm, gru, digits, tiny;
+# resnet18, resnet50, bottlenecks, densenet121, inception_v3, deeplab_v3, detector, encoder_block, decoder_layer,
+# masked_encoder, lstm, gru, digits, tiny;
 # or a file of yours, relative to this folder: "models/mine.onnx", or "models/mine.pt2" of torch.export.
 # Write a table to say more:
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
@@ -80,7 +80,7 @@ class Preset:
 
 
 _PHONE = (
-    "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_lite0", "squeezenet1_1", "resnet18",
+    "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_lite0", "squeezenet1_1", "resnet18", "detector",
     "bottlenecks", "deeplab_v3", "encoder_block", "decoder_layer", "masked_encoder", "lstm", "gru", "digits",
 )  # fmt: skip
 PRESETS = {

@@ -120,6 +120,7 @@ ZOO: tuple[ZooModel, ...] = (
     ZooModel("densenet121", "harness.compile.models.zoo.densenet121:build"),
     ZooModel("inception_v3", "harness.compile.models.zoo.inception_v3:build"),
     ZooModel("deeplab_v3", "harness.compile.models.zoo.deeplab_v3:build"),
+    ZooModel("detector", "harness.compile.models.zoo.detector:build"),
     ZooModel("encoder_block", "harness.compile.models.zoo.transformer:encoder_block"),
     ZooModel(
         "decoder_layer",
