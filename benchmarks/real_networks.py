@@ -111,7 +111,7 @@ def run(name: str, paths: Sequence[str]) -> list[Row]:
     """Run one network on every path; returns a row for each."""
     RECORDS.unlink(missing_ok=True)
     cases = ("--case", f"{name}-*", "--suite", str(SUITE), "--records", str(RECORDS))
-    command = [Path(sys.executable).with_name("adreno-bench"), "run", "--quick", "--findings-are-fine", *cases]
+    command = [str(Path(sys.executable).with_name("adreno-bench")), "run", "--quick", "--findings-are-fine", *cases]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     records = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
     rows = {record["path"]: row_of(record) for record in records}
