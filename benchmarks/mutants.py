@@ -3,8 +3,8 @@
     python -m benchmarks.mutants [--count 200] [--seed 1]
 
 Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
-value. First the tests of the module's own file in `tests/unit` run, then those of all files beside it, as `make test`
-runs them. Other tests may find more, above all those through processes and devices.
+value. The tests of the module's own file in `tests/unit` run, as `make test` runs them. Others may find more, above all
+those through processes and devices. What is not found is said as it goes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 from harness.base.tables import unpadded_markdown
 
@@ -60,10 +61,10 @@ class Place:
     kind: str
 
     @property
-    def tests(self) -> Path:
+    def tests(self) -> str:
         """File of the module's own tests."""
         path = Path(self.file)
-        return Path("tests/unit") / path.parent / f"test_{path.name}"
+        return str(Path("tests/unit") / path.parent / f"test_{path.name}")
 
     @property
     def module(self) -> str:
@@ -79,7 +80,7 @@ def change(node: ast.AST) -> str:
     if isinstance(node, (ast.BoolOp, ast.BinOp)) and type(node.op) in MIRRORED:
         node.op = MIRRORED[type(node.op)]()
         return "logic" if isinstance(node, ast.BoolOp) else "arithmetic"
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
         node.value += 1
         return "number"
     if isinstance(node, (ast.If, ast.IfExp)):
@@ -109,30 +110,38 @@ def core_modules() -> Iterator[Path]:
                 yield file
 
 
-class Faulty(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
-    """Imports one module with its fault."""
+class FaultyLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module with its fault."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.module, str(ROOT / place.file))
         self._place = place
 
-    def find_spec(self, name: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        """Return the module's specification, with this as its loader."""
-        if name != self._place.module:
-            return None
-        return importlib.machinery.ModuleSpec(name, self, origin=self.path)
-
-    def get_code(self, fullname: str) -> object:  # type: ignore[override]
+    def get_code(self, fullname: str) -> CodeType:
         """Compile the changed tree."""
         tree = ast.parse(Path(self.path).read_text("utf-8"))
         change(next(node for number, node in enumerate(ast.walk(tree)) if number == self._place.node))
         return compile(ast.fix_missing_locations(tree), self.path, "exec")
 
 
-def is_found(place: Place, tests: Path) -> bool:
-    """Return whether tests fail, or do not end, with the fault; they run in a fork of this process."""
+@dataclass(frozen=True)
+class FaultyFinder(importlib.abc.MetaPathFinder):
+    """Finds one module, to load it with its fault."""
+
+    place: Place
+
+    def find_spec(self, name: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        """Return the module's specification; None for any other."""
+        if name != self.place.module:
+            return None
+        loader = FaultyLoader(self.place)
+        return importlib.machinery.ModuleSpec(name, loader, origin=loader.path)
+
+
+def is_found(place: Place) -> bool:
+    """Return whether the module's tests fail, or do not end, with the fault; they run in a fork of this process."""
     if not (child := os.fork()):
-        _test(place, tests)
+        _test(place)
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -144,45 +153,34 @@ def is_found(place: Place, tests: Path) -> bool:
     return True
 
 
-def _test(place: Place, tests: Path) -> None:
-    """Run tests with a fault, and end this process with their exit code."""
+def _test(place: Place) -> None:
+    """Run the tests of a module with its fault, and end this process with their exit code."""
     import pytest
 
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    sys.meta_path.insert(0, Faulty(place))
+    sys.meta_path.insert(0, FaultyFinder(place))
     # Without "plain", pytest would import the module itself to rewrite its assertions.
-    os._exit(int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", str(tests)])))
+    os._exit(int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", place.tests])))
 
 
-def finder(place: Place) -> str:
-    """Return which tests find a fault: `own`, `neighbours`, or none."""
-    if is_found(place, place.tests):
-        return "own"
-    if is_found(place, place.tests.parent):
-        return "neighbours"
-    print(f"not found: {place.file}:{place.line}, {place.kind}", file=sys.stderr, flush=True)
-    return ""
-
-
-def table(tried: Sequence[tuple[Place, str]]) -> str:
-    """Build the table: by package, how many faults were found by which tests."""
+def table(tried: Sequence[tuple[Place, bool]]) -> str:
+    """Build the table: by package, how many faults were found."""
     packages = sorted({package_of(place) for place, _ in tried})
-    rows = [row(package, [by for place, by in tried if package_of(place) == package]) for package in packages]
-    headers = ("package", "faults", "found by the module's tests", "and by those beside it")
-    return unpadded_markdown([*rows, row("all", [by for _, by in tried])], headers)
+    rows = [row(package, [found for place, found in tried if package_of(place) == package]) for package in packages]
+    return unpadded_markdown([*rows, row("all", [found for _, found in tried])], ("package", "faults", "found"))
 
 
-def row(name: str, found_by: Sequence[str]) -> tuple[str, ...]:
-    """Build a row: the faults, and the share found by the module's own tests and by all of its folder."""
-    count, own, neighbours = len(found_by), found_by.count("own"), found_by.count("neighbours")
-    return name, str(count), f"{own} ({own / count:.0%})", f"{own + neighbours} ({(own + neighbours) / count:.0%})"
+def row(name: str, found: Sequence[bool]) -> tuple[str, ...]:
+    """Build a row: the faults, and how many of them were found."""
+    return name, str(len(found)), f"{sum(found)} ({sum(found) / len(found):.0%})"
 
 
 def package_of(place: Place) -> str:
-    """Return the first two parts of the module's place."""
-    return "/".join(Path(place.file).parts[:2]).removesuffix(".py")
+    """Return `device_runner`, or the part of the harness that the module is in."""
+    first, second, *_ = Path(place.file).parts
+    return f"{first}/{second}" if first == "harness" else first
 
 
 def main() -> None:
@@ -198,7 +196,11 @@ def main() -> None:
 
     os.chdir(ROOT)
     every = [place for file in core_modules() for place in places(file)]
-    tried = [(place, finder(place)) for place in random.Random(asked.seed).sample(every, asked.count)]
+    tried = []
+    for place in random.Random(asked.seed).sample(every, asked.count):
+        tried.append((place, is_found(place)))
+        if not tried[-1][1]:
+            print(f"not found: {place.file}:{place.line}, {place.kind}", file=sys.stderr, flush=True)
     print(f"{asked.count} of {len(every)} places, seed {asked.seed}\n\n{table(tried)}")
 
 

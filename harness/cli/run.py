@@ -67,7 +67,11 @@ def run(
         ),
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Take three samples per case on an emulated device. Nothing compares them.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Take three samples per case on an emulated device, and 60 labelled inputs. Nothing compares them.",
+        ),
     ] = False,
     sustain: Annotated[
         float | None,

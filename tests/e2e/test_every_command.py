@@ -47,6 +47,7 @@ ELSEWHERE = {
     "fleet": "tests/device/test_fleet_remote.py",
     "llm": "tests/device/test_llm.py",
     "records": "tests/unit/harness/tools/lake",
+    "sustained": "tests/device/test_sustained_on_phone.py",
     "isa": "`make test-isa`: it downloads a compiler",
     **dict.fromkeys(
         ("bisect", "calibrate", "crossover", "diverge", "partitions", "quirks", "reduce", "tune"), "test-long"

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import command
@@ -25,7 +24,7 @@ RELEASES = ("0.25.0.post1", "0.26.0", "0.27.0.post1")
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as `history releases` makes it, without asking pip, with the recorded results and their pages."""
     folder = tmp_path_factory.mktemp("recorded")
     with pytest.MonkeyPatch.context() as patch:
