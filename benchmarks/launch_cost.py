@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 
 from device_runner.runtimes import probe
-from device_runner.runtimes.opencl import OPENCL, opencl_status, sidecar
+from device_runner.runtimes.opencl import OPENCL, sidecar
 from device_runner.runtimes.recipe import SHARED, CppToolchain
+from harness.tools.doctor.opencl_status import opencl_status
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")

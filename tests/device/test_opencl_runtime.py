@@ -28,7 +28,8 @@ from hypothesis import strategies as st
 from waiting import LONG_S
 
 from device_runner.runtimes import probe
-from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, opencl_status, sidecar
+from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, sidecar
+from harness.tools.doctor.opencl_status import opencl_status
 
 pytestmark = pytest.mark.device
 

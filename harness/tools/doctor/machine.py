@@ -65,7 +65,8 @@ def _tvm(_: Path) -> Iterator[DoctorFinding]:
 
 def _opencl(cache: Path) -> Iterator[DoctorFinding]:
     from device_runner.runtimes import probe
-    from device_runner.runtimes.opencl import needed, opencl_status, own, sidecar
+    from device_runner.runtimes.opencl import needed, own, sidecar
+    from harness.tools.doctor.opencl_status import opencl_status
 
     library = sidecar(cache) if needed() else own()
     whose = "ours, compiled against the installed TVM" if needed() else "TVM's own"

@@ -10,6 +10,7 @@ from places import ROOT
 WRITERS = {
     "harness/judge/report/screen.py": "draws what is going on with rich, each text made plain",
     "harness/tools/fleet/devices_command.py": "draws a table with rich, each text made plain",
+    "harness/tools/doctor/opencl_status.py": "a child process that tells its parent",
 }
 NAMES = {"print", "echo", "secho", "Console", "rprint", "print_exception"}
 STREAMS = {"stdout", "stderr"}
