@@ -43,7 +43,7 @@ class ProbeMaker(Protocol):
 def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
     """Return the probes of a case: worth of its answer, labelled data, proof of toggles, times, and those of tools."""
     probes: list[Probe] = [VacuityProbe(work)]
-    probes += [RepeatProbe(work)] if work.plan.repeats else []
+    probes += [RepeatProbe(work.plan, work.repeats)] if work.plan.repeats else []
     probes += [*([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not work.plan.budget.sustain_s:
         probes += [LatencyProbe(work, prepared, run), BatchProbe(work)]

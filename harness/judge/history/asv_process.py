@@ -83,7 +83,7 @@ class CaseWatcher(Protocol):
 
 
 def case_watchers() -> list[CaseWatcher]:
-    """Return one watcher of each kind that tools add."""
+    """Make a watcher of each kind that tools add."""
     return [load(place)() for tool in tools() for place in tool.watchers]
 
 

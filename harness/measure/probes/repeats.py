@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,24 +10,27 @@ from harness.measure.facts import Accuracy
 
 if TYPE_CHECKING:
     from device_runner.device import Program, Session
+    from harness.base.plan import Plan
+    from harness.measure.correctness import Truth
     from harness.measure.facts import Facts
-    from harness.measure.work import Work
 
 
 @dataclass(frozen=True)
 class RepeatProbe:
     """Judges an inference on each further draw of the inputs, until one is wrong."""
 
-    work: Work
+    plan: Plan
+    truths: Callable[[], Iterator[Truth]]
+    """Yields what answers to each further draw are judged by."""
     step = "judging more inferences"
     timed = False
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Accuracy]:
         """Yield the accuracy of the inference that is furthest off its tolerance, or wrong."""
-        worst, count = facts.get(Accuracy), len(self.work.plan.repeats) + 1
+        worst, count = facts.get(Accuracy), len(self.plan.repeats) + 1
         assert worst
-        for number, truth in enumerate(self.work.repeats(), 2):
-            outputs, _ = program.run(truth.inputs, timeout_s=self.work.plan.budget.timeout_s)
+        for number, truth in enumerate(self.truths(), 2):
+            outputs, _ = program.run(truth.inputs, timeout_s=self.plan.budget.timeout_s)
             accuracy = truth.judge(outputs)
             if not accuracy.right:
                 complaint = f"on draw {number} of {count} of its inputs: {accuracy.complaint}"
