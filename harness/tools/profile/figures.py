@@ -91,7 +91,7 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         if (roof := roof_of(peaks, min(intensities), max(intensities)))
     ]
     looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
-    named = labelled(points)
+    named = labels_with_room(points)
     traces += [_operators(*found, *look, named) for look, found in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
@@ -101,7 +101,7 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
 
 
-def labelled(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
+def labels_with_room(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
     """Return which operators, by case and place, have a name: those that take longest, and none over another's name."""
     everything = [one for found in points.values() for one in found]
     spans = [
