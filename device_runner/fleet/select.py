@@ -58,8 +58,7 @@ def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list
 
 def expand(text: str, cache: Path) -> list[str]:
     """Return the devices that `all` and `virtual:N` stand for; any other text alone. Raises `UnknownDevice`."""
-    group = text == ALL or text.startswith(f"{VIRTUAL}:")
-    return select([text], cache) if group else [text]
+    return select([text], cache) if text == ALL or text.startswith(f"{VIRTUAL}:") else [text]
 
 
 def worker_names(

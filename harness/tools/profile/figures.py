@@ -91,8 +91,8 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         if (roof := roof_of(peaks, min(intensities), max(intensities)))
     ]
     looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
-    named = labels_with_room(points)
-    traces += [_operators(*found, *look, named) for look, found in zip(looks, points.items(), strict=False)]
+    labels = label_places(points)
+    traces += [_operators(*found, *look, labels) for look, found in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
         "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
@@ -101,25 +101,25 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
 
 
-def labels_with_room(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
+def label_places(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
     """Return which operators, by case and place, have a name: those that take longest, and none over another's name."""
-    everything = [one for found in points.values() for one in found]
+    everything = [point for of_case in points.values() for point in of_case]
     spans = [
         max(1e-9, math.log(max(values) / min(values)))
-        for values in ([one.intensity for one in everything], [one.gflop_s for one in everything])
+        for values in ([point.intensity for point in everything], [point.gflop_s for point in everything])
     ]
-    longest = [(case, place, one) for case, found in points.items() for place, one in enumerate(found[:NAMED])]
+    longest = [(case, place, point) for case, of_case in points.items() for place, point in enumerate(of_case[:NAMED])]
     chosen: list[tuple[str, int, RooflinePoint]] = []
-    for case, place, one in sorted(longest, key=lambda named: -named[2].share):
-        shares = (
+    for case, place, point in sorted(longest, key=lambda label: -label[2].share):
+        distances = (
             (
-                abs(math.log(one.intensity / other.intensity)) / spans[0],
-                abs(math.log(one.gflop_s / other.gflop_s)) / spans[1],
+                abs(math.log(point.intensity / other.intensity)) / spans[0],
+                abs(math.log(point.gflop_s / other.gflop_s)) / spans[1],
             )
             for _, _, other in chosen
         )
-        if all(x > NAME_WIDTH or y > NAME_HEIGHT for x, y in shares):
-            chosen.append((case, place, one))
+        if all(x > NAME_WIDTH or y > NAME_HEIGHT for x, y in distances):
+            chosen.append((case, place, point))
     return {(case, place) for case, place, _ in chosen}
 
 

@@ -43,7 +43,7 @@ def text_of(files: list[Path]) -> str:
 def test_the_page_of_environment_variables_has_those_that_the_sources_read_and_no_others() -> None:
     page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
     sources = text_of(SOURCES)
-    named = set(re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+|CXX|HOME)`", page))
+    named = set(re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+|CXX|HOME|TERM)`", page))
     read = set(OURS.findall(sources)) | set(READ.findall(sources))
     assert read - named == set()
     tests = text_of(OF_TESTS)

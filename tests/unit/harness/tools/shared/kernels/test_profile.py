@@ -13,7 +13,7 @@ from device_runner.device import Launch
 from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
-from harness.tools.profile.figures import labels_with_room, plot_roofline
+from harness.tools.profile.figures import label_places, plot_roofline
 from harness.tools.profile.groups import groups_of, in_words
 from harness.tools.profile.report import pages
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_gflop_s
@@ -152,8 +152,8 @@ def test_names_that_would_lie_over_each_other_are_left_out() -> None:
         return RooflinePoint("conv2d", intensity, gflop_s, share)
 
     near = [point(1.0, 10.0, 0.6), point(1.05, 10.2, 0.3), point(100.0, 1.0, 0.1)]
-    assert labels_with_room({"images": near}) == {("images", 0), ("images", 2)}
-    assert labels_with_room({"images": near[:1], "buffers": [point(1.0, 10.0, 0.9), near[2]]}) == {
+    assert label_places({"images": near}) == {("images", 0), ("images", 2)}
+    assert label_places({"images": near[:1], "buffers": [point(1.0, 10.0, 0.9), near[2]]}) == {
         ("buffers", 0),
         ("buffers", 1),
     }
