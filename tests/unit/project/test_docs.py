@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from places import ROOT
 
-from benchmarks import commands_page
+from benchmarks import commands_page, docs_size
 from harness.cli import every_command
 from harness.cli.commands import load_command
 
@@ -126,3 +126,10 @@ def test_what_does_not_parse_is_refused() -> None:
 
 def test_the_page_of_commands_is_what_help_says() -> None:
     assert commands_page.PAGE.read_text("utf-8") == commands_page.page(), "python -m benchmarks.commands_page"
+
+
+def test_the_prose_stays_short_enough_to_be_read() -> None:
+    counts = docs_size.pages()
+    assert sum(counts.values()) <= docs_size.MOST_WORDS
+    long = ("explanation/quirks.md", "how-to/phones.md", "explanation/virtual-device.md")
+    assert {name for name in long if counts[name] > docs_size.MOST_WORDS_OF_A_PAGE} == set()
