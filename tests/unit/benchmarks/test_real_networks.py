@@ -13,7 +13,13 @@ def record(path: str = "opencl", outcome: str = RIGHT, **fields: Any) -> dict[st
 
 
 def test_a_row_tells_times_error_and_what_an_ok_does_not_prove() -> None:
-    times = {"compile_s": 80.4, "compile_cpu_s": 31.0, "first_run_ms": 1500.0, "max_abs_err": 1e-6, "tolerance": 2e-5}
+    times: dict[str, Any] = {
+        "compile_s": 80.4,
+        "compile_cpu_s": 31.0,
+        "first_run_ms": 1500.0,
+        "max_abs_err": 1e-6,
+        "tolerance": 2e-5,
+    }
     changes = ["folded 3 operators", "left 1 If to its inputs, of which one branch is judged: if0"]
     assert row_of(record(model_changes=changes, **times)) == (
         ("net", "opencl", RIGHT, changes[1], "80", "31", "2", "1.0e-06 / 2.0e-05")
