@@ -49,9 +49,10 @@ def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ..
 
 
 def require_tensors(model: Any) -> None:
-    """Raise `ModelError` for an input that is no tensor of numbers, whatever its shape."""
+    """Raise `ModelError` for an input that is no tensor of numbers, or a tensor of none, whatever its open shape."""
     for value in inputs_of(model):
         _require_tensor(value)
+        _require_elements(value)
         _dtype(value)
 
 
@@ -109,6 +110,15 @@ def _require_tensor(value: Any) -> None:
         raise ModelError(f"input {value.name!r} is not a tensor", hint="export the network with tensors as inputs")
 
 
+def _require_elements(value: Any) -> None:
+    declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in value.type.tensor_type.shape.dim]
+    if 0 in declared:
+        raise ModelError(
+            f"input {value.name!r} has the fixed shape {declared}, which holds nothing",
+            hint="export it with an extent above 0, or remove the input",
+        )
+
+
 def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
     tensor, given = value.type.tensor_type, shapes.get(value.name)
     declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
@@ -137,11 +147,7 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
         if dim.dim_param and isinstance(found, int) and found < 1:
             raise ModelError(f"the extent {dim.dim_param!r} is given as {found}", hint="it is a whole number above 0")
         filled.append(found if isinstance(found, int) and found > 0 else 0)
-    if any(extent == 0 and not dim.dim_param for extent, dim in zip(declared, tensor.shape.dim, strict=True)):
-        raise ModelError(
-            f"input {value.name!r} has the fixed shape {declared}, which holds nothing",
-            hint="export it with an extent above 0, or remove the input",
-        )
+    _require_elements(value)
     if 0 in filled or not tensor.HasField("shape"):
         names = (dim.dim_param or "?" for dim in tensor.shape.dim)
         text = ", ".join(name if extent is None else str(extent) for extent, name in zip(declared, names, strict=True))
