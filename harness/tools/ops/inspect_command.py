@@ -15,7 +15,7 @@ from harness.base.tables import counted, table
 from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
-from harness.compile.models.outline import nodes_by_kind, remedies, unknown_operators
+from harness.compile.models.outline import double_operators, nodes_by_kind, remedies, unknown_operators
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def inspect(
 
     Builds nothing. Dynamic dimensions may stay open. Names the operators that fail in ONNX's node tests with the
     installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it, misreads it or
-    computes it in Python, or because it fails in all of its node tests.
+    computes it in Python, because it fails in all of its node tests, or because it computes in float64.
     """
     from harness.base.model import fixes_given, shapes_given
     from harness.compile.models.sources import open_model
@@ -63,7 +63,7 @@ def inspect(
     else:
         out(_text(summary, changes, lacking, host, refusals))
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
-    none_runs = none_runs or any(_fails_everywhere(row) for row in _rows(summary))
+    none_runs = none_runs or double_operators(network) or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
 
 

@@ -171,7 +171,7 @@ def test_inspect_says_that_no_phone_computes_in_float64(tmp_path: Path) -> None:
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3)))
     onnx.save(model, file)
     shown = CliRunner().invoke(app, ["inspect", str(file)])
-    assert shown.exit_code == ExitCode.GOOD
+    assert shown.exit_code == ExitCode.WRONG_OR_BROKEN
     assert "no Adreno computes in float64: Cast (2), Exp (1); such a case is `unsupported`" in shown.stdout
     told = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--json"]).stdout)
     assert told["float64"] == {"Cast": 2, "Exp": 1}
