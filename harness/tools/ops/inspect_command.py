@@ -63,7 +63,7 @@ def inspect(
     else:
         out(_text(summary, changes, lacking, host, refusals))
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
-    none_runs = none_runs or double_operators(network) or any(_fails_everywhere(row) for row in _rows(summary))
+    none_runs = none_runs or bool(double_operators(network)) or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
 
 
