@@ -67,6 +67,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
     places = {commit: place for place, commit in enumerate(commits)}
     kinds = list(dict.fromkeys(words.kind_text(one.case) for one in series))
     looks = list(dict.fromkeys((words.kind_text(one.case), one.quirks) for one in series))
+    looks.sort(key=lambda look: look[1] == AS_SHIPPED)  # whose thin lines have the colours that show in the dark, too
     traces, names, samples = [], [], []
     for row, one in enumerate(series):
         kind = kinds.index(words.kind_text(one.case))
