@@ -61,6 +61,7 @@ def test_inference_follows_the_clock_that_heat_lowers(
         assert 3 * 1.2 < max(took_ms) < slowest_ms * 1.05
 
 
+@pytest.mark.long
 def test_an_inference_lasts_as_long_as_the_clock_of_the_level_says(
     phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
 ) -> None:

@@ -74,7 +74,7 @@ def test_two_phones_share_the_suite_and_one_that_dies_leaves_its_cases_to_the_ot
     assert sorted(r["case"] for r in json.loads(out)) == sorted(record.case for record in records(tmp_path))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_an_ended_run_ends_all_its_workers_and_phones(tmp_path: Path, cache: Path, number: signal.Signals) -> None:
     run = start(tmp_path, cache, "run", "--device", "virtual:2", "--case", "*-untuned", budget_s=30, samples=3000)
     assert eventually(lambda: at("sampling", cache) == list(PHONES), LONG_S)

@@ -90,6 +90,7 @@ def test_as_shipped_the_texture_path_fails_with_all_that_reproduces_it(tmp_path:
     assert f"adreno-bench run --suite {tmp_path}/my.toml --device virtual --case {TEXTURE} --as-shipped" in said
 
 
+@pytest.mark.long
 def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_told(
     tmp_path: Path, cache: Path
 ) -> None:

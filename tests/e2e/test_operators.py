@@ -17,6 +17,7 @@ from harness.compile.models.graph_layers import ImageGraph
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 
+@pytest.mark.long
 def test_the_store_into_images_is_wrong_as_shipped_and_right_when_worked_round(tmp_path: Path, cache: Path) -> None:
     words = ["ops", "--op", "relu_after_conv", "--path", "opencl", "--path", "texture", "--json"]
     code, out, err = bench(tmp_path, cache, *words)

@@ -134,7 +134,7 @@ def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goe
 
 
 @pytest.mark.usefixtures("waiting_inferences")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     tmp_path: Path, cache: Path, number: signal.Signals
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_slowed_kernel_is_slower_and_any_other_is_not(
         assert "inference time" in record.emulated
 
 
+@pytest.mark.long
 def test_any_command_can_be_tried_under_faults(tmp_path: Path, cache: Path, warm_driver: dict[str, bool]) -> None:
     (tmp_path / "my.toml").write_text(SUITE)
     (tmp_path / "faults.json").write_text(json.dumps({**warm_driver, "simulate_inference_s": 0.01}))
