@@ -142,7 +142,7 @@ def test_inspect_shows_what_the_operator_table_of_the_release_says(
     assert re.search(r"Relu +1 +crashes +does not build +clml\n", shown)
     assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
     assert "Conv on clml: of 2 node tests 1 is wrong\n" in shown
-    assert "Relu on texture: of 3 node tests 2 do not build, 1 crash\n" in shown
+    assert "Relu on texture: of 3 node tests 2 do not build, 1 crashes\n" in shown
 
 
 def test_the_table_of_the_release_that_is_supported_is_there_and_knows_the_importers_operators() -> None:
