@@ -27,7 +27,7 @@ from harness.compile.compiler.releases import host_operators, onnx_operators, tv
 from harness.compile.compiler.tir import long_names, work_of
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
-from harness.compile.models.outline import require_known, require_on_device
+from harness.compile.models.outline import require_known, require_no_branch, require_on_device
 from harness.compile.models.spec import InputSpec
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import BuiltModule, CompilationPath, ImageLimits, Workaround, edit_model, ignore_module
@@ -108,6 +108,8 @@ def import_request(
     """Return the model of a request in TVM, with the workarounds and in its precision, and its inputs."""
     with stepping("import"):
         quirks = quirks_of(request.quirks) if workarounds is None else workarounds
+        if PATHS[request.path].family == "clml":
+            require_no_branch(load(Path(request.model_file)))
         mod, inputs = import_model(Path(request.model_file), quirks, for_device=request.path != "cpu")
         return _with_precision(edit_model(mod, quirks), Precision(request.precision)), inputs
 

@@ -242,6 +242,13 @@ def require_on_device(model: Any, host: Collection[str]) -> None:
     _require_none(nodes_by_kind(model, lambda kind: kind in host), problem, hint)
 
 
+def require_no_branch(model: Any) -> None:
+    """Raise `UnsupportedOperator` if an input decides an If, at which TVM's partitioner for CLML stops."""
+    problem = "path clml takes no network with a branch that an input decides:"
+    hint = "choose the branch for good with --fix INPUT=NUMBER, or use path opencl or texture"
+    _require_none(nodes_by_kind(model, lambda kind: kind == "If"), problem, hint)
+
+
 def _require_none(found: dict[str, list[str]], problem: str, hint: str) -> None:
     if found:
         raise UnsupportedOperator(

@@ -15,7 +15,13 @@ from harness.base.tables import counted, table
 from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
-from harness.compile.models.outline import double_operators, nodes_by_kind, remedies, unknown_operators
+from harness.compile.models.outline import (
+    double_operators,
+    nodes_by_kind,
+    remedies,
+    require_no_branch,
+    unknown_operators,
+)
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
@@ -83,7 +89,8 @@ def _refusals(model: Any) -> dict[str, list[str]]:
     refusals: dict[str, list[str]] = {}
     for path in PATHS:
         quirks = quirks_for(path, Precision.FLOAT32, as_shipped=False)
-        for look in (quirk.edits.network for quirk in quirks if quirk.edits.network):
+        branches = [require_no_branch] if path == "clml" else []
+        for look in (*branches, *(quirk.edits.network for quirk in quirks if quirk.edits.network)):
             try:
                 look(model)
             except CompileFailure as refusal:

@@ -179,6 +179,26 @@ def test_inspect_says_that_no_phone_computes_in_float64(tmp_path: Path) -> None:
     assert single["float64"] == {}
 
 
+def test_inspect_says_that_clml_takes_no_branch(tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3))
+    graphs = {
+        f"{word}_branch": helper.make_graph([helper.make_node(kind, ["x"], ["y"])], word, [], [value])
+        for word, kind in (("then", "Relu"), ("else", "Abs"))
+    }
+    choose = helper.make_node("If", ["choice"], ["y"], name="choose", **graphs)
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3)),
+        helper.make_tensor_value_info("choice", TensorProto.BOOL, ()),
+    ]
+    model = helper.make_model(
+        helper.make_graph([choose], "net", inputs, [value]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, tmp_path / "net.onnx")
+    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")])
+    assert done.exit_code == ExitCode.GOOD, "opencl and texture take it"
+    assert "refused on clml: path clml takes no network with a branch that an input decides: If (choose)" in done.stdout
+
+
 def test_inspect_loads_no_tvm() -> None:
     import subprocess
     import sys
