@@ -181,8 +181,13 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
 
 @pytest.mark.long
 def test_tuned_cases_and_the_reference_kernel_are_prepared_once(
-    place: Place, sidecar_cache: Path, opencl_program: Loadable, reference: Artifact
+    place: Place,
+    sidecar_cache: Path,
+    opencl_program: Loadable,
+    reference: Artifact,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(turn_files.RULES, "reference_timeout_s", LONG_S)  # the machine may be busy
     tuned = Made("one", opencl_program, X, RIGHT, tuning=Tuning.TUNED, reference=reference)
     place.pack(sidecar_cache, tuned, replace(tuned, name="two", tuning=Tuning.UNTUNED), sessions=2)
     assert place.run()[0] == 0
