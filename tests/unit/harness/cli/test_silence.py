@@ -76,6 +76,7 @@ QUICK = {
     "init": "looks for files, with a limit",
     "inspect": "reads one network",
     "crossover": "reads records",
+    "sustained": "reads records",
     "partitions": "reads records",
     "kernels": "reads records and names files",
     "list": "reads the suite",
