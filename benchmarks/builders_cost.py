@@ -31,7 +31,7 @@ from harness.base.suite import Limits, suite_of
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
 from harness.tools.builders.dask_builders import DaskBuilders
-from harness.tools.builders.shared_store import SharedStore
+from harness.tools.builders.shared_store import ObjectStore
 
 WORKERS = 2
 KEPT = cache_root()
@@ -96,7 +96,7 @@ def elsewhere(models: list[str], folder: Path, url: str) -> Cost:
     with ExitStack() as stack:
         cluster = stack.enter_context(LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None))
         workers = [child for child in ours.children(recursive=True) if "spawn_main" in " ".join(child.cmdline())]
-        store = SharedStore(url, print)
+        store = ObjectStore(url, print)
         with clock([ours, *workers]) as costs:
             remote = DaskBuilders(cluster.scheduler_address, store, print)
             with Builder(folder / "host", Limits(), shared=store, elsewhere=remote) as builder:

@@ -24,7 +24,7 @@ from harness.measure.facts import Batches
 from harness.measure.probes.batches import launch_us
 from harness.measure.records.record import Record
 from harness.tools.bundle.manifest import PackedCase
-from harness.tools.bundle.results import Results, read_results
+from harness.tools.bundle.results import BundleResults, read_results
 
 HEADERS = (
     *("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches"),
@@ -32,7 +32,7 @@ HEADERS = (
 )
 
 
-def rows(read: Results) -> list[tuple[str, ...]]:
+def rows(read: BundleResults) -> list[tuple[str, ...]]:
     """One row for each case of the bundle's head."""
     by_case: dict[str, list[Record]] = {}
     for turn, record in read.turns:
@@ -42,7 +42,7 @@ def rows(read: Results) -> list[tuple[str, ...]]:
     return [_row(packed[case], records, read) for case, records in by_case.items()]
 
 
-def _row(packed: PackedCase, records: Sequence[Record], read: Results) -> tuple[str, ...]:
+def _row(packed: PackedCase, records: Sequence[Record], read: BundleResults) -> tuple[str, ...]:
     outcomes = ", ".join(dict.fromkeys(record.outcome.value for record in records))
     one = records[-1]
     if not one.wall_ms:
@@ -66,7 +66,7 @@ def _row(packed: PackedCase, records: Sequence[Record], read: Results) -> tuple[
     )
 
 
-def _shares(packed: PackedCase, kernels_s: float, read: Results) -> tuple[str, str]:
+def _shares(packed: PackedCase, kernels_s: float, read: BundleResults) -> tuple[str, str]:
     """Of what the device can do at best, in computing and in moving."""
     compiled = packed.artifact.compiled
     calls: dict[str, int] = {}

@@ -20,7 +20,7 @@ from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
 from device_runner.rpc_server.server import NOT_FOUND
-from device_runner.stability.host_gpu import Source, pulses, source, steadily
+from device_runner.stability.host_gpu import ReadingSource, pulses, source, steadily
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 
@@ -102,7 +102,7 @@ class LocalDevice(RpcDevice):
     """This host's own OpenCL device."""
 
     @cached_property
-    def _gpu(self) -> Source | str:
+    def _gpu(self) -> ReadingSource | str:
         """What tells of its clock and heat, or why nothing does."""
         return source(self.opencl.name)
 

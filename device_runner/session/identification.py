@@ -20,7 +20,7 @@ from device_runner.runtimes.probe import MOST_BROKEN, DeviceProbe
 from device_runner.runtimes.probe.answers import plain
 
 if TYPE_CHECKING:
-    from device_runner.runtimes.probe.answers import Answer, OpenCLDevice
+    from device_runner.runtimes.probe.answers import OpenCLDevice, OpenClReport
     from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
 
@@ -40,7 +40,7 @@ HINT = (
 HASH_TIMEOUT_S = 30.0
 
 
-class Machine(Protocol):
+class IdentifiableDevice(Protocol):
     """What is asked: `RpcDevice`."""
 
     name: str
@@ -81,7 +81,7 @@ class Description:
         return {**named, **images, **sizes, **self.digests, "opencl_told_by": BY_PROBE}
 
 
-def describe(machine: Machine, timeout_s: float) -> Description:
+def describe(machine: IdentifiableDevice, timeout_s: float) -> Description:
     """Ask a machine for its OpenCL device. Raises `SetupMissing` if there is none that can be used."""
     machine.probe.ready()  # built outside of the session's deadline
     try:
@@ -97,7 +97,7 @@ def describe(machine: Machine, timeout_s: float) -> Description:
         raise SetupMissing(message, hint=HINT, evidence=failure.evidence) from failure
 
 
-def _asked(machine: Machine, timeout_s: float) -> Description:
+def _asked(machine: IdentifiableDevice, timeout_s: float) -> Description:
     with machine.session({}, timeout_s=timeout_s) as session:
         names = session.opencl_names(timeout_s=timeout_s)
         # The probe has a time of its own: a busy host that is slow to start the session is not the probe's fault.
@@ -109,7 +109,9 @@ def _asked(machine: Machine, timeout_s: float) -> Description:
     return description_of(names, answer, lambda files: _sums(machine, files))
 
 
-def description_of(names: tuple[str, str], answer: Answer | None, sums: Callable[[Sequence[str]], str]) -> Description:
+def description_of(
+    names: tuple[str, str], answer: OpenClReport | None, sums: Callable[[Sequence[str]], str]
+) -> Description:
     """Build the description from TVM's attributes, the probe's answer, and `sha256sum` of files; None on failure."""
     name, driver_version = map(plain, names)
     device = answer.device_of(name, driver_version) if answer else None
@@ -118,7 +120,7 @@ def description_of(names: tuple[str, str], answer: Answer | None, sums: Callable
     return Description(name, driver_version, device, answer.files, _digests(sums(answer.files) if answer.files else ""))
 
 
-def _sums(machine: Machine, files: Sequence[str]) -> str:
+def _sums(machine: IdentifiableDevice, files: Sequence[str]) -> str:
     """SHA-256 of files; nothing where the device does not let us read them all."""
     answer = machine.transport.shell(["sha256sum", *files], timeout_s=HASH_TIMEOUT_S)
     return "" if answer.code else answer.stdout

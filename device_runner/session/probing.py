@@ -11,8 +11,8 @@ from device_runner.device import PeakMemory
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import (
-    Answer,
     BadAnswer,
+    OpenClReport,
     answer_of,
     batches_of,
     counts_of,
@@ -65,7 +65,7 @@ class SessionProbe:
         if not self._counted_places:
             self._counted_places = self._ask("count_programs", deadline, int) or 0
 
-    def describe(self, deadline: Deadline) -> Answer | None:
+    def describe(self, deadline: Deadline) -> OpenClReport | None:
         """Return what the process's OpenCL says of itself."""
         return self._ask("describe", deadline, lambda text: answer_of(bytes(text)))
 

@@ -18,7 +18,7 @@ import threading
 import time
 
 from device_runner.private_sockets import is_foreign
-from device_runner.session.rpc_replies import Conversation, Nonsense, Reader
+from device_runner.session.rpc_replies import Nonsense, Reader, RpcConversation
 
 EXPIRED = b"expired"
 NONSENSE = b"nonsense: "
@@ -55,7 +55,7 @@ def main() -> None:
         if listener in ready and (client := _own_client(listener)):
             listener.close()
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            both = Conversation()
+            both = RpcConversation()
             pumps = (client, stream, both.requests, CLIENT_CLOSED), (stream, client, both.replies, REMOTE_CLOSED)
             for pump in pumps:
                 threading.Thread(target=_pump, args=(*pump, control), daemon=True).start()

@@ -59,7 +59,7 @@ class Reader:
             self._most = self._rule.send(piece)
 
 
-class Conversation:
+class RpcConversation:
     """One connection: the `requests` of our own TVM, and the `replies` of a server, which must fit them."""
 
     def __init__(self) -> None:

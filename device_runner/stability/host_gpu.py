@@ -56,7 +56,7 @@ class GpuReading:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class Source(Protocol):
+class ReadingSource(Protocol):
     """A source of readings."""
 
     def read(self) -> GpuReading:
@@ -103,7 +103,7 @@ class Nvml:
             return None
 
 
-def nvidia_source(gpu: str) -> Source | str:
+def nvidia_source(gpu: str) -> ReadingSource | str:
     """Return the GPU that OpenCL calls so, or why nothing can be read of it."""
     try:
         library = import_module("pynvml")
@@ -173,7 +173,7 @@ class Card:
                     yield file.relative_to(self.folder).as_posix(), text
 
 
-def card_source(vendor: str, cards: Path = CARDS) -> Source | str:
+def card_source(vendor: str, cards: Path = CARDS) -> ReadingSource | str:
     """Return this host's one card of a vendor, or why nothing can be read from it."""
     sources = [
         Card(folder) for folder in sorted(cards.glob("card[0-9]*")) if dict(Card(folder)._texts()).get(VENDOR) == vendor
@@ -216,7 +216,7 @@ _AMD = re.compile(r"gfx\d|Radeon")
 _INTEL = re.compile(r"Intel.*(Graphics|Arc|Iris)|^(Arc|Iris)\b")
 
 
-def source(gpu: str) -> Source | str:
+def source(gpu: str) -> ReadingSource | str:
     """Return what tells of this OpenCL device, or why nothing does.
 
     An empty text for what is no GPU of these makers.
@@ -242,7 +242,7 @@ def _vendor(gpu: str) -> str:
     return INTEL if _INTEL.search(gpu) else ""
 
 
-def steadily(work: Callable[[], T], source: Source | str) -> tuple[T, Steadiness]:
+def steadily(work: Callable[[], T], source: ReadingSource | str) -> tuple[T, Steadiness]:
     """Do `work`, and say whether the GPU kept its pace; `source` is why nothing can be read if it is a text."""
     if isinstance(source, str):
         return work(), Steadiness(facts={"unavailable": [source]} if source else {})
@@ -265,7 +265,7 @@ def _slowed(*readings: GpuReading) -> list[str]:
     return list(dict.fromkeys(what for reading in readings for what in reading.slowed or ()))
 
 
-def pulses(source: Source | str) -> Callable[[], Pulse]:
+def pulses(source: ReadingSource | str) -> Callable[[], Pulse]:
     """Return what looks at the GPU whenever it is called."""
 
     def pulse() -> Pulse:

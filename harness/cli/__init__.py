@@ -18,7 +18,7 @@ from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
 from harness.base.terminal import TerminalLog
 from harness.base.tool import Command, tools
-from harness.cli.commands import HELP_NAMES, Program, add_commands
+from harness.cli.commands import HELP_NAMES, GroupedCommands, add_commands
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -53,7 +53,7 @@ app = typer.Typer(
     help="Find which models got slower, wrong or broken on Apache TVM's compilation paths to Qualcomm Adreno GPUs.",
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
     "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
-    cls=Program,
+    cls=GroupedCommands,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP_NAMES, "max_content_width": 120},
 )

@@ -62,7 +62,7 @@ class DeferredCommand(TyperCommand):
         return self.callback().make_context(info_name, args, parent, **extra)
 
 
-class Program(TyperGroup):
+class GroupedCommands(TyperGroup):
     """The program. Its help lists the commands by group, without rich, to import which takes three times as long."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

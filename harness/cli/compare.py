@@ -33,7 +33,7 @@ from harness.judge.report.verdicts import keep_for_history
 from harness.judge.revisions.sources import revision
 
 if TYPE_CHECKING:
-    from harness.judge.compare import Result
+    from harness.judge.compare import ComparisonResult
     from harness.judge.sides import SeriesKey, Side
     from harness.measure.records.record import Record
 
@@ -125,7 +125,7 @@ def compare(
 
 def _of_records(
     base: str, head: str, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
-) -> tuple[Result, str]:
+) -> tuple[ComparisonResult, str]:
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle
 
@@ -144,7 +144,7 @@ def _of_revisions(
     folder: Path | None,
     latency: bool | None,
     minutes: float,
-) -> tuple[Result, str]:
+) -> tuple[ComparisonResult, str]:
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
     from harness.judge.revisions.compare import RevisionPair
     from harness.judge.revisions.toolchain import Toolchain
@@ -185,7 +185,7 @@ def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
     return "; ".join(filter(None, (ran, of_one_model(*identities))))
 
 
-def _emulated(result: Result) -> str:
+def _emulated(result: ComparisonResult) -> str:
     """Return what a person should not take for a phone."""
     shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     emulated = dict.fromkeys(part for side in shown for part in side.emulated)

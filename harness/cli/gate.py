@@ -31,7 +31,7 @@ from harness.judge.report.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from harness.judge.compare import Result
+    from harness.judge.compare import ComparisonResult
     from harness.judge.gate import Gate
     from harness.measure.workbench import Request
 
@@ -107,7 +107,7 @@ def gate(
     raise typer.Exit(exit_code(result))
 
 
-def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
+def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> ComparisonResult:
     from harness.judge.confirm import SessionBudget, explainer
     from harness.judge.gate import Remeasure
     from harness.judge.sides import sides_of
@@ -133,7 +133,7 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + more
 
 
-def _remark(result: Result) -> str:
+def _remark(result: ComparisonResult) -> str:
     """Return what was not compared, and why."""
     from harness.judge.gate import OTHER_IDENTITY
     from harness.judge.sides import of_one_model

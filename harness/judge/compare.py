@@ -114,7 +114,7 @@ class SkippedSeries:
 
 
 @dataclass(frozen=True)
-class Result:
+class ComparisonResult:
     """All cases of a comparison, and whether the run was fit to judge latencies by."""
 
     cases: list[Comparison]
@@ -130,7 +130,7 @@ class Result:
         return [comparison for comparison in self.cases if comparison.suspicion]
 
 
-def exit_code(result: Result) -> ExitCode:
+def exit_code(result: ComparisonResult) -> ExitCode:
     """Return the exit code: findings first, then failures of the rig, then undecided slowness.
 
     What looks faster and is open is no reason to fail, since `faster` is none. Nor is a case that is open and looks
@@ -158,7 +158,7 @@ def compare_sides(
     gauged: bool = True,
     noises: Mapping[SeriesKey, Noise] | None = None,
     together: bool = False,
-) -> Result:
+) -> ComparisonResult:
     """Compare every case of both sides, in head's order; what only base knows comes last.
 
     Cases whose artifact did not change gauge the run, and so does the reference kernel: if they look changed, no
@@ -178,7 +178,7 @@ def compare_sides(
         believed = dict(zip(timed, suite.hold(list(changes.values())), strict=True))
     compared = [_compare(key, base.get(key), side, believed.get(key), together=together) for key, side in head.items()]
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
-    return Result(compared + gone, fitness)
+    return ComparisonResult(compared + gone, fitness)
 
 
 def _have_both_latencies(base: Side, head: Side) -> bool:

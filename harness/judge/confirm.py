@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from device_runner.failures import Failure
 from harness.base.tool import load, places
-from harness.judge.compare import Comparison, KernelChange, Result
-from harness.judge.decisions import Decision, End, today
+from harness.judge.compare import Comparison, ComparisonResult, KernelChange
+from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.controls import Fitness
@@ -62,7 +62,7 @@ class SessionBudget:
 
 
 def settle(
-    result: Result,
+    result: ComparisonResult,
     rules: Rules,
     measurer: Measurer,
     most_sessions: int = MOST_SESSIONS,
@@ -70,7 +70,7 @@ def settle(
     budget: SessionBudget | None = None,
     kernels: Mapping[SeriesKey, Noise] | None = None,
     explain: Explain | None = None,
-) -> Result:
+) -> ComparisonResult:
     """Settle what one comparison left open, by measuring it in turns where `measurer` can.
 
     `noises` is what was learned of the series, and `kernels` the same of the kernels' clock. `explain` is asked once of
@@ -120,16 +120,16 @@ def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
     return Verdict.SLOWER if change.relative > 0 else Verdict.FASTER
 
 
-def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Decision]:
+def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[PairedDecision]:
     """Return what of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
     return [
-        Decision(
+        PairedDecision(
             case.key.identity,
             case.key.case,
             case.key.as_shipped,
             case.verdict,
-            End(case.base.artifact, base),
-            End(case.head.artifact, head),
+            MeasuredBuild(case.base.artifact, base),
+            MeasuredBuild(case.head.artifact, head),
             case.change.relative,
             case.change.low,
             case.change.high,

@@ -24,7 +24,7 @@ SHORTEST_REVISION = 7
 """Digits by which a commit is known."""
 
 
-class End(msgspec.Struct, frozen=True):
+class MeasuredBuild(msgspec.Struct, frozen=True):
     """One build that was measured."""
 
     artifact: str = ""
@@ -39,15 +39,15 @@ class End(msgspec.Struct, frozen=True):
         return bool(self.revision) and (named or self.revision == release)
 
 
-class Decision(msgspec.Struct, frozen=True):
+class PairedDecision(msgspec.Struct, frozen=True):
     """One decision in turns. Relative numbers are fractions of base; None if not known."""
 
     identity: str
     case: str
     as_shipped: bool
     verdict: Verdict
-    base: End
-    head: End
+    base: MeasuredBuild
+    head: MeasuredBuild
     relative: float | None = None
     low: float | None = None
     high: float | None = None
@@ -61,7 +61,7 @@ class Decision(msgspec.Struct, frozen=True):
 class DecisionFile(NamedTuple):
     """What a file holds, oldest first, and which of its lines could not be read."""
 
-    decisions: Sequence[Decision]
+    decisions: Sequence[PairedDecision]
     skipped: Sequence[str]
 
 
@@ -70,7 +70,7 @@ def today() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%d")
 
 
-def keep(decisions: Sequence[Decision], file: Path = FILE) -> str:
+def keep(decisions: Sequence[PairedDecision], file: Path = FILE) -> str:
     """Add decisions to a file; what to say if that cannot be done, since what was decided stands without it."""
     lines = b"".join(msgspec.json.encode(decision) + b"\n" for decision in decisions)
     try:
@@ -83,7 +83,7 @@ def keep(decisions: Sequence[Decision], file: Path = FILE) -> str:
 
 def load(file: Path = FILE) -> DecisionFile:
     """Read a file; nothing if there is none. A line that is torn, or none of ours, is named and left out."""
-    decisions: list[Decision] = []
+    decisions: list[PairedDecision] = []
     skipped: list[str] = []
     try:
         lines = file.read_bytes().splitlines() if file.exists() else []
@@ -91,7 +91,7 @@ def load(file: Path = FILE) -> DecisionFile:
         return DecisionFile([], [f"{file}: {error}"])
     for number, line in enumerate(lines, 1):
         try:
-            decisions.append(msgspec.json.decode(line, type=Decision))
+            decisions.append(msgspec.json.decode(line, type=PairedDecision))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             skipped.append(f"{file}, line {number}: {error}")
     return DecisionFile(decisions, skipped)

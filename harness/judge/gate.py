@@ -18,7 +18,7 @@ from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, files_in, sides
-from harness.judge.compare import Comparison, Result, SkippedSeries, compare_sides
+from harness.judge.compare import Comparison, ComparisonResult, SkippedSeries, compare_sides
 from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
@@ -93,7 +93,7 @@ class Gate:
         budget: SessionBudget | None = None,
         sustained: Collection[SeriesKey] = (),
         explain: Explain | None = None,
-    ) -> Result:
+    ) -> ComparisonResult:
         """Compare with the baselines of the identities that were found, and of handsets that may stand in for them.
 
         `sustained` are the series of the records that ran without a pause: they are only named. `explain` watches the

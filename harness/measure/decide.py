@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.base.failures import MisreadOperator
 from harness.base.outcome import Outcome, Owner
-from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Proof, Schedules, TopOne, WitnessReport
+from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Proof, ScheduleEffect, TopOne, WitnessReport
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"
@@ -48,7 +48,7 @@ def _failure(facts: Facts) -> Decision | None:
 
 def _schedules(facts: Facts) -> Decision | None:
     """Return a build that was to have tuned schedules has none, or none that changed a kernel."""
-    if not (schedules := facts.get(Schedules)) or not schedules.complaint:
+    if not (schedules := facts.get(ScheduleEffect)) or not schedules.complaint:
         return None
     outcome = Outcome.INCONCLUSIVE if schedules.tried else Outcome.UNSUPPORTED
     return Decision(outcome, schedules.complaint, LOOK_FOR_SCHEDULES)

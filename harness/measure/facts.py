@@ -22,7 +22,7 @@ CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True)
-class Schedules:
+class ScheduleEffect:
     """What tuned schedules changed in a build."""
 
     fields: Mapping[str, Any]

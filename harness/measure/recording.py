@@ -31,7 +31,7 @@ from harness.measure.facts import (
     Proof,
     RunningFact,
     Sampling,
-    Schedules,
+    ScheduleEffect,
     Vacuity,
 )
 from harness.measure.probes.latency import device_clock
@@ -208,7 +208,7 @@ def _part_of(fact: object) -> Mapping[str, Any]:
 
 _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     Artifact: _build_fields,
-    Schedules: lambda schedules: {"schedules": dict(schedules.fields)},
+    ScheduleEffect: lambda schedules: {"schedules": dict(schedules.fields)},
     Environment: lambda environment: {"toggles": dict(environment.toggles)},
     Loading: vars,
     FirstRun: lambda first: {"first_run_ms": first.ms},

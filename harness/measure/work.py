@@ -36,7 +36,7 @@ from harness.compile.artifacts.artifact import (
 from harness.compile.oracle.leeway import load_leeway
 from harness.compile.paths.kernels import kernels
 from harness.measure.correctness import Truth
-from harness.measure.facts import Schedules
+from harness.measure.facts import ScheduleEffect
 from harness.measure.probes.reference import ReferenceKernel
 from harness.measure.tuning import CacheUse
 
@@ -167,13 +167,13 @@ def half_range(plan: Plan, built: Built) -> str:
 _KERNEL = re.compile(r"_kernel(_\d+)?$")
 
 
-def schedules_of(work: Work, tvm: str) -> Schedules:
+def schedules_of(work: Work, tvm: str) -> ScheduleEffect:
     """Return what a plan's tuned schedules changed against the build with TVM's own, both made by the release `tvm`."""
     plan = work.plan
     assert plan.default_schedules
     default = work.built[plan.default_schedules.key]
     fields = schedule_fields(work.artifact, default, plan.schedules)
-    return Schedules(fields, schedule_complaint(fields, default, tvm))
+    return ScheduleEffect(fields, schedule_complaint(fields, default, tvm))
 
 
 def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:

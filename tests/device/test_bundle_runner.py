@@ -33,7 +33,7 @@ from harness.compile.artifacts.reference_kernel import compile_reference
 from harness.measure.facts import Batches, TopOne
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import turn_files
-from harness.tools.bundle.results import LINES, Results, read_results
+from harness.tools.bundle.results import LINES, BundleResults, read_results
 
 pytestmark = pytest.mark.device
 
@@ -55,7 +55,7 @@ def place(tmp_path: Path) -> Place:
     return made
 
 
-def read(place: Place, cache: Path, **options: Any) -> Results:
+def read(place: Place, cache: Path, **options: Any) -> BundleResults:
     return read_results(place.results, cache, **options)
 
 

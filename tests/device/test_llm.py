@@ -24,7 +24,7 @@ from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import QUIRKS
-from harness.tools.llm.verify import LlmTruth, Verdict, invariants, text, verify
+from harness.tools.llm.verify import LlmTruth, LlmVerdict, invariants, text, verify
 from harness.tools.llm.weights import SeededWeights
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
@@ -109,7 +109,7 @@ def libraries(device: AdbDevice, tmp_path: Path) -> Iterator[Libraries]:
         yield made
 
 
-def judged(conversation: Conversation, test: str, form: str = "float32", config: LlmConfig = CONFIG) -> Verdict:
+def judged(conversation: Conversation, test: str, form: str = "float32", config: LlmConfig = CONFIG) -> LlmVerdict:
     return verify(llm_test(test), conversation, LlmTruth(config, SeededWeights(config), FORMATS[form], 128))
 
 

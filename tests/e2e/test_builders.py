@@ -24,7 +24,7 @@ from harness.compile.artifacts.pool import Builder
 from harness.measure.records.record import RecordFile
 from harness.tools.builders import dask_builders
 from harness.tools.builders.dask_builders import DaskBuilders
-from harness.tools.builders.shared_store import SharedStore
+from harness.tools.builders.shared_store import ObjectStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -49,7 +49,7 @@ class Host:
         self.plan: Plan = plan_case(suite, suite.cases[0], Identity("none", "none"), self.cache)
 
     def build(self, job: Job, limits: Limits | None = None) -> Artifact | Answers | Failure:
-        store = SharedStore(self._url, self.said.append)
+        store = ObjectStore(self._url, self.said.append)
         elsewhere = DaskBuilders(self._farm.address, store, self.said.append)
         never = Forks(("false",))
         with Builder(self.cache, limits or Limits(), forks=never, shared=store, elsewhere=elsewhere) as builder:
@@ -133,7 +133,7 @@ def test_the_limits_of_a_job_hold_on_the_worker(tmp_path: Path, hosts: Farm) -> 
 
 
 def test_a_model_with_weights_in_other_files_is_judged_here(tmp_path: Path, hosts: Farm) -> None:
-    elsewhere = DaskBuilders(hosts.address, SharedStore(f"file://{tmp_path}/shared", print), print)
+    elsewhere = DaskBuilders(hosts.address, ObjectStore(f"file://{tmp_path}/shared", print), print)
     try:
         job = Host(hosts, tmp_path).plan.oracle
         assert elsewhere.takes(job)

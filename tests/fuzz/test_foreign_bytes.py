@@ -32,7 +32,15 @@ from device_runner.failures import Failure
 from device_runner.rpc_server.handshake import HandshakeFailure, read_name
 from device_runner.rpc_server.tracker import receive_json
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
-from device_runner.session.rpc_replies import CALL, COPY_ACK, COPY_FROM_REMOTE, POINTER, RETURN, Conversation, Nonsense
+from device_runner.session.rpc_replies import (
+    CALL,
+    COPY_ACK,
+    COPY_FROM_REMOTE,
+    POINTER,
+    RETURN,
+    Nonsense,
+    RpcConversation,
+)
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 from device_runner.stand_ins.tvm_rpc.clients import ClientRefusal, ServerError, meet
@@ -108,7 +116,7 @@ def network(data: bytes, folder: Path) -> object:
 
 def reply(data: bytes, _: Path) -> None:
     """What an RPC server answers to a client that asks for a function, calls it, and copies 8 bytes."""
-    both = Conversation()
+    both = RpcConversation()
     asked = (GET_FUNCTION, 0), (CALL, 0), (COPY_FROM_REMOTE, 8)
     both.requests.check(HELLO[:15] + b"".join(struct.pack("<QiQ", 12, *one) for one in asked))
     both.replies.check(data)

@@ -15,7 +15,7 @@ from fake_records import a_record
 from harness.base.outcome import Outcome
 from harness.compile.models.graph_layers import ImageGraph
 from harness.measure.progress import Progress, SilentProgress
-from harness.tools.explain.pieces import Network, Piece
+from harness.tools.explain.pieces import CuttableNetwork, Piece
 from harness.tools.explain.trial import PieceTrial
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
 
-def five_operators() -> Network:
+def five_operators() -> CuttableNetwork:
     """Two convolutions, each with its bias's ReLU, and a max pool behind them."""
     net = ImageGraph("net", (1, 8, 4, 4))
     trunk = net.relu(net.conv(net.relu(net.conv(net.input, 8, 1)), 8, 1))
     model = net.finish((net.max_pool(trunk, 2, stride=2), (1, 8, 2, 2))).to_bytes()
-    return Network(onnx.load_model_from_string(model))
+    return CuttableNetwork(onnx.load_model_from_string(model))
 
 
 @dataclass
@@ -39,7 +39,7 @@ class FakeTrials:
     progress: Progress = field(default_factory=SilentProgress)
     meet: Callable[[], None] = lambda: None
     """Called at every trial of a reduction."""
-    network: Network = field(default_factory=five_operators)
+    network: CuttableNetwork = field(default_factory=five_operators)
     plan: Plan = field(default_factory=a_plan)
 
     def whole(self) -> Record:

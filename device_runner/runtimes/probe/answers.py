@@ -73,7 +73,7 @@ class OpenCLDevice:
 
 
 @dataclass(frozen=True)
-class Answer:
+class OpenClReport:
     """What a process's OpenCL says of itself."""
 
     devices: tuple[OpenCLDevice, ...]
@@ -103,10 +103,10 @@ def _read(text: bytes) -> Iterator[Any]:
         raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
-def answer_of(text: bytes) -> Answer:
+def answer_of(text: bytes) -> OpenClReport:
     """Read what `describe` returned. Raises BadAnswer."""
     with _read(text) as answer:
-        return Answer(
+        return OpenClReport(
             tuple(_device(device) for device in answer["devices"]),
             tuple(str(path) for path in answer["files"]),
             str(answer["problem"]),

@@ -35,7 +35,7 @@ class GpuKnob(Knob):
 
 
 @dataclass(frozen=True)
-class Node(GpuKnob):
+class SysfsNode(GpuKnob):
     """A file with one word in it."""
 
     path: str = ""
@@ -61,7 +61,7 @@ class Node(GpuKnob):
 
 
 @dataclass(frozen=True)
-class Governor(Node):
+class Governor(SysfsNode):
     """What chooses the clock. Some drivers only have `msm-adreno-tz`; then the frequencies alone must do."""
 
     def read(self, phone: PhoneAccess) -> str:
@@ -130,9 +130,9 @@ RANGES = (
 )
 
 GPU_KNOBS = (
-    Node("bus-split", path="bus_split", target="0"),
-    Node("clocks-always-on", path="force_clk_on", target="1"),
-    Node("idle-timer", path="idle_timer", target=str(IDLE_TIMER_MS)),
+    SysfsNode("bus-split", path="bus_split", target="0"),
+    SysfsNode("clocks-always-on", path="force_clk_on", target="1"),
+    SysfsNode("idle-timer", path="idle_timer", target=str(IDLE_TIMER_MS)),
     Governor("governor", path="devfreq/governor", target="performance"),
     *RANGES,
 )

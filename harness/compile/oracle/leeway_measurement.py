@@ -39,11 +39,11 @@ _T = TypeVar("_T")
 
 def measure_leeway(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[Measured]:
     """Return how far each output may be off. What cannot be computed is not known, which is no error."""
-    return _Network.of(model, inputs, outputs).measure()
+    return _JudgedNetwork.of(model, inputs, outputs).measure()
 
 
 @dataclass(frozen=True)
-class _Network:
+class _JudgedNetwork:
     """A network with its judge's answer."""
 
     model: Any
@@ -56,7 +56,7 @@ class _Network:
     """The network with all decisions as the judge takes them."""
 
     @classmethod
-    def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _Network:
+    def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _JudgedNetwork:
         """Run it once, if there is a decision to be seen."""
         model = _or(lambda: inlined(model), model)
         types: Types = _or(lambda: tensor_types(model), dict[str, Any]())

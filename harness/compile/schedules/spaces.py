@@ -28,11 +28,11 @@ Decision = int | list[int]
 """For a loop, the extents of its parts, outermost first; else the number of the choice."""
 
 
-def space_of(function: Any, target: Any, limits: ThreadLimits) -> Rules | TexelConv | None:
+def space_of(function: Any, target: Any, limits: ThreadLimits) -> ScheduleRules | TexelConv | None:
     """Return the space of a task: all schedules that it may take; None for one that keeps TVM's default schedule."""
     if is_texel_conv(function):
         return TexelConv(function, target, limits)
-    return None if writes_texture(function) else Rules(function, target, limits)
+    return None if writes_texture(function) else ScheduleRules(function, target, limits)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class OpenDecision:
         return type(decision) is int and (self.kind != CHOICE or 0 <= decision < len(self.numbers))
 
 
-class Rules:
+class ScheduleRules:
     """TVM's own rules for GPUs, within a device's limits on threads and local memory."""
 
     def __init__(self, function: Any, target: Any, limits: ThreadLimits) -> None:

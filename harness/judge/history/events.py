@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from harness.base.outcome import CaseState
 from harness.compile.compiler.releases import release
-from harness.judge.decisions import Decision, End
+from harness.judge.decisions import MeasuredBuild, PairedDecision
 from harness.judge.history.results import History, Point, Series, state_of_quirks
-from harness.judge.stats.history import FEWEST, Step, resemblance, segment
+from harness.judge.stats.history import FEWEST, LastingChange, resemblance, segment
 from harness.judge.stats.session import Noise
 from harness.judge.stats.step import Resemblance, common_resemblance
 from harness.judge.verdict import Verdict
@@ -36,9 +36,9 @@ class Event:
     series: Series
     before: Point
     after: Point
-    step: Step | None = None
+    step: LastingChange | None = None
     """For `slower` and `faster`: the step and its certainty. One session a commit is never more than a suspicion."""
-    decided: Decision | None = None
+    decided: PairedDecision | None = None
     """What fresh sessions in turns made of it since, if anybody took them."""
 
     @property
@@ -60,8 +60,8 @@ def events(history: History) -> list[Event]:
     return sorted(changes, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
-def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list[Decision]]:
-    by_series: dict[tuple[str, str, str], list[Decision]] = {}
+def _by_series(confirmed: Iterable[PairedDecision]) -> dict[tuple[str, str, str], list[PairedDecision]]:
+    by_series: dict[tuple[str, str, str], list[PairedDecision]] = {}
     for decision in confirmed:
         by_series.setdefault(
             (decision.identity, decision.case, state_of_quirks(as_shipped=decision.as_shipped)), []
@@ -69,10 +69,10 @@ def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list
     return by_series
 
 
-def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
+def _decided(event: Event, confirmed: Sequence[PairedDecision]) -> PairedDecision | None:
     """Return the last decision between just the two builds of a step."""
 
-    def is_of(end: End, point: Point) -> bool:
+    def is_of(end: MeasuredBuild, point: Point) -> bool:
         return end.is_of(point.artifact, point.commit, point.tvm)
 
     fit = [

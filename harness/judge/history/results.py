@@ -22,7 +22,7 @@ from pydantic_core import from_json
 from harness.base.case import Case
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.request import AS_SHIPPED, WITH_WORKAROUNDS
-from harness.judge.decisions import Decision, DecisionFile
+from harness.judge.decisions import DecisionFile, PairedDecision
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import is_time, locations_ms
@@ -118,7 +118,7 @@ class History:
     """The commits at which each machine was measured, in order."""
     skipped: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
-    confirmed: Sequence[Decision] = ()
+    confirmed: Sequence[PairedDecision] = ()
     """What was decided in turns, oldest first."""
 
 

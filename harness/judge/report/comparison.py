@@ -18,7 +18,7 @@ from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.tables import markdown_table
-from harness.judge.compare import Comparison, KernelChange, Result, exit_code
+from harness.judge.compare import Comparison, ComparisonResult, KernelChange, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.report import words
 from harness.judge.report.exports import SCHEMA, Export, RunExport, csv_text, json_text, verdict_of
@@ -177,7 +177,7 @@ class ComparisonExport(Export):
 
 
 def export_comparison(
-    result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
+    result: ComparisonResult, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
 ) -> ComparisonExport:
     """Return a result with all that is said of it."""
     code = exit_code(result)

@@ -72,7 +72,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class ModelRow:
+class ModelHistoryRow:
     """All series of one model on one machine, side by side."""
 
     model: str
@@ -97,7 +97,7 @@ class Table:
     machine: Mapping[str, Any]
     newest: Point
     paths: list[str]
-    rows: list[ModelRow]
+    rows: list[ModelHistoryRow]
 
     @property
     def shared(self) -> str:
@@ -274,12 +274,12 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
     return tables
 
 
-def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
+def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelHistoryRow]:
     by_model: dict[str, list[Row]] = {}
     for row in rows:
         by_model.setdefault(row.series.case.model, []).append(row)
     found = [
-        ModelRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
+        ModelHistoryRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
         for model, mine in by_model.items()
     ]
     return sorted(found, key=lambda row: (row.urgency, row.model))

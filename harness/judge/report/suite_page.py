@@ -32,7 +32,7 @@ LONGEST_FACT = 60
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockSamples:
     """The samples of one clock, over all sessions of a case."""
 
     name: str
@@ -140,7 +140,7 @@ def _kernels_between(one: CaseComparison, details: Sequence[Details]) -> list[Ke
     return [KernelExport.of(kernel) for kernel in next(filter(None, moved), ())]
 
 
-def clocks_of(entry: Entry) -> Iterator[Clock]:
+def clocks_of(entry: Entry) -> Iterator[ClockSamples]:
     """Both clocks of a case, as far as it has samples."""
     right = [record for record in entry.sessions if record.outcome is entry.record.outcome]
     device = "device" if entry.record.device_clock in ("", KERNELS) else "device (whole recordings)"
@@ -153,4 +153,4 @@ def clocks_of(entry: Entry) -> Iterator[Clock]:
     )
     for name, numbers in summaries.items():
         location = entry.wall_ms if name == "wall" and entry.wall_ms else location_ms(samples[name])
-        yield Clock(name, location, numbers, samples_strip(by_clock[name], numbers, f"{name} time", ends), ends)
+        yield ClockSamples(name, location, numbers, samples_strip(by_clock[name], numbers, f"{name} time", ends), ends)

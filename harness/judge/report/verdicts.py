@@ -13,8 +13,8 @@ from harness.judge.report.table import milliseconds
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
-    from harness.judge.compare import Comparison, KernelChange, Result
-    from harness.judge.decisions import Decision
+    from harness.judge.compare import Comparison, ComparisonResult, KernelChange
+    from harness.judge.decisions import PairedDecision
     from harness.judge.path_ranking import PathFlip, PathMean
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.suite import Overall
@@ -114,13 +114,13 @@ def summary(
     return "\n".join(f"{'* ' if markdown else ''}{line}" for line in lines)
 
 
-def undecided(result: Result, *, markdown: bool = False) -> str:
+def undecided(result: ComparisonResult, *, markdown: bool = False) -> str:
     """Return the last line: what looks changed and could not be decided; empty if nothing does."""
     named = [f"{one.key} looks {one.suspicion.value}{_by(one)}" for one in result.undecided if one.suspicion]
     return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
 
 
-def needed(result: Result) -> str:
+def needed(result: ComparisonResult) -> str:
     """Return what it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
     open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
     if not open_still or not result.needed_minutes:
@@ -130,7 +130,7 @@ def needed(result: Result) -> str:
     return f"the time was up: {of_all}. Run it again with about {counted(more, 'more minute')} (--minutes)"
 
 
-def keep_for_history(found: Sequence[Decision]) -> None:
+def keep_for_history(found: Sequence[PairedDecision]) -> None:
     """Keep what was decided in turns where `history` looks for it."""
     from harness.judge.decisions import keep
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.judge.compare import Comparison, Result, blindness_of, compare_sides
+from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import Explain, SessionBudget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.revisions.toolchain import CaseBuild, Toolchain
@@ -34,20 +34,24 @@ class RevisionPair:
     budget: SessionBudget | None = None
     """Budget for measuring in turns."""
 
-    def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None) -> Result:
+    def compare(
+        self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None
+    ) -> ComparisonResult:
         """Return what became of each case, and by `explain` which kernels did it. Raises UsageError, RigFailure."""
         base, head = self.base.build(cases), self.head.build(cases)
         same = self._find_unchanged(base, head)
         rest = [case for case in cases if case not in same]
         emulated = any("gpu" in build.emulated for build in head.values())
         if not rest:
-            result = Result([])
+            result = ComparisonResult([])
         elif self.latency or (self.latency is None and not emulated):
             result = self._measure(rest, rules, most_sessions, explain, emulated=emulated)
         else:
             result = self._compare_outcomes(rest, quick=emulated)
         compared = [*same.values(), *result.cases]
-        return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), result.fitness)
+        return ComparisonResult(
+            sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), result.fitness
+        )
 
     def _find_unchanged(self, base: Mapping[str, CaseBuild], head: Mapping[str, CaseBuild]) -> dict[str, Comparison]:
         """Find the cases for which both make the same library."""
@@ -61,7 +65,7 @@ class RevisionPair:
 
     def _measure(
         self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None, *, emulated: bool
-    ) -> Result:
+    ) -> ComparisonResult:
         records = {arm: self._run(arm, cases) for arm in (Arm.BASE, Arm.HEAD)}
 
         def measurer(comparison: Comparison) -> Measure:
@@ -79,7 +83,7 @@ class RevisionPair:
         budget = replace(self.budget or SessionBudget(), control=control) if emulated else self.budget
         return settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
 
-    def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> Result:
+    def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> ComparisonResult:
         """Run each case once with each of the two, and look at right and wrong alone."""
         base, head = (
             {

@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class LastingChange:
     """A change that stayed. Relative numbers are fractions: 0.05 is 5 % slower."""
 
     index: int
@@ -74,7 +74,7 @@ class Step:
 
 def segment(
     locations_ms: Sequence[float], relevant: float = 0.0, noise: Noise | None = None, others: Resemblance = UNKNOWN
-) -> list[Step]:
+) -> list[LastingChange]:
     """Find the steps of a series: one location per commit, in commit order; a missing point is NaN.
 
     Steps smaller than `relevant` (a fraction) are merged. `noise` is what is known of sessions beforehand; without it
@@ -140,7 +140,7 @@ def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
     return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), effective_points(len(logs), fitted))
 
 
-def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> Iterator[Step]:
+def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> Iterator[LastingChange]:
     """Jumps of a series too short to show its own noise: neighbours further apart than its known noise."""
     from scipy.special import stdtr
 
@@ -262,9 +262,9 @@ class _Search:
         return chance(*sides[0]), chance(*sides[1])
 
 
-def _step(fit: Fit, p: float, index: int) -> Step:
+def _step(fit: Fit, p: float, index: int) -> LastingChange:
     half, before_ms = fit.half_width(0.01), math.exp(fit.before)
-    return Step(
+    return LastingChange(
         index,
         relative=math.expm1(fit.shift),
         low=math.expm1(fit.shift - half),

@@ -26,7 +26,7 @@ from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.keys import toolchain
 from harness.compile.artifacts.pool import Builder
-from harness.tools.builders.shared_store import SharedStore
+from harness.tools.builders.shared_store import ObjectStore
 
 CONNECT_S = 10.0
 ABSENCE_S = 120.0
@@ -44,7 +44,7 @@ class DaskBuilders:
     jobs = 64
     """Jobs that a host hands out at once; the scheduler queues them."""
 
-    def __init__(self, address: str, store: SharedStore, say: Callable[[str], object]) -> None:
+    def __init__(self, address: str, store: ObjectStore, say: Callable[[str], object]) -> None:
         """Connect. `say` is told which workers are refused. Raises RigFailure, SetupMissing."""
         self._address, self._store, self._say = address, store, say
         self._refused: dict[str, str] = {}
@@ -228,7 +228,7 @@ def make_on_worker(order: dict[str, Any]) -> dict[str, Any]:
     if why := _other_tools(order["toolchain"], toolchain(order["payload"].get("request", {}).get("host_triple"))):
         return {**answer, "refused": why}
     try:
-        return {**answer, "store": _build(order, SharedStore(order["store"], messages.append))}
+        return {**answer, "store": _build(order, ObjectStore(order["store"], messages.append))}
     except Failure as failure:
         fields = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
         return {**answer, "failure": {**fields, "kind": type(failure).__name__}}
@@ -240,7 +240,7 @@ def _other_tools(here: dict[str, str], there: dict[str, str]) -> str:
     return ", ".join(f"it has {name} {there[name] or 'missing'}, not {here[name]}" for name in differing)
 
 
-def _build(order: dict[str, Any], shared: SharedStore) -> str:
+def _build(order: dict[str, Any], shared: ObjectStore) -> str:
     """Build, and return the kind of store that has the entry now. Raises the failure that it came to."""
     cache = cache_root()
     payload = _receive(order["payload"], Store(cache, RECEIVED), shared)
@@ -257,7 +257,7 @@ def _build(order: dict[str, Any], shared: SharedStore) -> str:
     return folder.parent.name
 
 
-def _receive(payload: dict[str, Any], store: Store, shared: SharedStore) -> dict[str, Any]:
+def _receive(payload: dict[str, Any], store: Store, shared: ObjectStore) -> dict[str, Any]:
     """Return the payload with files of this host in place of hashes. Raises RigFailure."""
 
     def received(value: Any) -> Any:

@@ -51,7 +51,7 @@ def read_entry(text: bytes, name: str) -> dict[str, str]:
     return files
 
 
-class SharedStore:
+class ObjectStore:
     """The second level of the store. Any thread may use it."""
 
     def __init__(self, url: str, say: Callable[[str], object]) -> None:

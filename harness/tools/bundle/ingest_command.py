@@ -16,7 +16,7 @@ from harness.judge.report.table import json_array, results_table
 
 if TYPE_CHECKING:
     from harness.measure.records.record import RecordFile
-    from harness.tools.bundle.results import Results
+    from harness.tools.bundle.results import BundleResults
 
 
 @grouped
@@ -63,14 +63,14 @@ def ingest(
     raise typer.Exit(code)
 
 
-def _add(read: Results, file: RecordFile) -> None:
+def _add(read: BundleResults, file: RecordFile) -> None:
     """Append the records that the file does not have: results may be taken in twice."""
     records = file.of_run(read.records[0].run) if read.records else []
     have = {(record.case, record.artifact, record.started_at) for record in records}
     file.append(*(record for record in read.records if (record.case, record.artifact, record.started_at) not in have))
 
 
-def _keep_peaks(read: Results) -> None:
+def _keep_peaks(read: BundleResults) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
     from harness.tools.shared.kernels.peaks import save_reported_peaks
 

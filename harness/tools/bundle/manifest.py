@@ -31,7 +31,7 @@ PYTHON_RUNNER = "run.pyz"
 LARGEST_MANIFEST_BYTES = 64 << 20
 
 
-class Turn(NamedTuple):
+class BundleTurn(NamedTuple):
     """One session: a case of a build."""
 
     build: str
@@ -79,7 +79,7 @@ class PackedCase:
 
 
 @dataclass(frozen=True)
-class Build:
+class BundleBuild:
     """The cases as one compiler and harness made them."""
 
     made_by: Mapping[str, str]
@@ -101,8 +101,8 @@ class Manifest:
 
     kind: str
     """Kind of the device: `linux-x86_64`, `linux-aarch64`, `android-arm64`."""
-    builds: Mapping[str, Build]
-    turns: Sequence[Turn]
+    builds: Mapping[str, BundleBuild]
+    turns: Sequence[BundleTurn]
     files: Mapping[str, str]
     """SHA-256 of every file but the manifest, by its path below the bundle's folder."""
     schema: int = SCHEMA
@@ -111,7 +111,7 @@ class Manifest:
         """Return the file's content; its hash is the bundle's id."""
         return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
 
-    def packed(self, turn: Turn) -> PackedCase:
+    def packed(self, turn: BundleTurn) -> PackedCase:
         """Return the case of a turn."""
         return next(case for case in self.builds[turn.build].cases if case.case == turn.case)
 
@@ -131,7 +131,7 @@ def manifest_of(text: bytes) -> Manifest:
                 hint="use the release of adreno-bench that packed it, or pack it again",
             )
         builds = {require_name(name): _build(build) for name, build in fields["builds"].items()}
-        turns = tuple(Turn(str(build), str(case)) for build, case in fields["turns"])
+        turns = tuple(BundleTurn(str(build), str(case)) for build, case in fields["turns"])
         files = {_inside(path): str(digest) for path, digest in fields["files"].items()}
         manifest = Manifest(str(fields["kind"]), builds, turns, files)
         for turn in manifest.turns:
@@ -143,11 +143,11 @@ def manifest_of(text: bytes) -> Manifest:
     return manifest
 
 
-def _build(fields: Mapping[str, Any]) -> Build:
+def _build(fields: Mapping[str, Any]) -> BundleBuild:
     cases = tuple(_case(case) for case in fields["cases"])
     libraries = [_inside(path) for path in fields["libraries"]]
     inside = {name: fields[name] and _inside(fields[name]) for name in ("loader", "probe")}
-    return Build(**{**fields, **inside, "libraries": libraries, "cases": cases})
+    return BundleBuild(**{**fields, **inside, "libraries": libraries, "cases": cases})
 
 
 def _case(fields: Mapping[str, Any]) -> PackedCase:

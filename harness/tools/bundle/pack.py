@@ -51,11 +51,11 @@ from harness.tools.bundle.manifest import (
     FOLDER,
     HEAD,
     MANIFEST,
-    Build,
+    BundleBuild,
+    BundleTurn,
     Manifest,
     PackedCase,
     PackedLibrary,
-    Turn,
     check_files,
     id_of,
     manifest_of,
@@ -152,20 +152,22 @@ def pack(
     return PackedBundle(out, id_of(manifest.text()), manifest, size_bytes)
 
 
-def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:
+def _one_after_the_other(builds: Mapping[str, BundleBuild], sessions: int) -> list[BundleTurn]:
     """Order the turns: each case once, then each again. A case without a library has one turn."""
     (name, build), *_ = builds.items()
-    return [Turn(name, case.case) for session in range(sessions) for case in build.cases if not session or _runs(case)]
+    return [
+        BundleTurn(name, case.case) for session in range(sessions) for case in build.cases if not session or _runs(case)
+    ]
 
 
-def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
+def _in_turns(base: BundleBuild, head: BundleBuild, sessions: int) -> list[BundleTurn]:
     """Return base and head of each case in the order of `harness.judge`, a block of each case at a time.
 
     The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
     """
     there = {case.case: case for case in base.cases}
     blocks = [_blocks(there.get(case.case), case, head.as_shipped, sessions) for case in head.cases]
-    gone = [Turn(Arm.BASE.value, case) for case in there if case not in {case.case for case in head.cases}]
+    gone = [BundleTurn(Arm.BASE.value, case) for case in there if case not in {case.case for case in head.cases}]
     return [turn for round_ in zip_longest(*blocks, fillvalue=[]) for block in round_ for turn in block] + gone
 
 
@@ -174,8 +176,8 @@ def _runs(packed: PackedCase) -> bool:
     return not packed.artifact.failure and not packed.refused
 
 
-def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, sessions: int) -> list[list[Turn]]:
-    turn = {arm: Turn(arm.value, head.case) for arm in Arm}
+def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, sessions: int) -> list[list[BundleTurn]]:
+    turn = {arm: BundleTurn(arm.value, head.case) for arm in Arm}
     if base is None:
         return [[turn[Arm.HEAD]]]
     begun = [Arm.BASE, Arm.HEAD]
@@ -189,10 +191,10 @@ def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, session
 
 def _lay_out(
     folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], done: Built
-) -> Build:
+) -> BundleBuild:
     """Copy a build's files below the bundle's folder."""
     prober = probe.library(request.cache, kind.abi)
-    return Build(
+    return BundleBuild(
         made_by=made_here(),
         as_shipped=request.quirks.as_shipped,
         libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
@@ -279,7 +281,7 @@ def _loader() -> Path | None:
     return Path(mapped[0]).resolve() if mapped else None
 
 
-def _other(source: Path, kind: MachineKind, folder: Path) -> Build:
+def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
     """Return the build of another bundle, its files laid out as the base.
 
     Raises UsageError for one that cannot be that.

@@ -40,8 +40,8 @@ from harness.tools.bundle.manifest import (
     LARGEST_MANIFEST_BYTES,
     MANIFEST,
     PYTHON_RUNNER,
+    BundleTurn,
     Manifest,
-    Turn,
     built_of,
     check_files,
     id_of,
@@ -71,12 +71,12 @@ AGAIN = "copy the results folder again; if it is the same, run the bundle again"
 
 
 @dataclass(frozen=True)
-class Results:
+class BundleResults:
     """What a bundle's turns came to, in the order they were run."""
 
     bundle: str
     manifest: Manifest
-    turns: Sequence[tuple[Turn, Record]]
+    turns: Sequence[tuple[BundleTurn, Record]]
     peaks: Mapping[str, float] = field(default_factory=dict)
     """What the device does at best, in bytes and operations per second."""
     whole: bool = True
@@ -88,12 +88,12 @@ class Results:
         return [record for _, record in self.turns]
 
     @property
-    def missing(self) -> list[Turn]:
+    def missing(self) -> list[BundleTurn]:
         """Turns that were not run."""
         return list(self.manifest.turns)[len(self.turns) :]
 
 
-def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Path | None = None) -> Results:
+def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Path | None = None) -> BundleResults:
     """Read a results folder, or an archive of one.
 
     It has to be of a bundle that was packed here, or of `bundle`, a bundle or its manifest. Raises UsageError for what
@@ -115,7 +115,9 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
         with files[LINES].open("rb") as lines:
             reader.read(lines, id_of(text))
     turns = reader.turns
-    results = Results(id_of(text), manifest, turns, reader.peaks, reader.ended and len(turns) == len(manifest.turns))
+    results = BundleResults(
+        id_of(text), manifest, turns, reader.peaks, reader.ended and len(turns) == len(manifest.turns)
+    )
     if not results.whole and not partial:
         first = f", first {results.missing[0].case}" if results.missing else ""
         raise UsageError(
@@ -198,7 +200,7 @@ class _Reader:
     scratch: Path
     answers: Path | None
     """What answers are judged by; None of a bundle that judged them itself."""
-    turns: list[tuple[Turn, Record]] = field(default_factory=list)
+    turns: list[tuple[BundleTurn, Record]] = field(default_factory=list)
     peaks: dict[str, float] = field(default_factory=dict)
     ended: bool = False
     device: tuple[str, Identity] | None = None
@@ -249,7 +251,7 @@ class _Reader:
         turn = TurnReport.of(line)
         device, tunings = ReplayDevice(DEVICE, identity, turn), TuningStore(self.scratch / name)
         run = Run(device, tunings, build.as_shipped, id=run_id, probes=_probes, made_by=build.made_by)
-        packed = self.manifest.packed(Turn(name, case))
+        packed = self.manifest.packed(BundleTurn(name, case))
         plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
         plan = replace(plan, unsupported=unsupported(plan.case, identity))
         _keep_preparations(turn, plan, built, run)
@@ -258,7 +260,7 @@ class _Reader:
 
     def _take(self, words: Sequence[str], fields: Mapping[str, Any]) -> None:
         """Add a record. Raises BrokenLine if it does not match the bundle."""
-        turn, place = Turn(*map(str, words)), len(self.turns)
+        turn, place = BundleTurn(*map(str, words)), len(self.turns)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
             raise BrokenLine(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
         record, build = record_of(fields), self.manifest.builds[turn.build]

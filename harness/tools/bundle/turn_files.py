@@ -39,7 +39,7 @@ from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
 from harness.tools.bundle import runner
-from harness.tools.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
+from harness.tools.bundle.manifest import BundleBuild, BundleTurn, PackedCase, PackedLibrary
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -83,7 +83,7 @@ DEVICE_TIMEOUT_S = 120.0
 """Timeout for identifying the device and for measuring its peak rates."""
 
 
-def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache: Path, abi: str) -> None:
+def lay_out(folder: Path, builds: dict[str, BundleBuild], turns: Sequence[BundleTurn], cache: Path, abi: str) -> None:
     """Add to a bundle's folder what runs it. Raises SetupMissing, RigFailure."""
     shutil.copyfile(runner.program(cache, abi), folder / "runner")
     shutil.copyfile(SCRIPT, folder / "run.sh")
@@ -110,7 +110,7 @@ def _write(file: Path, lines: Sequence[str] | Iterator[str]) -> None:
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _runtime(build: Build) -> Iterator[str]:
+def _runtime(build: BundleBuild) -> Iterator[str]:
     yield from (f"load {library}" for library in build.libraries)
     if build.loader:
         yield f"loader {build.loader}"

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.compare import Comparison, ComparisonResult, compare_sides
 from harness.judge.confirm import settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import BLOCK, Arm
 from harness.measure.records.record import Record
-from harness.tools.bundle.manifest import BASE, HEAD, Turn
-from harness.tools.bundle.results import Results
+from harness.tools.bundle.manifest import BASE, HEAD, BundleTurn
+from harness.tools.bundle.results import BundleResults
 
 
-def verdicts_of(results: Results, rules: Rules) -> Result:
+def verdicts_of(results: BundleResults, rules: Rules) -> ComparisonResult:
     """Return the verdict on each case from base to head.
 
     Nothing is run: `judge` takes the sessions in which they were run.
     """
-    first: dict[Turn, Record] = {}
-    later: dict[str, list[tuple[Turn, Record]]] = {}
+    first: dict[BundleTurn, Record] = {}
+    later: dict[str, list[tuple[BundleTurn, Record]]] = {}
     for turn, record in results.turns:
         if turn in first:
             later.setdefault(turn.case, []).append((turn, record))
@@ -43,7 +43,7 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
     return settle(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
 
 
-def _replayed(sessions: Iterator[tuple[Turn, Record]]) -> Measure:
+def _replayed(sessions: Iterator[tuple[BundleTurn, Record]]) -> Measure:
     """Return what gives the sessions that were run, in their order, which is the one that they are asked for in."""
 
     def measure(arm: Arm) -> Record:

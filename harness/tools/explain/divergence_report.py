@@ -19,7 +19,7 @@ from harness.measure.records.record import Record
 from harness.tools.explain.first_wrong import FirstWrong
 from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.locate import Divergence
-from harness.tools.explain.pieces import Network, Operator
+from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator
 from harness.tools.explain.trial import MODEL, VALUES
 
 _NAME = re.compile(r"(?:fused_)?(\w+?)_kernel(?:_(\d+))?")
@@ -27,7 +27,7 @@ _NAME = re.compile(r"(?:fused_)?(\w+?)_kernel(?:_(\d+))?")
 
 
 @dataclass(frozen=True)
-class CompiledKernel:
+class PieceKernel:
     """One kernel of a piece."""
 
     file: Path
@@ -37,13 +37,13 @@ class CompiledKernel:
     """Else those whose names begin with the same operators: the whole network may fuse them with more."""
 
 
-def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[CompiledKernel]:
+def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[PieceKernel]:
     """Return the kernels of a piece, each with those of the whole network that are like it."""
     there = {kernel.code: kernel.name for _, kernel in _kernels(whole, cache)}
 
-    def compared(file: Path, kernel: Kernel) -> CompiledKernel:
+    def compared(file: Path, kernel: Kernel) -> PieceKernel:
         same = there.get(kernel.code, "")
-        return CompiledKernel(file, same, () if same else begin_alike(kernel.name, there.values()))
+        return PieceKernel(file, same, () if same else begin_alike(kernel.name, there.values()))
 
     return [compared(file, kernel) for file, kernel in _kernels(piece, cache)]
 
@@ -78,11 +78,11 @@ class DivergenceReport:
     """Record of the whole network, run again."""
     same_artifact: bool
     """Whether that is what the record that was asked about had run."""
-    network: Network
+    network: CuttableNetwork
     divergence: Divergence
     folder: Path | None
     """Folder of the smallest network that shows it, and of its inputs."""
-    kernels: Sequence[CompiledKernel]
+    kernels: Sequence[PieceKernel]
     """Kernels of that network."""
 
     def text(self) -> str:
@@ -141,7 +141,7 @@ class DivergenceReport:
         headers = ("up to", "operator", "output", "error / tolerance", "cosine", "outcome")
         return table(rows, headers, right=("error / tolerance", "cosine"), spare=("output",))
 
-    def _row(self, operator: Operator, record: Record) -> tuple[str, ...]:
+    def _row(self, operator: NetworkOperator, record: Record) -> tuple[str, ...]:
         accuracy = record.accuracy
         return (
             f"{operator.number} of {len(self.network.operators)}",
@@ -186,7 +186,7 @@ class DivergenceReport:
         yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
         yield f"`adreno-bench kernels {self.whole.case}` tells where the kernels of the whole network lie."
 
-    def _plain(self, operator: Operator) -> dict[str, Any]:
+    def _plain(self, operator: NetworkOperator) -> dict[str, Any]:
         reads = {tensor: self.network.shape(tensor) for tensor in operator.reads}
         return {"number": operator.number, "operator": operator.kind, "name": operator.name, "reads": reads}
 
@@ -195,7 +195,7 @@ class DivergenceReport:
         return "x".join(map(str, shape)) or "scalar" if shape is not None else "-"
 
 
-def _format_match(kernel: CompiledKernel) -> str:
+def _format_match(kernel: PieceKernel) -> str:
     if kernel.same:
         return f"{kernel.same} has the same code"
     if len(kernel.alike) > MOST_NAMES:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.base.outcome import Finding, Outcome, Owner
-from harness.tools.explain.pieces import Network, Operator, Piece
+from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator, Piece
 from harness.tools.explain.trial import PieceTrial
 from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
@@ -30,7 +30,7 @@ class Divergence:
 
     finding: Finding
     """The finding of the whole network, which the search looks for."""
-    candidates: tuple[Operator, ...]
+    candidates: tuple[NetworkOperator, ...]
     """The first operator with which the network comes to that outcome; several where cuts between them came to others.
     The last one is certain."""
     beginnings: tuple[PieceTrial, ...]
@@ -39,7 +39,7 @@ class Divergence:
     """The last candidate with ever more of what leads to it, in the order tried."""
 
     @property
-    def first(self) -> Operator:
+    def first(self) -> NetworkOperator:
         """The operator with which the outcome is certain."""
         return self.candidates[-1]
 
@@ -50,7 +50,7 @@ class Divergence:
         return min(trials, key=lambda trial: len(trial.piece.operators), default=None)
 
 
-def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], None]) -> Divergence:
+def locate(network: CuttableNetwork, finding: Finding, run: Try, say: Callable[[str], None]) -> Divergence:
     """Find the first operator with which a network comes to what the whole of it does."""
     last = len(network.operators)
     beginnings: dict[int, PieceTrial] = {}
@@ -67,7 +67,7 @@ def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], No
 
 
 def _around(
-    network: Network, operator: Operator, finding: Finding, run: Try, say: Callable[[str], None]
+    network: CuttableNetwork, operator: NetworkOperator, finding: Finding, run: Try, say: Callable[[str], None]
 ) -> tuple[PieceTrial, ...]:
     """Pieces around an operator, twice as deep each time, until one shows it; then the smallest that does."""
     depths = [depth for depth in (1, 2, 4, 8, MOST_STEPS) if depth == 1 or _grows(network, operator.number, depth)]
@@ -89,7 +89,7 @@ def _around(
     return tuple(tried.values())
 
 
-def _grows(network: Network, number: int, depth: int) -> bool:
+def _grows(network: CuttableNetwork, number: int, depth: int) -> bool:
     """Return whether looking so far back finds more than half as far."""
     return network.around(number, depth).operators != network.around(number, depth // 2).operators
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Operator:
+class NetworkOperator:
     """One operator of a network, as its file has it."""
 
     number: int
@@ -38,13 +38,13 @@ class Operator:
 class Piece:
     """Some operators of a network as a network."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[NetworkOperator, ...]
     model: bytes
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
 
-class Network:
+class CuttableNetwork:
     """A network that can be cut; its inputs have static shapes."""
 
     def __init__(self, model: Any) -> None:
@@ -54,14 +54,14 @@ class Network:
         self._nodes: list[Any] = []
         self._constant: dict[str, Any] = {tensor.name: tensor for tensor in model.graph.initializer}
         """What makes each tensor that depends on no input: a weight, or a node."""
-        self.operators: list[Operator] = []
+        self.operators: list[NetworkOperator] = []
         alive = {*self.inputs}
         for node in model.graph.node:
             reads = tuple(dict.fromkeys(name for name in _reads(node) if name in alive))
             if reads:
                 alive |= {*node.output}
                 makes = tuple(filter(None, node.output))
-                self.operators.append(Operator(len(self._nodes) + 1, node.op_type, node.name, reads, makes))
+                self.operators.append(NetworkOperator(len(self._nodes) + 1, node.op_type, node.name, reads, makes))
                 self._nodes.append(node)
             else:
                 self._constant.update(dict.fromkeys(filter(None, node.output), node))
@@ -82,7 +82,7 @@ class Network:
         read = {name for operator in self.operators for name in operator.reads} | self._outputs
         return self._piece(inside, [name for name in last.makes if name in read] or last.makes[:1])
 
-    def only(self, operators: Iterable[Operator]) -> Piece:
+    def only(self, operators: Iterable[NetworkOperator]) -> Piece:
         """Return a network of these operators, with all results that the others or the caller read as outputs."""
         inside = {*operators}
         outside = {name for operator in self.operators if operator not in inside for name in operator.reads}
@@ -111,7 +111,7 @@ class Network:
     def _outputs(self) -> set[str]:
         return {value.name for value in self._model.graph.output}
 
-    def _piece(self, operators: Iterable[Operator], outputs: Sequence[str]) -> Piece:
+    def _piece(self, operators: Iterable[NetworkOperator], outputs: Sequence[str]) -> Piece:
         import onnx
 
         inside = sorted(operators, key=lambda operator: operator.number)

@@ -19,7 +19,7 @@ from harness.tools.explain.reduced_network import SmallNetwork
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.measure.records.record import Record
-    from harness.tools.explain.pieces import Operator, Piece
+    from harness.tools.explain.pieces import NetworkOperator, Piece
     from harness.tools.explain.trial import Trials
 
 
@@ -110,7 +110,7 @@ class _Attempts:
     began_spoilt: bool | None = None
     """Whether the right answer to the first network has NaN; None before there was one."""
 
-    def fails_with(self, operators: Sequence[Operator]) -> bool:
+    def fails_with(self, operators: Sequence[NetworkOperator]) -> bool:
         """Return whether these operators alone fail in the same way."""
         return self.fails(self.network(self.trials.network.only(operators)))
 

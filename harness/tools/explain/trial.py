@@ -25,7 +25,7 @@ from harness.compile.artifacts.keys import values_job
 from harness.compile.artifacts.planner import plan_case, plan_oracle
 from harness.compile.models.onnx_read import load
 from harness.measure.runner import run_suite
-from harness.tools.explain.pieces import Network, Piece, with_shapes
+from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -58,7 +58,7 @@ class Trials:
     bench: Workbench
     plan: Plan
     """Plan of the whole network."""
-    network: Network
+    network: CuttableNetwork
     values: dict[str, Array]
     """What the network's inputs are, and by tensor what the judge makes of them, as far as one can compute it."""
     folder: Path
@@ -69,7 +69,7 @@ class Trials:
         """Prepare trials of a workbench's only case. Raises the oracle's failure if it has no answers."""
         (plan,) = bench.plans
         request = plan.compile.payload["request"]
-        network = Network(load(Path(request["model_file"])))
+        network = CuttableNetwork(load(Path(request["model_file"])))
         inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
         values = {**_values(bench, plan.oracle), **dict(zip(network.inputs, inputs, strict=True))}
         return cls(bench, plan, network, values, folder, progress)

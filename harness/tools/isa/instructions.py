@@ -18,7 +18,7 @@ _MANY = 100_000_000
 
 
 @dataclass(frozen=True)
-class Build:
+class GpuBuild:
     """One build of a network, for one GPU, with what is known of it."""
 
     title: str
@@ -73,7 +73,7 @@ class Pair:
         return ((self.head.run or 0) if self.head else 0) - ((self.base.run or 0) if self.base else 0)
 
 
-def operators_of(build: Build) -> dict[OperatorKind, OperatorCode]:
+def operators_of(build: GpuBuild) -> dict[OperatorKind, OperatorCode]:
     """Return the kernels of a build by the kind of their operator."""
     work = {operator.function: operator for operator in build.work}
     kernels: dict[OperatorKind, list[KernelCode]] = {}
@@ -86,7 +86,7 @@ def operators_of(build: Build) -> dict[OperatorKind, OperatorCode]:
     return {kind: OperatorCode(labels[kind], tuple(mine)) for kind, mine in kernels.items()}
 
 
-def pairs_of(head: Build, base: Build) -> list[Pair]:
+def pairs_of(head: GpuBuild, base: GpuBuild) -> list[Pair]:
     """Return all kinds of operators of two builds, those whose instructions differ most first."""
     here, there = operators_of(head), operators_of(base)
     pairs = [Pair(kind, here.get(kind), there.get(kind)) for kind in dict.fromkeys((*here, *there))]
@@ -102,7 +102,7 @@ def times_ms(profile: Profile) -> dict[OperatorKind, float]:
     return times
 
 
-def in_words(head: Build, base: Build, profiles: Sequence[Profile]) -> Iterator[str]:
+def in_words(head: GpuBuild, base: GpuBuild, profiles: Sequence[Profile]) -> Iterator[str]:
     """Which operators differ most in instructions, waves or spills, and what the profiles say of the same ones."""
     pairs, timed = pairs_of(head, base), _real_times(head, base, profiles)
     yield _totals(head, base)
@@ -126,7 +126,7 @@ class _RealTimes:
     base: dict[OperatorKind, float]
 
 
-def _real_times(head: Build, base: Build, profiles: Sequence[Profile]) -> _RealTimes | None:
+def _real_times(head: GpuBuild, base: GpuBuild, profiles: Sequence[Profile]) -> _RealTimes | None:
     """Profiles of one GPU that has both cases, if there are two."""
     for mine in profiles:
         for other in profiles:
@@ -136,7 +136,7 @@ def _real_times(head: Build, base: Build, profiles: Sequence[Profile]) -> _RealT
     return None
 
 
-def _totals(head: Build, base: Build) -> str:
+def _totals(head: GpuBuild, base: GpuBuild) -> str:
     now, before = (build.code.per_inference("instructions_run") for build in (head, base))
     line = (
         f"{head.title} on {head.code.gpu} runs {_millions(now)} weighted instructions, {base.title} {_millions(before)}"

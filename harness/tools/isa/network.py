@@ -61,7 +61,7 @@ class NetworkKernel:
 
 
 @dataclass(frozen=True)
-class Network:
+class GpuNetwork:
     """One case on one GPU."""
 
     case: str
@@ -104,11 +104,11 @@ def network(
     artifact: str,
     compiled: Sequence[CompiledKernel],
     launches: Mapping[str, Mapping[str, Any]] | None,
-) -> Network:
+) -> GpuNetwork:
     """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
     planned = {name: PlannedLaunch(**fields) for name, fields in (launches or {}).items()}
     kernels = [NetworkKernel(kernel, planned.get(kernel.source.name)) for kernel in compiled]
-    return Network(case, gpu, artifact, tuple(kernels))
+    return GpuNetwork(case, gpu, artifact, tuple(kernels))
 
 
 def _plain(kernel: NetworkKernel) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
     }
 
 
-def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
+def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[GpuNetwork]:
     """Compile each case for each GPU. `artifacts` are keys of the store by case.
 
     Kernels of several cases are compiled once.
@@ -160,12 +160,12 @@ def _source(case: str, key: str) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def code_of(network: Network, compiler: str) -> MachineCode:
+def code_of(network: GpuNetwork, compiler: str) -> MachineCode:
     """Return what is kept of a network that the compiler of this version made."""
     return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
 
 
-def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCode], Failure | None]:
+def codes_of(networks: Sequence[GpuNetwork], compiler: str) -> tuple[list[MachineCode], Failure | None]:
     """Return a case on several GPUs, and the message of the first kernel that the compiler refused."""
     refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
     return [code_of(network, compiler) for network in networks], refused[0] if refused else None

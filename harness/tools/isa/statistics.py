@@ -183,14 +183,14 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Code:
+class CompiledCode:
     """What the compiler made of a kernel: its numbers and its disassembly."""
 
     statistics: Statistics
     assembly: tuple[str, ...]
 
 
-def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
+def read_code(lines: Sequence[str], built: BuiltKernel) -> CompiledCode:
     """Read what Mesa printed of one kernel. Of several variants the last one counts, which is the one to be launched.
 
     Raises UnknownOutput.
@@ -202,7 +202,7 @@ def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
     counts, text = _native(native)
     assembly = parse_assembly(text)
     _check(counts, assembly, built.name)
-    return Code(_statistics(counts, assembly, nir, built), tuple(text))
+    return CompiledCode(_statistics(counts, assembly, nir, built), tuple(text))
 
 
 def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:

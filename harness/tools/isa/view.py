@@ -25,8 +25,8 @@ from harness.measure.workbench import Request
 from harness.tools.isa.build import CompiledCase, build_only
 from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
-from harness.tools.isa.instructions import Build, in_words
-from harness.tools.isa.network import Network, code_of, codes_of, networks, work_of
+from harness.tools.isa.instructions import GpuBuild, in_words
+from harness.tools.isa.network import GpuNetwork, code_of, codes_of, networks, work_of
 from harness.tools.isa.record import code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
@@ -41,11 +41,11 @@ _DIFFS = ("kernel", "change", "M before", "M now", "waves", "spills")
 class CodeSide:
     """One case on one GPU, and what it is compared with."""
 
-    head: Network
+    head: GpuNetwork
     code: MachineCode
     against: ComparisonBase
     """The base; without a title if there is none."""
-    base: Network | None = None
+    base: GpuNetwork | None = None
     """Network of the base; None if there is no base, or only its numbers are known."""
     bases: tuple[MachineCode, ...] = ()
     """What is known of the base; only what shares GPU and compiler with the head is compared."""
@@ -154,7 +154,7 @@ def assembly(sides: Sequence[CodeSide], name: str) -> str:
     return "\n\n".join(parts)
 
 
-def _code(network: Network, name: str) -> list[str] | None:
+def _code(network: GpuNetwork, name: str) -> list[str] | None:
     return next((list(k.compiled.assembly) for k in network.kernels if k.name == name and k.statistics), None)
 
 
@@ -182,8 +182,8 @@ def _words(side: CodeSide, profiles: Sequence[Profile]) -> list[str]:
     """Which operators differ most, and what profiles of a real GPU say of them."""
     if side.before is None or not compare(side.before, side.code):
         return []
-    head = Build(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
-    base = Build(
+    head = GpuBuild(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
+    base = GpuBuild(
         side.against.title,
         side.against.case or side.head.case,
         side.before,
@@ -197,7 +197,7 @@ def _not_compared(side: CodeSide) -> str:
     return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
 
 
-def _kernels(network: Network) -> str:
+def _kernels(network: GpuNetwork) -> str:
     heaviest = sorted(network.kernels, key=lambda kernel: -(kernel.per_inference("instructions_run") or 0))
     rows: list[tuple[object, ...]] = []
     for kernel in heaviest:
@@ -240,7 +240,7 @@ def _field(kernel: KernelCode | None, field: str) -> str:
     return "-" if value is None else str(value)
 
 
-def _refusals(network: Network) -> str:
+def _refusals(network: GpuNetwork) -> str:
     failed = [(kernel.name, kernel.compiled.failure) for kernel in network.refused]
     lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
     return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
@@ -313,7 +313,7 @@ def _there(other: Mapping[str, ComparisonBase]) -> dict[str, str]:
 
 
 def _keep(
-    file: RecordFile, builds: Sequence[CompiledCase], heads: Sequence[Network], compiler: str, *, as_shipped: bool
+    file: RecordFile, builds: Sequence[CompiledCase], heads: Sequence[GpuNetwork], compiler: str, *, as_shipped: bool
 ) -> None:
     run = new_id()
     for build in builds:

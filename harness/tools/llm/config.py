@@ -140,7 +140,7 @@ class _Scaling(_Fields):
         return RopeScaling(**self.model_dump(exclude={"rope_type", "type"}))
 
 
-class _File(_Fields):
+class _ConfigFile(_Fields):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
     model_type: str
@@ -185,7 +185,7 @@ def config_of(fields: dict[str, Any]) -> LlmConfig:
     """Return the network that these fields describe. Raises ModelError, ValidationError."""
     parameters = fields.get("rope_parameters")
     theta = parameters.get("rope_theta") if isinstance(parameters, dict) else None
-    file = _File.model_validate({**fields, **({"rope_theta": theta} if theta else {})})
+    file = _ConfigFile.model_validate({**fields, **({"rope_theta": theta} if theta else {})})
     heads, biased, scaling = file.num_attention_heads, file.model_type == BIASED_FAMILY, file.rope_scaling
     if complaint := _complaint(file, fields):
         raise ModelError(complaint, hint=f"supported: {', '.join(FAMILIES)}, with all of their usual parts")
@@ -206,7 +206,7 @@ def config_of(fields: dict[str, Any]) -> LlmConfig:
     )
 
 
-def _complaint(file: _File, fields: dict[str, Any]) -> str:
+def _complaint(file: _ConfigFile, fields: dict[str, Any]) -> str:
     """Return what this network has not; empty if it has all."""
     heads = file.num_attention_heads
     kv_heads, head_dim = file.num_key_value_heads or heads, file.head_dim or file.hidden_size / heads

@@ -20,7 +20,7 @@ NAME = "numpy float64"
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceAnswer:
     """What a network makes of a text, at every position."""
 
     logits: Any
@@ -43,7 +43,7 @@ def frequencies(config: LlmConfig) -> Any:
     return (1 - share) * turns / scaling.factor + share * turns
 
 
-def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[Move] = ()) -> list[Reference]:
+def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[Move] = ()) -> list[ReferenceAnswer]:
     """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
 
     The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
@@ -52,7 +52,7 @@ def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[
     import numpy as np
 
     memory = _LayerMemory(weights)
-    networks = [_Network(config, memory, move, len(tokens)) for move in (_stay, *moves)]
+    networks = [_Arithmetic(config, memory, move, len(tokens)) for move in (_stay, *moves)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
@@ -62,7 +62,7 @@ def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[
             layers.append(x)
     memory.clear()
     logits = (network.logits(x) for network, x in zip(networks, states, strict=True))
-    return [Reference(array, np.stack(layers)) for array, layers in zip(logits, hidden, strict=True)]
+    return [ReferenceAnswer(array, np.stack(layers)) for array, layers in zip(logits, hidden, strict=True)]
 
 
 def _stay(array: Any) -> Any:
@@ -87,7 +87,7 @@ class _LayerMemory:
         self._tensors.clear()
 
 
-class _Network:
+class _Arithmetic:
     """The arithmetic of a network."""
 
     def __init__(self, config: LlmConfig, weights: _LayerMemory, move: Move, count: int) -> None:

@@ -38,7 +38,7 @@ from harness.tools.llm.judge import NAME
 from harness.tools.llm.network import DECODE, PREFILL_AGAIN
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
-from harness.tools.llm.verify import LlmTruth, Verdict, text, verify
+from harness.tools.llm.verify import LlmTruth, LlmVerdict, text, verify
 
 if TYPE_CHECKING:
     from device_runner.device import Session
@@ -172,7 +172,7 @@ class LlmBench:
         assert isinstance(built, Artifact)
         return built
 
-    def _judge(self, test: LlmTest, conversation: Conversation, recording: Recording) -> Verdict:
+    def _judge(self, test: LlmTest, conversation: Conversation, recording: Recording) -> LlmVerdict:
         verdict = verify(test, conversation, self._truth)
         assert verdict.accuracy
         recording.facts.add(self._part(test, verdict))
@@ -184,7 +184,7 @@ class LlmBench:
             )
         return verdict
 
-    def _time(self, test: LlmTest, conversation: Conversation, verdict: Verdict, recording: Recording) -> None:
+    def _time(self, test: LlmTest, conversation: Conversation, verdict: LlmVerdict, recording: Recording) -> None:
         timed = TimedStep(conversation, DECODE if test.decodes else PREFILL_AGAIN)
         tokens = text(self._variant.model.config, test.depth + test.tokens)
         conversation.restart()
@@ -224,7 +224,7 @@ class LlmBench:
     def _part(
         self,
         test: LlmTest,
-        verdict: Verdict | None = None,
+        verdict: LlmVerdict | None = None,
         wall_ms: Sequence[float] = (),
         launches: int | None = None,
     ) -> LlmPart:

@@ -20,7 +20,7 @@ from harness.tools.llm.cases import DECODES, LlmTest
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import Format
-from harness.tools.llm.judge import Reference, compute, divergence
+from harness.tools.llm.judge import ReferenceAnswer, compute, divergence
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
 from harness.tools.llm.weights import EffectiveWeights, Weights
 
@@ -48,13 +48,13 @@ class LlmTruth:
     length: int
 
     @cached_property
-    def _answers(self) -> list[Reference]:
+    def _answers(self) -> list[ReferenceAnswer]:
         """The right answers, then those with every number off by a few units."""
         effective = EffectiveWeights(self.weights, self.form)
         return compute(self.config, effective, text(self.config, self.length), [_mover(draw) for draw in range(DRAWS)])
 
     @property
-    def reference(self) -> Reference:
+    def reference(self) -> ReferenceAnswer:
         """The right answers."""
         return self._answers[0]
 
@@ -93,7 +93,7 @@ def _mover(draw: int) -> Move:
     return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
 
 
-def _tensors(reference: Reference) -> list[Array]:
+def _tensors(reference: ReferenceAnswer) -> list[Array]:
     return [reference.logits, *reference.hidden]
 
 
@@ -104,7 +104,7 @@ def _distance(answer: Any, other: Any) -> float:
 
 
 @dataclass
-class Verdict:
+class LlmVerdict:
     """What became known of a test's answers."""
 
     accuracy: Accuracy | None = None
@@ -127,9 +127,9 @@ class Verdict:
             self.accuracy = accuracy
 
 
-def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Verdict:
+def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVerdict:
     """Run a test's steps and judge each, until one is wrong. Raises what the device raises."""
-    verdict = Verdict()
+    verdict = LlmVerdict()
     steps = _decodes if test.decodes else _prompt
     for begin, logits, where, layers in steps(test, conversation, truth):
         accuracy = truth.judge(logits, begin)
@@ -191,7 +191,7 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
         yield begin, logits, f"step {step + 1} of decode after {begin} tokens", layers
 
 
-def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: Verdict) -> None:
+def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: LlmVerdict) -> None:
     """Compare answers that have to be the same."""
     for name, answer, other in invariants(conversation, text(truth.config, test.length), test.chunks):
         verdict.invariants[name] = _distance(answer, other)

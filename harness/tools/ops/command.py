@@ -89,7 +89,7 @@ def ops(
         refuse_options(context, unused, "with --from, which runs nothing")
         cells = [cell for file in from_files for cell in _read(file)]
     else:
-        asked = _Asked(of, op or (), _paths(path), mode, precision, device)
+        asked = _CellChoice(of, op or (), _paths(path), mode, precision, device)
         cells = _of_releases(asked, release, config) if release else _run(asked)
     coverage = Coverage(cells)
     if html:
@@ -115,7 +115,7 @@ def _paths(names: Sequence[str] | None) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _CellChoice:
     """Which cells."""
 
     of: SetName
@@ -133,7 +133,7 @@ class _Asked:
         return [word for pair in (*repeated, *once, ("--device", self.device)) for word in pair]
 
 
-def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
+def _of_releases(asked: _CellChoice, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
     """Return the cells of each release, each in its own environment, but for what is installed here."""
     from harness.tools.ops.cells import cells_of
 
@@ -147,7 +147,7 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
     return cells
 
 
-def _run(asked: _Asked) -> list[dict[str, Any]]:
+def _run(asked: _CellChoice) -> list[dict[str, Any]]:
     """Return every cell, as plain values."""
     from harness.tools.ops.run import operators
 

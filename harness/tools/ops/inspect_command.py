@@ -27,7 +27,7 @@ from harness.judge.report.screen import out, out_json
 if TYPE_CHECKING:
     from harness.tools.ops.cells import CellVerdict
     from harness.tools.ops.operator_table import OperatorTable
-    from harness.tools.ops.summary import End, NetworkSummary, Node
+    from harness.tools.ops.summary import NetworkSummary, Node, TensorEnd
 
 PATHS = ("opencl", "texture", "clml")
 HEADERS = ("operator", "count", "MACs", "parameters", *PATHS)
@@ -223,12 +223,12 @@ def _short(number: int) -> str:
     return str(number) if number else ""
 
 
-def _end(end: End) -> str:
+def _end(end: TensorEnd) -> str:
     return f"{end.name} {end.dtype} [{', '.join(map(str, end.shape))}]"
 
 
 def _plain(model: str, summary: NetworkSummary, changes: Sequence[str], unknown: Nodes) -> dict[str, object]:
-    def ends(of: Sequence[End]) -> list[dict[str, object]]:
+    def ends(of: Sequence[TensorEnd]) -> list[dict[str, object]]:
         return [{"name": end.name, "shape": list(end.shape), "dtype": end.dtype} for end in of]
 
     return {

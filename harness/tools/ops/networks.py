@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.tools.ops.sweep_table import ENTRIES, Entry, Shape
+from harness.tools.ops.sweep_table import ENTRIES, OperatorEntry, Shape
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -154,11 +154,11 @@ def half_sweep(left_out: dict[str, int]) -> Iterator[OperatorNetwork]:
             yield _sweep_network(entry, after_conv=True, half=True)
 
 
-def _read_by_images(entry: Entry) -> bool:
+def _read_by_images(entry: OperatorEntry) -> bool:
     return len(entry.inputs[0]) == 4 and not entry.positive
 
 
-def _sweep_network(entry: Entry, *, after_conv: bool, half: bool = False) -> OperatorNetwork:
+def _sweep_network(entry: OperatorEntry, *, after_conv: bool, half: bool = False) -> OperatorNetwork:
     import numpy as np
     from onnx import helper, numpy_helper
 

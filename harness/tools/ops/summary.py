@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class End:
+class TensorEnd:
     """An input or an output. Extents that are not known stand by their name, or as `?`."""
 
     name: str
@@ -59,8 +59,8 @@ class Node:
 class NetworkSummary:
     """A network, counted."""
 
-    inputs: tuple[End, ...]
-    outputs: tuple[End, ...]
+    inputs: tuple[TensorEnd, ...]
+    outputs: tuple[TensorEnd, ...]
     nodes: tuple[Node, ...]
     weight_bytes: int
 
@@ -177,10 +177,10 @@ def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | No
     return math.prod(output) * data[-1] if data else 0
 
 
-def _end(value: Any, types: Mapping[str, Any]) -> End:
+def _end(value: Any, types: Mapping[str, Any]) -> TensorEnd:
     kind = types.get(value.name) or value.type.tensor_type
     shape = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in kind.shape.dim)
-    return End(value.name, shape, _dtype(kind))
+    return TensorEnd(value.name, shape, _dtype(kind))
 
 
 def _dtype(kind: Any | None) -> str:

@@ -59,7 +59,7 @@ def profile(
     request = what.request()
     mine = _the_one(request.cases, "--case")
     with Screen() as screen:
-        asked = _Asked(what, replace(request, cases=[mine]), device, repeat, screen)
+        asked = _ProfileRequest(what, replace(request, cases=[mine]), device, repeat, screen)
         watched, against_profile = asked.both_sides(against, config)
     measured = watched.profile
     if trace:
@@ -82,7 +82,7 @@ def _the_one(cases: Sequence[Case], option: str) -> Case:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _ProfileRequest:
     """What is to be watched, on which device, and who hears how it goes."""
 
     what: CaseOptions

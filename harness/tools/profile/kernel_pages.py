@@ -11,7 +11,7 @@ from harness.judge.history.events import Event
 from harness.judge.history.results import Point, Series
 from harness.judge.report import words
 from harness.tools.profile.groups import in_words
-from harness.tools.profile.kernel_rows import Row, rows_between, rows_of
+from harness.tools.profile.kernel_rows import KernelRow, rows_between, rows_of
 from harness.tools.profile.kernel_times import CaseKernels, Kernels, Key
 from harness.tools.shared.kernels.profile import Profile
 
@@ -48,7 +48,7 @@ class KernelComparison:
         return next(iter(self.sentences[1:]), "")
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[KernelRow]:
         """Rows of its operators."""
         return rows_between(*self.profiles, rebuilt=self.rebuilt)
 
@@ -60,7 +60,7 @@ class KernelPage:
     kernels: CaseKernels
     series: Series
     file: str
-    rows: list[Row]
+    rows: list[KernelRow]
     """Rows of the newest profile alone, the longest first."""
 
 

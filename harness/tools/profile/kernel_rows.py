@@ -14,7 +14,7 @@ SHOWN = 15
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelRow:
     """One kind of operator on both sides of a comparison; None on a side that has none."""
 
     label: str
@@ -35,13 +35,13 @@ class Row:
         return (self.now_ms or 0.0) - (self.before_ms or 0.0)
 
 
-def rows_of(profile: Profile) -> list[Row]:
+def rows_of(profile: Profile) -> list[KernelRow]:
     """Return a profile by itself, the longest first."""
     groups = _longest_first(groups_of(profile, profile.model_copy(update={"operators": ()})))
     return _rows(groups, profile, compared=False)
 
 
-def rows_between(before: Profile, now: Profile, *, rebuilt: bool) -> list[Row]:
+def rows_between(before: Profile, now: Profile, *, rebuilt: bool) -> list[KernelRow]:
     """Return two profiles side by side.
 
     What differs most comes first if the build did, too; else the longest, because differences are noise.
@@ -54,19 +54,19 @@ def _longest_first(groups: Sequence[Group]) -> list[Group]:
     return sorted(groups, key=lambda group: -max(group.mine_ms, group.other_ms))
 
 
-def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[Row]:
+def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[KernelRow]:
     rows = [_row(group.label, [group], now, compared=compared) for group in groups[:SHOWN]]
     rest = groups[SHOWN:]
     return rows + ([_row(f"{len(rest)} others", rest, now, compared=compared)] if rest else [])
 
 
-def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> Row:
+def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> KernelRow:
     now = [one for group in groups for one in group.mine]
     before = [one for group in groups for one in group.other]
     now_ms, before_ms = (sum(one.ms for one in side) if side else None for side in (now, before))
     launches = [str(sum(one.launches for one in side)) for side in (before, now)]
     bound = bound_of(now, profile.peaks)
-    return Row(
+    return KernelRow(
         label,
         before_ms,
         now_ms,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.compile.schedules.database import ThreadLimits
-from harness.compile.schedules.spaces import CHOICE, TILE, Decision, OpenDecision, Rules, TexelConv
+from harness.compile.schedules.spaces import CHOICE, TILE, Decision, OpenDecision, ScheduleRules, TexelConv
 
 ATTEMPTS, SEED_STEP = 4, 1_000_003
 """Schedules that are drawn for a seed until one is within the device's limits, and how far their own seeds are apart:
@@ -30,7 +30,7 @@ DRAWS = 400
 """Most draws of one schedule's splits until they keep all limits."""
 
 
-def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
+def schedule_of(space: ScheduleRules | TexelConv, seed: int) -> Any:
     """Return the schedule of a trial; None if no device could run those of its seed. Raises what TVM raises.
 
     A seed always draws the same.
@@ -39,7 +39,7 @@ def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
     return next((schedule for schedule in draws if schedule is not None), None)
 
 
-def _sample(space: Rules | TexelConv, seed: int) -> Any:
+def _sample(space: ScheduleRules | TexelConv, seed: int) -> Any:
     """Draw one of the choices of a space, or the tile sizes of one of its designs."""
     if isinstance(space, TexelConv):
         return space.make(space.choices[seed % len(space.choices)])

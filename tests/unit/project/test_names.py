@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 from places import ROOT
@@ -53,3 +54,11 @@ def test_no_value_is_called_by_a_participle_or_a_number() -> None:
         if name.strip("_").lower() in NO_VALUES
     }
     assert wrong - PUBLIC == set()
+
+
+def test_no_two_classes_have_one_name() -> None:
+    files = (file for package in ("harness", "device_runner") for file in (ROOT / package).rglob("*.py"))
+    places = Counter(
+        node.name for file in files for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in places.items() if count > 1] == []

@@ -30,7 +30,7 @@ def open_target(path: str, mode: int) -> Iterator[Target]:
     with _as(NoFolder):
         _make_room(path, mode)
     with _as(NotCreated):
-        target: Target = _Link(path) if stat.S_ISLNK(mode) else _File(path, mode)
+        target: Target = _Link(path) if stat.S_ISLNK(mode) else _PushedFile(path, mode)
     try:
         yield target
     except BaseException:
@@ -64,7 +64,7 @@ def _make_room(path: str, mode: int) -> None:
     Path(path).parent.mkdir(mode=0o775, parents=True, exist_ok=True)
 
 
-class _File:
+class _PushedFile:
     def __init__(self, path: str, mode: int) -> None:
         self._path = path
         # Owner's permissions go to group and others: 0755 becomes 0777, as on a phone.
@@ -127,5 +127,5 @@ class _Nowhere:
         """Nothing is open."""
 
 
-Target = _File | _Link | _Nowhere
+Target = _PushedFile | _Link | _Nowhere
 """Takes the data of one SEND, piece by piece, until it is finished or abandoned."""

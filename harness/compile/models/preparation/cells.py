@@ -24,7 +24,7 @@ PARAMETERS: dict[str, dict[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Weights:
+class WeightNames:
     """Names of one direction's weights; a name is empty where there is no such weight."""
 
     recurrent: str
@@ -38,7 +38,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Cell:
+class RecurrentCell:
     """What one step of one direction computes."""
 
     writer: NodeWriter
@@ -52,7 +52,7 @@ class Cell:
 
     gates: int = 1
 
-    def step(self, inputs: str, states: tuple[str, ...], weights: Weights) -> tuple[str, ...]:
+    def step(self, inputs: str, states: tuple[str, ...], weights: WeightNames) -> tuple[str, ...]:
         """Return the next states, the first of which is the output; `inputs` are [batch, gates * hidden]."""
         total = self._sum(inputs, self.multiply(states[0], weights.recurrent), weights.recurrent_bias)
         return (self._activate(0, total),)
@@ -76,7 +76,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class LstmCell(Cell):
+class LstmCell(RecurrentCell):
     """Gates in ONNX's order: input, output, forget, cell."""
 
     gates: int = 4
@@ -84,7 +84,7 @@ class LstmCell(Cell):
     """Whether the forget gate is one less the input gate (`input_forget`)."""
     one: str = ""
 
-    def step(self, inputs: str, states: tuple[str, ...], weights: Weights) -> tuple[str, ...]:
+    def step(self, inputs: str, states: tuple[str, ...], weights: WeightNames) -> tuple[str, ...]:
         """Return the next hidden and cell state."""
         hidden, cell = states
         total = self._sum(inputs, self.multiply(hidden, weights.recurrent), weights.recurrent_bias)
@@ -104,14 +104,14 @@ class LstmCell(Cell):
 
 
 @dataclass(frozen=True)
-class GruCell(Cell):
+class GruCell(RecurrentCell):
     """Gates in ONNX's order: update, reset, hidden."""
 
     gates: int = 3
     reset_after: bool = False
     """Whether the reset gate is applied to the product with the state (`linear_before_reset`)."""
 
-    def step(self, inputs: str, states: tuple[str, ...], weights: Weights) -> tuple[str, ...]:
+    def step(self, inputs: str, states: tuple[str, ...], weights: WeightNames) -> tuple[str, ...]:
         """Return the next hidden state."""
         (state,) = states
         if self.reset_after:

@@ -12,10 +12,10 @@ from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of,
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
-    Cell,
     GruCell,
     LstmCell,
-    Weights,
+    RecurrentCell,
+    WeightNames,
     activation,
 )
 from harness.compile.models.preparation.constants import fold
@@ -166,14 +166,14 @@ class _Layer:
         """Write a product with the weight of an input's place."""
         return self.writer.add("MatMul", rows, weight)
 
-    def _weights(self, place: int, recurrent: str, bias: str) -> Weights:
+    def _weights(self, place: int, recurrent: str, bias: str) -> WeightNames:
         if self.kind != "GRU" or attribute_of(self.node, "linear_before_reset", 0):
-            return Weights(recurrent, bias, peepholes=self._peepholes(place))
+            return WeightNames(recurrent, bias, peepholes=self._peepholes(place))
         middle, end = 2 * self.hidden, 3 * self.hidden
         own, of_hidden = self._cut(recurrent, 0, middle, 1), self._cut(recurrent, middle, end, 1)
         if not bias:
-            return Weights(own, "", (of_hidden, ""))
-        return Weights(own, self._cut(bias, 0, middle), (of_hidden, self._cut(bias, middle, end)))
+            return WeightNames(own, "", (of_hidden, ""))
+        return WeightNames(own, self._cut(bias, 0, middle), (of_hidden, self._cut(bias, middle, end)))
 
     def _masked(self, step: int, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return the step's output and states, where sequences that ended keep their state and give zeros."""
@@ -228,7 +228,7 @@ class _Layer:
             for name in names
         )
 
-    def _cell(self, place: int) -> Cell:
+    def _cell(self, place: int) -> RecurrentCell:
         import numpy as np
 
         activations, clip = self._activations(place), self._clip()
@@ -239,7 +239,7 @@ class _Layer:
             return LstmCell(*parts, coupled=coupled, one=one)
         if self.kind == "GRU":
             return GruCell(*parts, reset_after=bool(attribute_of(self.node, "linear_before_reset", 0)))
-        return Cell(*parts)
+        return RecurrentCell(*parts)
 
     def _activations(self, place: int) -> list[Activation]:
         """Activations of one direction. Numbers are listed only for those that take some, in their order."""

@@ -19,7 +19,7 @@ from harness.base.request import RunOptions
 from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.compile.compiler.releases import RELEASES
-from harness.judge.decisions import Decision, End, today
+from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.revisions.sources import Revision
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.engine import TurnPlan
@@ -154,7 +154,7 @@ class SearchResult:
         """The first revision that is known to be bad."""
         return self.candidates[-1]
 
-    def confirmed(self, case: str, *, as_shipped: bool) -> list[Decision]:
+    def confirmed(self, case: str, *, as_shipped: bool) -> list[PairedDecision]:
         """Return the step that it found in turns, for the history.
 
         None if it is one of several, or no matter of latency.
@@ -163,8 +163,10 @@ class SearchResult:
         bad = looked.get(self.bad)
         if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
             return []
-        base, head = (End(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad))
-        decision = Decision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
+        base, head = (
+            MeasuredBuild(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad)
+        )
+        decision = PairedDecision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
         return [structs.replace(decision, sessions=bad.sessions, by="bisect", day=today())]
 
 

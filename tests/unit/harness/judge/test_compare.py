@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from device_runner.device import Identity
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
-from harness.judge.compare import Comparison, Result, compare_sides, exit_code
+from harness.judge.compare import Comparison, ComparisonResult, compare_sides, exit_code
 from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.report.comparison import export_comparison
@@ -28,7 +28,7 @@ from harness.measure.records.record import Record
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
 
-def compare(base: list[Record], head: list[Record], *, gauged: bool = True) -> Result:
+def compare(base: list[Record], head: list[Record], *, gauged: bool = True) -> ComparisonResult:
     return compare_sides(sides_of(base), sides_of(head), gauged=gauged)
 
 
@@ -41,10 +41,10 @@ def test_a_latency_that_grew_over_several_sessions_is_slower_and_the_shell_is_to
     comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b"))
     assert comparison.verdict is Verdict.SLOWER
     assert (comparison.confidence or 0) > 0.99
-    assert exit_code(Result([comparison])) is ExitCode.SLOWER
+    assert exit_code(ComparisonResult([comparison])) is ExitCode.SLOWER
     back = the_one(sessions(13, seed=1, artifact="b"), sessions(10))
     assert back.verdict is Verdict.FASTER
-    assert exit_code(Result([back])) is ExitCode.GOOD
+    assert exit_code(ComparisonResult([back])) is ExitCode.GOOD
 
 
 @pytest.mark.parametrize(("base", "head"), [(1, 1), (4, 1), (1, 4)])
@@ -52,7 +52,7 @@ def test_one_session_on_a_side_never_proves_a_change(base: int, head: int) -> No
     comparison = the_one(sessions(10, base), sessions(20, head, seed=1))
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert "session" in comparison.reasons[0]
-    assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
+    assert exit_code(ComparisonResult([comparison])) is ExitCode.NOTHING_MEASURED
 
 
 def at_clocks(**shares: float) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def test_two_states_of_a_device_are_compared_by_the_same_artifact() -> None:
 )
 def test_outcomes_are_compared_before_latencies(base: Outcome, head: Outcome, verdict: Verdict, code: ExitCode) -> None:
     comparison = the_one([a_record(outcome=base, message="m")], [a_record(outcome=head, message="m")])
-    assert (comparison.verdict, exit_code(Result([comparison]))) == (verdict, code)
+    assert (comparison.verdict, exit_code(ComparisonResult([comparison]))) == (verdict, code)
     assert comparison.reasons
 
 
@@ -320,7 +320,7 @@ def test_a_vacuous_answer_is_never_called_right_or_fixed(base: dict[str, Any]) -
     comparison = the_one([a_record(**base)], [a_record(artifact="b", vacuous=VACUOUS)])
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert comparison.reasons == (f"vacuous: being right proves nothing: {VACUOUS[0]}",)
-    assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
+    assert exit_code(ComparisonResult([comparison])) is ExitCode.NOTHING_MEASURED
 
 
 def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
@@ -328,7 +328,7 @@ def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
     assert comparison.verdict is Verdict.SLOWER
     assert "vacuous: being right proves nothing" in verdict_table([comparison])
     assert (
-        json.loads(json.dumps(export_comparison(Result([comparison])).plain()))["cases"][0]["head"]["vacuous"]
+        json.loads(json.dumps(export_comparison(ComparisonResult([comparison])).plain()))["cases"][0]["head"]["vacuous"]
         == VACUOUS
     )
 
@@ -350,7 +350,7 @@ def test_an_oracle_that_is_not_finite_is_a_finding() -> None:
     nan = a_record(outcome=Outcome.ORACLE_NOT_FINITE, message="output 0 is not finite", artifact="b")
     comparison = the_one([a_record()], [nan])
     assert comparison.verdict is Verdict.BROKEN
-    assert exit_code(Result([comparison])) is ExitCode.WRONG_OR_BROKEN
+    assert exit_code(ComparisonResult([comparison])) is ExitCode.WRONG_OR_BROKEN
 
 
 def test_a_latency_that_is_not_its_paths_is_said() -> None:

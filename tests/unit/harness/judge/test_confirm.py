@@ -14,7 +14,7 @@ from fake_records import IDENTITY, a_record, sessions
 
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
-from harness.judge.compare import Comparison, KernelChange, Result, compare_sides, exit_code
+from harness.judge.compare import Comparison, ComparisonResult, KernelChange, compare_sides, exit_code
 from harness.judge.confirm import SessionBudget, settle
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.report.comparison import export_comparison
@@ -33,7 +33,7 @@ TODAY = "2026-01-02T00:00:00.000+00:00"
 """When head is measured; the baselines are of the day before."""
 
 
-def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") -> Result:
+def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") -> ComparisonResult:
     head = sessions(ms, 1, seed=9, artifact=artifact, started_at=TODAY)
     return compare_sides(sides_of(baseline), sides_of(head), RULES)
 
@@ -41,7 +41,7 @@ def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") 
 FROM_RECORDS = "a gate without --from measures again"
 
 
-def settled(result: Result, measure: Measure | str) -> Comparison:
+def settled(result: ComparisonResult, measure: Measure | str) -> Comparison:
     (comparison,) = settle(result, RULES, lambda _: measure).cases
     return comparison
 
@@ -66,7 +66,7 @@ def test_a_slowdown_of_the_build_is_confirmed_in_turns_and_the_shell_is_told(bas
     assert sorted(asked[:3]) == [Arm.BASE, Arm.BASE, Arm.HEAD], "head's first session counts"
     assert comparison.confidence == 0.995
     assert "sessions in turns" in comparison.reasons[0]
-    assert exit_code(Result([comparison])) is ExitCode.SLOWER
+    assert exit_code(ComparisonResult([comparison])) is ExitCode.SLOWER
 
 
 @pytest.mark.parametrize(("base_ms", "head_ms"), [(10, 13), (10, 7), (10, 10)])
@@ -74,7 +74,7 @@ def test_a_row_is_of_the_sessions_in_turns_alone(base_ms: float, head_ms: float)
     """The blessed session measured base at 22 ms: the row must not set the change beside that."""
     measure, _ = device(base_ms, head_ms)
     comparison = settled(one_session_against(sessions(22, 1), head_ms), measure)
-    (case,) = export_comparison(Result([comparison])).plain()["cases"]
+    (case,) = export_comparison(ComparisonResult([comparison])).plain()["cases"]
     base, head = case["base"]["latency_ms"], case["head"]["latency_ms"]
     assert base == pytest.approx(base_ms, rel=0.1)
     assert head / base - 1 == pytest.approx(case["relative"])
@@ -121,7 +121,7 @@ def test_kernels_are_printed_with_their_sum_and_exported() -> None:
     (text,) = kernel_tables([comparison])
     assert re.search(r"conv2d +6\.000 +9\.000 +\+3\.000 +changed", text)
     assert re.search(r"all kernels +6\.000 +9\.500 +\+3\.500", text)
-    (case,) = export_comparison(Result([comparison])).plain()["cases"]
+    (case,) = export_comparison(ComparisonResult([comparison])).plain()["cases"]
     assert [(one["operator"], one["base_ms"], one["change_ms"]) for one in case["kernels"]] == [
         ("conv2d", 6.0, 3.0),
         ("add", None, 0.5),
@@ -228,7 +228,7 @@ def test_a_change_of_the_kernels_too_small_for_the_wall_clock_is_found_by_theirs
     assert comparison.change.clock == "device_ms"
     assert comparison.change.relative == pytest.approx(0.015, abs=0.006)
     assert "by the kernels' clock (device_ms)" in comparison.reasons
-    assert export_comparison(Result([comparison])).plain()["cases"][0]["clock"] == "device_ms"
+    assert export_comparison(ComparisonResult([comparison])).plain()["cases"][0]["clock"] == "device_ms"
 
 
 def test_what_is_the_same_by_both_clocks_is_the_same() -> None:
@@ -259,7 +259,7 @@ def test_the_same_artifact_on_a_rebuilt_runtime_leaves_a_suspicion_open() -> Non
     assert "the phone's runtime is another one (base 11111111, head 22222222)" in comparison.reasons
 
 
-def with_a_case_that_is_decided(ms: float) -> Result:
+def with_a_case_that_is_decided(ms: float) -> ComparisonResult:
     """A case about `ms` after 10 that nothing can measure again, beside one that is proved the same."""
     base, head = [*sessions(10), *sessions(5, 8, case=OTHER)], sessions(5, 8, seed=1, artifact="b", case=OTHER)
     result = compare_sides(sides_of(base), sides_of([*sessions(ms, 1, seed=9, artifact="b"), *head]), RULES)
@@ -293,7 +293,7 @@ def test_what_looks_faster_and_stays_open_is_named_and_no_reason_to_fail() -> No
 )
 def test_findings_come_before_what_is_undecided(other: Verdict, code: ExitCode) -> None:
     first, second = with_a_case_that_is_decided(13).cases
-    assert exit_code(Result([first, replace(second, verdict=other)])) is code
+    assert exit_code(ComparisonResult([first, replace(second, verdict=other)])) is code
 
 
 def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:

@@ -12,7 +12,7 @@ from history_results import IDENTITY, Folder, both
 from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
 from harness.judge.confirm import decisions_of
-from harness.judge.decisions import Decision, End, keep
+from harness.judge.decisions import MeasuredBuild, PairedDecision, keep
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.history.events import Event, events, is_news
 from harness.judge.history.results import load
@@ -40,7 +40,7 @@ def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
     assert keep(found, file) == ""
     ((one,), skipped) = load_confirmed(file)
     assert (one.verdict, one.sessions, one.relative, one.by) == (Verdict.SLOWER, 12, 0.31, "compare")
-    assert (one.base, one.head) == (End("a" * 24, "0.26.0"), End("b" * 24, "0.27.0"))
+    assert (one.base, one.head) == (MeasuredBuild("a" * 24, "0.26.0"), MeasuredBuild("b" * 24, "0.27.0"))
     assert not skipped
 
 
@@ -65,21 +65,24 @@ def folder(tmp_path: Path) -> Folder:
     return folder
 
 
-def step(folder: Folder, *decided: Decision) -> Event:
+def step(folder: Folder, *decided: PairedDecision) -> Event:
     """The step of the case with workarounds, after these decisions."""
     history = replace(load(folder.path), confirmed=decided)
     return next(event for event in events(history) if event.series.quirks == "workarounds")
 
 
-def confirmed(base: End, head: End, verdict: Verdict = Verdict.SLOWER) -> Decision:
-    return Decision(IDENTITY.key, CASE, False, verdict, base, head, 0.31, 0.28, 0.34, 12, by="compare", day=DAY)
+def confirmed(base: MeasuredBuild, head: MeasuredBuild, verdict: Verdict = Verdict.SLOWER) -> PairedDecision:
+    return PairedDecision(IDENTITY.key, CASE, False, verdict, base, head, 0.31, 0.28, 0.34, 12, by="compare", day=DAY)
 
 
 def test_a_step_is_suspected_until_it_was_measured_in_turns(folder: Folder) -> None:
     event = step(folder)
     assert "suspected" in step_text(event)
     assert confirmation(event).startswith("adreno-bench compare 00000007 00000008 --case")
-    by_artifact, by_commit = (End("a" * 24), End("b" * 24)), (End("", "00000007"), End("", "00000008" * 5))
+    by_artifact, by_commit = (
+        (MeasuredBuild("a" * 24), MeasuredBuild("b" * 24)),
+        (MeasuredBuild("", "00000007"), MeasuredBuild("", "00000008" * 5)),
+    )
     for ends in (by_artifact, by_commit):
         event = step(folder, confirmed(*ends))
         assert "confirmed in turns: +31.0% (+28.0% to +34.0%), 12 sessions by compare, 2026-11-22" in step_text(event)
@@ -87,7 +90,7 @@ def test_a_step_is_suspected_until_it_was_measured_in_turns(folder: Folder) -> N
 
 
 def test_a_step_that_was_not_borne_out_is_no_news_and_the_last_decision_counts(folder: Folder, tmp_path: Path) -> None:
-    ends = End("a" * 24), End("b" * 24)
+    ends = MeasuredBuild("a" * 24), MeasuredBuild("b" * 24)
     refuted = confirmed(*ends, Verdict.SAME)
     event = step(folder, confirmed(*ends), refuted)
     assert "not borne out in turns, same" in step_text(event)
@@ -103,10 +106,10 @@ def test_a_step_that_was_not_borne_out_is_no_news_and_the_last_decision_counts(f
 def test_decisions_of_other_builds_cases_and_devices_say_nothing_of_a_step(folder: Folder) -> None:
     from msgspec.structs import replace as changed
 
-    fits = confirmed(End("a" * 24), End("b" * 24))
+    fits = confirmed(MeasuredBuild("a" * 24), MeasuredBuild("b" * 24))
     for other in (
-        changed(fits, base=End("c" * 24)),
-        changed(fits, head=End("", "0000")),
+        changed(fits, base=MeasuredBuild("c" * 24)),
+        changed(fits, head=MeasuredBuild("", "0000")),
         changed(fits, identity="another"),
         changed(fits, case="tiny-texture-float32-untuned"),
         changed(fits, as_shipped=True),

@@ -17,7 +17,7 @@ from harness.measure.facts import (
     HalfRange,
     Latency,
     Proof,
-    Schedules,
+    ScheduleEffect,
     Timing,
     TopOne,
     Vacuity,
@@ -39,10 +39,10 @@ FAILURES: list[tuple[Failure | None, Outcome]] = [
 ]
 SCHEDULES = [
     (None, OK),
-    (Schedules({"took": ["f"]}, ""), OK),
-    (Schedules({}, "the file has none"), Outcome.UNSUPPORTED),
-    (Schedules({"took": ["f"]}, "the kernels are the same"), Outcome.INCONCLUSIVE),
-    (Schedules({"refused": {"f": "no"}}, "none took"), Outcome.INCONCLUSIVE),
+    (ScheduleEffect({"took": ["f"]}, ""), OK),
+    (ScheduleEffect({}, "the file has none"), Outcome.UNSUPPORTED),
+    (ScheduleEffect({"took": ["f"]}, "the kernels are the same"), Outcome.INCONCLUSIVE),
+    (ScheduleEffect({"refused": {"f": "no"}}, "none took"), Outcome.INCONCLUSIVE),
 ]
 ANSWERS = [
     ((), OK),
@@ -83,7 +83,7 @@ def test_the_outcome_is_the_first_that_speaks_against_the_program_whatever_else_
     ("fact", "message", "hint"),
     [
         (WRONG, "output 0 is off", ""),
-        (Schedules({}, "the file has none"), "the file has none", "adreno-bench tune"),
+        (ScheduleEffect({}, "the file has none"), "the file has none", "adreno-bench tune"),
         (TopOne(10, 2, 9, 2, 7), "top-1 dropped: 2 of 10", ""),
         (Proof({}, "built from source all the same"), "built from source all the same", ""),
         (Latency(TIMING, None, Steadiness(throttled=True, why="held at level 2")), "held at level 2", "let it cool"),

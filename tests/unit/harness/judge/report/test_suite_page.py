@@ -18,7 +18,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import CaseState, ExitCode, Outcome
 from harness.cli import app
 from harness.compile.compiler.tir import OperatorWork
-from harness.judge.compare import KernelChange, Result, compare_sides
+from harness.judge.compare import ComparisonResult, KernelChange, compare_sides
 from harness.judge.report.comparison import export_comparison, read_comparison
 from harness.judge.report.exports import csv_text, json_text
 from harness.judge.report.matrix import entries_of, markdown, matrices_of
@@ -275,7 +275,7 @@ def test_the_kernels_that_a_gate_watched_are_shown_from_its_file(tmp_path: Path)
     result = compare_sides(sides_of(base), sides_of(head))
     watched = replace(result.cases[0], kernels=(KernelChange(f"conv2d {HOSTILE}", 6.0, 9.0, (1, 2), "changed"),))
     gate = tmp_path / "gate.json"
-    export = export_comparison(Result([watched]))
+    export = export_comparison(ComparisonResult([watched]))
     gate.write_text(json_text(export))
     assert "conv2d" not in csv_text(export.cases)
     write_report(tmp_path / "r.html", [head], read_comparison(gate))

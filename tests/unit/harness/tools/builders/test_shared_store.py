@@ -20,7 +20,7 @@ from harness.base.suite import Limits, load_suite
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.pool import Builder
 from harness.tools.builders import shared_store
-from harness.tools.builders.shared_store import SharedStore, entry_text, read_entry
+from harness.tools.builders.shared_store import ObjectStore, entry_text, read_entry
 from harness.tools.shared import remote
 from harness.tools.shared.remote import BadObject
 
@@ -53,7 +53,7 @@ class Host:
         self.said: list[str] = []
 
     def build(self, script: str) -> Artifact | Answers | Failure:
-        shared, workers = SharedStore(self.url, self.said.append), forks(self.folder, script)
+        shared, workers = ObjectStore(self.url, self.said.append), forks(self.folder, script)
         with Builder(self.folder / "cache", Limits(), forks=workers, shared=shared) as builder:
             return builder.build([JOB])[JOB.key]
 
@@ -216,7 +216,7 @@ def test_a_host_that_may_only_read_reads(tmp_path: Path, empty: Bucket) -> None:
     Host(tmp_path / "a", empty.url).build(GOOD)
     (empty.faults / "sealed").touch()
     reader = Host(tmp_path / "b", empty.url)
-    shared = SharedStore(empty.url, reader.said.append)
+    shared = ObjectStore(empty.url, reader.said.append)
     other = Job("compile", "fedcba98", "other", {})
     with Builder(tmp_path / "c", Limits(), forks=forks(reader.folder, GOOD), shared=shared) as builder:
         made = [builder.build([job])[job.key] for job in (other, JOB)]
@@ -227,7 +227,7 @@ def test_a_host_that_may_only_read_reads(tmp_path: Path, empty: Bucket) -> None:
 def test_a_build_of_a_baseline_is_taken_by_its_key(tmp_path: Path, empty: Bucket) -> None:
     built = Host(tmp_path / "a", empty.url).build(GOOD)
     said: list[str] = []
-    with Builder(tmp_path / "b", Limits(), shared=SharedStore(empty.url, said.append)) as builder:
+    with Builder(tmp_path / "b", Limits(), shared=ObjectStore(empty.url, said.append)) as builder:
         assert library(builder.artifact(JOB.key)) == library(built)
         assert [builder.artifact(key) for key in ("never-built", "../artifacts", "")] == [None] * 3
     with Builder(tmp_path / "c", Limits()) as alone:
@@ -264,7 +264,7 @@ class _Endless(BaseHTTPRequestHandler):
     ],
 )
 def test_an_object_without_end_is_refused_at_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, ask: Callable[[SharedStore, Path], object]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, ask: Callable[[ObjectStore, Path], object]
 ) -> None:
     pytest.importorskip("aiohttp", reason="`make scale` installs it")
     monkeypatch.setattr(shared_store, limit, 1 << 20)
@@ -273,7 +273,7 @@ def test_an_object_without_end_is_refused_at_a_limit(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             with contextlib.suppress(Failure):
-                assert not ask(SharedStore(f"http://127.0.0.1:{server.server_port}", said.append), tmp_path)
+                assert not ask(ObjectStore(f"http://127.0.0.1:{server.server_port}", said.append), tmp_path)
         finally:
             server.shutdown()
     assert [line.rpartition(": ")[2] for line in said] == ["it has more than 1048576 bytes"]
@@ -294,10 +294,10 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_urls_that_nothing_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec", reason="`make scale` installs it")
     with pytest.raises(UsageError, match="nix://here cannot be opened: Protocol not known: nix"):
-        SharedStore("nix://here", print)
+        ObjectStore("nix://here", print)
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(SetupMissing, match=r"pip install 'adreno-bench\[store\]'"):
-        SharedStore("s3://bucket/prefix", print)
+        ObjectStore("s3://bucket/prefix", print)
 
 
 def test_the_suite_names_the_store(tmp_path: Path) -> None:

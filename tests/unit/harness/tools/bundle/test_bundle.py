@@ -29,12 +29,12 @@ from harness.judge.verdict import Verdict
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import runner
 from harness.tools.bundle.archive import unpack
-from harness.tools.bundle.manifest import MANIFEST, PYTHON_RUNNER, Turn
+from harness.tools.bundle.manifest import MANIFEST, PYTHON_RUNNER, BundleTurn
 from harness.tools.bundle.pack import KINDS, PackedBundle, pack
-from harness.tools.bundle.results import LINES, BrokenLine, Results, lines_of, read_results
+from harness.tools.bundle.results import LINES, BrokenLine, BundleResults, lines_of, read_results
 from harness.tools.bundle.verdict import verdicts_of
 
-Says = Callable[[Turn], Mapping[str, Any]]
+Says = Callable[[BundleTurn], Mapping[str, Any]]
 """What the runner says of a turn."""
 
 KIND = KINDS["linux-x86_64"]
@@ -97,7 +97,7 @@ class Rig:
         lines = [device_line(), *seen, *(END if turns is None else [])]
         return write_lines(self.root / results, packed.manifest.text(), lines)
 
-    def read(self, results: Path, **options: Any) -> Results:
+    def read(self, results: Path, **options: Any) -> BundleResults:
         return read_results(results, self.root / "cache", **options)
 
 
@@ -423,13 +423,13 @@ def test_an_archive_with_more_than_results_is_refused(rig: Rig, name: str, why: 
         rig.read(archive(rig.root / "r.tar", {**content, name: b"x"}))
 
 
-def two_builds(rig: Rig, head_ms: float, error: float = 0.0) -> Results:
+def two_builds(rig: Rig, head_ms: float, error: float = 0.0) -> BundleResults:
     """A bundle whose base takes 2 ms, run; each session takes another time, within half a percent of what is said."""
     base = rig.pack("base.tar.gz")
     both = rig.pack("both.tar.gz", artifact="c-other", against=base.file, sessions=8)
     chance = random.Random(1)
 
-    def says(turn: Turn) -> Mapping[str, Any]:
+    def says(turn: BundleTurn) -> Mapping[str, Any]:
         head = turn.build == "head"
         each = (head_ms if head else 2.0) * chance.uniform(0.995, 1.005)
         right = not (head and error)

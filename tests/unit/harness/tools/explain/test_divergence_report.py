@@ -9,23 +9,23 @@ from onnx import TensorProto, helper
 from harness.base.outcome import Finding, Outcome, Owner
 from harness.compile.paths.kernels import kernels
 from harness.measure.facts import Accuracy
-from harness.tools.explain.divergence_report import CompiledKernel, DivergenceReport, begin_alike
+from harness.tools.explain.divergence_report import DivergenceReport, PieceKernel, begin_alike
 from harness.tools.explain.locate import Divergence
-from harness.tools.explain.pieces import Network
+from harness.tools.explain.pieces import CuttableNetwork
 from harness.tools.explain.trial import PieceTrial
 
 RIGHT = a_record(accuracy=Accuracy(True, 1e-6, 1e-6, 1.0, True, 1e-3))
 OFF = a_record(outcome=Outcome.WRONG_RESULT, message="it is off", accuracy=Accuracy(False, 5.0, 5.0, 0.25, False, 1e-3))
 
 
-def a_network() -> Network:
+def a_network() -> CuttableNetwork:
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="c"), helper.make_node("Relu", ["a"], ["y"], name="r")]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4, 8, 8)) for name in ("x", "y")]
     weights = [helper.make_tensor("w", TensorProto.FLOAT, (4, 4, 1, 1), [1.0] * 16)]
-    return Network(helper.make_model(helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)))
+    return CuttableNetwork(helper.make_model(helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)))
 
 
-def a_report(*around: tuple[int, bool], kernels: tuple[CompiledKernel, ...] = ()) -> str:
+def a_report(*around: tuple[int, bool], kernels: tuple[PieceKernel, ...] = ()) -> str:
     """Operator 2 is the first that is off; of the pieces around it, so deep, each is off or not."""
     network = a_network()
     trials = tuple(PieceTrial(network.around(2, depth), OFF if off else RIGHT, Path()) for depth, off in around)
@@ -71,10 +71,10 @@ def test_a_cut_with_which_the_defect_is_gone_is_said(around: list[tuple[int, boo
 
 def test_each_kernel_is_named_with_its_twin_in_the_whole_network() -> None:
     files = (
-        CompiledKernel(Path("/k/relu_kernel.cl"), same="relu1_kernel"),
-        CompiledKernel(Path("/k/pad_kernel.cl"), alike=("fused_pad_add_kernel",)),
-        CompiledKernel(Path("/k/add_kernel.cl"), alike=("a", "b", "c", "d")),
-        CompiledKernel(Path("/k/mean_kernel.cl")),
+        PieceKernel(Path("/k/relu_kernel.cl"), same="relu1_kernel"),
+        PieceKernel(Path("/k/pad_kernel.cl"), alike=("fused_pad_add_kernel",)),
+        PieceKernel(Path("/k/add_kernel.cl"), alike=("a", "b", "c", "d")),
+        PieceKernel(Path("/k/mean_kernel.cl")),
     )
     text = a_report((1, True), kernels=files)
     assert "Its kernels are in /k:" in text

@@ -9,16 +9,16 @@ from onnx import TensorProto, helper
 
 from harness.base.outcome import Finding, Outcome, Owner
 from harness.tools.explain.locate import locate
-from harness.tools.explain.pieces import Network, Piece
+from harness.tools.explain.pieces import CuttableNetwork, Piece
 from harness.tools.explain.trial import PieceTrial
 
 WRONG = Finding(Outcome.WRONG_RESULT, Owner.PATH)
 
 
-def a_chain(count: int) -> Network:
+def a_chain(count: int) -> CuttableNetwork:
     nodes = [helper.make_node("Relu", [f"t{n}"], [f"t{n + 1}"]) for n in range(count)]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1,)) for name in ("t0", f"t{count}")]
-    return Network(helper.make_model(helper.make_graph(nodes, "chain", ends[:1], ends[1:])))
+    return CuttableNetwork(helper.make_model(helper.make_graph(nodes, "chain", ends[:1], ends[1:])))
 
 
 def quietly(_line: str) -> None:

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from harness.compile.models.number_formats import plain_type
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.oracle.truth import first_answer, judges_of, values_of
-from harness.tools.explain.pieces import Network, with_shapes
+from harness.tools.explain.pieces import CuttableNetwork, with_shapes
 
 ODD = ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2", "INT4", "UINT4"]
 X = np.array([[1.3, -2.7, 0.4, 5.0]], np.float32)
@@ -29,7 +29,7 @@ def test_both_sides_of_a_cut_take_and_give_plain_numbers(name: str) -> None:
     model = network(TensorProto.DataType.Value(name))
     values = values_of(model, {"x": X})
     assert values["odd"].dtype in (np.float32, np.int8, np.uint8)
-    whole = Network(model)
+    whole = CuttableNetwork(model)
     before, after = whole.first(1), whole.around(2, 1)
     made = onnx.load_model_from_string(with_shapes(before, {"x": X}))
     onnx.checker.check_model(made, full_check=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.tools.explain.pieces import Network, Piece, with_shapes
+from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
 
 SHAPE = (2, 3)
 
@@ -66,7 +66,7 @@ def networks(draw: st.DrawFn) -> Any:
 @settings(max_examples=20)
 @given(networks())
 def test_every_piece_computes_what_the_network_does(model: Any) -> None:
-    known, network = everything(model), Network(model)
+    known, network = everything(model), CuttableNetwork(model)
     count = len(network.operators)
     for number in range(1, count + 1):
         beginning = network.first(number)
@@ -83,7 +83,7 @@ def test_all_that_crosses_a_cut_is_an_output() -> None:
         helper.make_node("Neg", ["a"], ["b"]),
         helper.make_node("Add", ["a", "b"], ["y"]),
     ]
-    network = Network(a_model(nodes, ["y"]))
+    network = CuttableNetwork(a_model(nodes, ["y"]))
     assert [network.first(count).outputs for count in (1, 2, 3)] == [("a",), ("a", "b"), ("y",)]
     assert [str(operator) for operator in network.operators] == ["Relu left", "Neg b", "Add y"]
     assert network.shape("b") == SHAPE
@@ -97,5 +97,5 @@ def test_what_an_inner_graph_reads_from_outside_is_an_input() -> None:
         helper.make_node("Cast", ["most"], ["flag"], to=TensorProto.BOOL),
         helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
     ]
-    piece = Network(a_model(nodes, ["y"])).around(4, 1)
+    piece = CuttableNetwork(a_model(nodes, ["y"])).around(4, 1)
     assert piece.inputs == ("flag", "a")

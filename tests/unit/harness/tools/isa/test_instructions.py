@@ -8,7 +8,7 @@ import pytest
 
 from harness.compile.compiler.tir import OperatorWork
 from harness.tools.isa.code import KernelCode, MachineCode
-from harness.tools.isa.instructions import Build, in_words
+from harness.tools.isa.instructions import GpuBuild, in_words
 from harness.tools.shared.kernels.profile import Operator, Profile
 
 
@@ -21,8 +21,8 @@ def kernel(name: str, run: int | None, waves: int = 16, spills: int = 0) -> Kern
     return KernelCode(name, name, name, "", 1, 1, run, 4, waves, spills)
 
 
-def build(case: str, work: list[OperatorWork], *kernels: KernelCode) -> Build:
-    return Build(case, case, MachineCode("a740", "Mesa 1", kernels), work)
+def build(case: str, work: list[OperatorWork], *kernels: KernelCode) -> GpuBuild:
+    return GpuBuild(case, case, MachineCode("a740", "Mesa 1", kernels), work)
 
 
 HEAD = build(

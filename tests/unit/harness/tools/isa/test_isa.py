@@ -27,7 +27,7 @@ from harness.tools.isa import view as isa_view
 from harness.tools.isa.code import CodeChange, MachineCode, compare
 from harness.tools.isa.failures import KernelCrash, KernelHang, KernelRefused, NoToolchain, UnknownOutput
 from harness.tools.isa.kernels import CompiledKernel, compile_kernels
-from harness.tools.isa.network import Network, code_of, network
+from harness.tools.isa.network import GpuNetwork, code_of, network
 from harness.tools.isa.runner import KernelSource, parse, sources
 from harness.tools.isa.statistics import Statistics
 from harness.tools.isa.toolchain import MesaToolchain
@@ -212,22 +212,22 @@ def test_trips_are_those_of_the_loop(begin: int, step: int, limit: int, asked_fi
     assert [one.count for one in trips(text.splitlines())] == [runs]
 
 
-def networks(toolchain: MesaToolchain, cache: Path) -> tuple[Network, Network]:
+def networks(toolchain: MesaToolchain, cache: Path) -> tuple[GpuNetwork, GpuNetwork]:
     launches = {name: {"threads": 1000, "group": 10, "per_inference": 2} for name in KERNELS}
     one = network("case", "a740", "key", made(toolchain, cache, *KERNELS.values()), launches)
     return one, one
 
 
-def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
+def code(network: GpuNetwork, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
     return code_of(network, compiler)
 
 
-def side(head: Network, base: Network | None = None) -> isa_view.CodeSide:
+def side(head: GpuNetwork, base: GpuNetwork | None = None) -> isa_view.CodeSide:
     against = isa_view.ComparisonBase("0.26.0" if base else "")
     return isa_view.CodeSide(head, code(head), against, base, (code(base),) if base else ())
 
 
-def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
+def with_kernel(whole: GpuNetwork, name: str, **changes: Any) -> GpuNetwork:
     """The network with other statistics of one kernel."""
 
     def edited(kernel: Any) -> Any:
