@@ -20,6 +20,8 @@ from harness.tools.runtime.check import examine, host_interface
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
+GATES = Path(__file__).parent / "gates"
+
 _seconds: dict[str, float] = {}
 """Seconds by test of this run."""
 
@@ -66,7 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="run by `make test-long`"))
     run = [item.nodeid for item in items if not item.get_closest_marker("skip")]
     needed_s = seconds_by_file(run, load_durations())
-    items.sort(key=lambda item: -needed_s.get(item.nodeid.partition("::")[0], 0.0))
+    # The gates hold a device until their process ends, so that no test of a device may follow them there.
+    items.sort(key=lambda item: (GATES in item.path.parents, -needed_s.get(item.nodeid.partition("::")[0], 0.0)))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
