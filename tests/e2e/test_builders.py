@@ -128,7 +128,7 @@ def test_the_limits_of_a_job_hold_on_the_worker(tmp_path: Path, hosts: Farm) -> 
     late = host.build(host.plan.compile, Limits(build_s=0.5))
     assert isinstance(late, CompileTimeout)
     assert late.message == "the compiler did not end within 0 s"
-    assert isinstance(host.build(host.plan.compile, Limits(build_memory_gb=0.3)), Failure)
+    assert isinstance(host.build(host.plan.compile, Limits(build_memory_gb=0.02)), Failure)
     assert isinstance(host.build(host.plan.compile), Artifact)
 
 

@@ -4,6 +4,6 @@ from harness.base.tool import Tool
 
 TOOL = Tool(
     "builders",
-    shared_store="harness.tools.builders.shared_store:SharedStore",
+    shared_store="harness.tools.builders.shared_store:ObjectStore",
     remote_builders="harness.tools.builders.dask_builders:DaskBuilders",
 )
