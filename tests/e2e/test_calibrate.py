@@ -12,6 +12,7 @@ import pytest
 from plain_network import write_plain_onnx
 
 from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from device_runner.store import SUMS
 from harness.base.outcome import ExitCode, Outcome
 from harness.compile.artifacts.artifact import LIBRARY, MANIFEST
 from harness.judge.compare import compare_sides
@@ -84,6 +85,7 @@ def another_build(cache: Path, artifact: str) -> None:
     """The same code in a library of another hash, as an artifact of the store."""
     folder = cache / "artifacts" / OTHER_BUILD
     shutil.copytree(cache / "artifacts" / artifact, folder)
+    (folder / SUMS).unlink()
     library, manifest = folder / LIBRARY, folder / MANIFEST
     library.write_bytes(library.read_bytes() + b"\0")
     sha256 = hashlib.sha256(library.read_bytes()).hexdigest()
