@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 VIRTUAL, LOCAL = "virtual", "local"
 
 _OPEN_VIRTUAL = "device_runner.stand_ins.virtual.device:open_virtual"
+_OPEN_LOCAL = "device_runner.stand_ins.local:open_local"
 _WHY_NO_SANDBOX = "device_runner.stand_ins.virtual.sandbox:why_not"
 _WHY_NO_USERLAND = "device_runner.stand_ins.virtual.userland:why_not"
 """Places, `MODULE:NAME`: nothing that `run` imports leads to what stands in for a phone."""
@@ -37,6 +38,8 @@ WAIT_FOR_DEVICE_S = 3600.0
 
 Step = Callable[[str], None]
 """Shows what is being done, until the next step; an empty one ends it."""
+Opener = Callable[[str, Path, "Progress | None", Step], AbstractContextManager[Device]]
+"""Opens a device by its name, with a cache."""
 
 
 class UnknownDevice(Failure):
@@ -92,9 +95,10 @@ def identify(device: Device, step: Step) -> Identity:
     return identity
 
 
-def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None, Step], AbstractContextManager[Device]]:
+def _opener(name: str, runtime: bool) -> Opener:
     if is_built_in(name):
-        return _local if name == LOCAL else _load(_OPEN_VIRTUAL)
+        opener: Opener = _load(_OPEN_LOCAL if name == LOCAL else _OPEN_VIRTUAL)
+        return opener
     _require_known(name)
     return _phone if runtime else _bare_phone
 
@@ -145,18 +149,6 @@ def why_no_userland() -> str:
 def _load(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
-
-
-@contextmanager
-def _local(name: str, cache: Path, _progress: Progress | None, step: Step) -> Iterator[Device]:
-    from device_runner.installed_tvm import EXTRA_LIBRARIES
-    from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
-    from device_runner.runtimes import host, opencl, probe
-
-    step(host.STEP)
-    libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
-    transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
-    yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
-from device_runner.rpc_server.flags import KEY_VARIABLE
+from device_runner.rpc_server import KEY_VARIABLE
 from device_runner.transport.base import BOOT_ID, RemoteProcess, Transport
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ class Tool:
     """Places of functions that `run` calls with the models of its command line. One that runs these itself ends the
     program; it leaves other models alone."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
-    """Places of checks of this host, by what they check (`harness.base.finding.Check`)."""
+    """Places of checks of this host, by what they check (`harness.tools.shared.finding.Check`)."""
     shared_store: str = ""
     """Place of a class of a URL and of what hears of its failures (`harness.compile.artifacts.pool.SharedStore`)."""
     remote_builders: str = ""

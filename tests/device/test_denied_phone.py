@@ -20,8 +20,8 @@ from device_runner.runtimes import probe
 from device_runner.stand_ins.virtual import Faults, VirtualPhone, opencl, virtual_phone
 from device_runner.stand_ins.virtual import phone as folder
 from device_runner.transport.adb_transport import AdbTransport
-from harness.base.finding import Condition
 from harness.tools.doctor.device import examine_phone
+from harness.tools.shared.finding import Condition
 
 pytestmark = pytest.mark.device
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.finding import Condition
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import PHONE_CHECKS, examine_device
+from harness.tools.shared.finding import Condition
 
 pytestmark = pytest.mark.device
 

@@ -17,8 +17,8 @@ from waiting import FENCE_S, eventually
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceLost, Failure
-from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.rpc_device import RpcDevice
+from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.stand_ins.virtual import VirtualPhone
 from device_runner.transport.adb import RESTART
 from device_runner.transport.base import OUTPUT_LIMIT_BYTES

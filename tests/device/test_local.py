@@ -12,8 +12,8 @@ from waiting import FENCE_S
 
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, ProgramFailure, RigFailure, SetupMissing
-from device_runner.local import LocalDevice, LocalTransport
 from device_runner.registry import open_device
+from device_runner.stand_ins.local import LocalDevice, LocalTransport
 
 pytestmark = pytest.mark.device
 

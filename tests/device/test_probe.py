@@ -19,11 +19,11 @@ from device_runner.deadline import Deadline
 from device_runner.device import Loadable
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.installed_tvm import EXTRA_LIBRARIES
-from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
-from harness.base.finding import Condition
+from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTransport
 from harness.tools.doctor.opencl import examine_opencl
+from harness.tools.shared.finding import Condition
 
 pytestmark = pytest.mark.device
 HERE = Path(__file__).parent

@@ -15,8 +15,8 @@ from waiting import FENCE_S, LONG_S
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.installed_tvm import EXTRA_LIBRARIES
-from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.runtimes import opencl as opencl_runtime
+from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.stand_ins.virtual import VirtualPhone, opencl
 
 pytestmark = pytest.mark.device

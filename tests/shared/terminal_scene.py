@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 from device_runner.transport.adb_server import AdbEntry
 from harness.base.case import Case
 from harness.base.failures import CompileFailure
-from harness.base.finding import Condition, DoctorFinding
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
 from harness.cli import app
@@ -34,6 +33,7 @@ from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Request, Workbench
+from harness.tools.shared.finding import Condition, DoctorFinding
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.upstream.bisect.bisection import BisectionResult, SearchResult
 from harness.tools.upstream.bisect.judging import Inspection, Reason

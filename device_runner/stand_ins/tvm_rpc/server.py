@@ -20,10 +20,9 @@ from typing import NoReturn
 
 from device_runner.failures import SetupMissing
 from device_runner.private_sockets import is_foreign
-from device_runner.rpc_server import flags
-from device_runner.rpc_server.flags import Flags
-from device_runner.stand_ins.tvm_rpc import runtime
+from device_runner.stand_ins.tvm_rpc import flags, runtime
 from device_runner.stand_ins.tvm_rpc.clients import LOOPBACK, ClientRefusal, ServerError, Tracker, meet
+from device_runner.stand_ins.tvm_rpc.flags import Flags
 from device_runner.stand_ins.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
 log = logging.getLogger("tvm_rpc")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from device_runner.failures import Failure
-from harness.base.finding import DoctorFinding
+from harness.tools.shared.finding import DoctorFinding
 
 HARMLESS = re.compile(
     r"ro\.(product\.(model|device|name|brand|manufacturer|board|cpu\..*)|soc\..*|board\.platform|hardware(\..*)?"

@@ -10,7 +10,6 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
-from harness.base.finding import Condition
 from harness.base.outcome import ExitCode
 from harness.cli import completion
 from harness.cli.options import AsJson
@@ -18,6 +17,7 @@ from harness.judge.report.screen import out, out_json
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import examine_device
 from harness.tools.doctor.machine import examine
+from harness.tools.shared.finding import Condition
 
 
 def doctor(

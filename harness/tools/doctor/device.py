@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
-from harness.base.finding import Condition, DoctorFinding, guarded
 from harness.tools.doctor.opencl import examine_opencl
+from harness.tools.shared.finding import Condition, DoctorFinding, guarded
 
 if TYPE_CHECKING:
     from device_runner.adb_device import AdbDevice

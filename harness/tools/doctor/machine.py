@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.base.finding import Check, Condition, DoctorFinding, guarded
 from harness.base.tool import load, places
+from harness.tools.shared.finding import Check, Condition, DoctorFinding, guarded
 
 ROOM_NEEDED_BYTES = 2_000_000_000
 IMPORT_DEADLINE_S = 60

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.base.finding import Condition, DoctorFinding
+from harness.tools.shared.finding import Condition, DoctorFinding
 
 if TYPE_CHECKING:
     from device_runner.device import Identity

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from device_runner.device import Identity
 from device_runner.hardware import LONGEST, chip_and_board
-from device_runner.local import LocalTransport
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone
 
 PHONE = Identity("phone", "R58M12ABCDE", soc="SM8650", gpu="Adreno 750", driver="0762.10", rom="maker/x:14/1")

@@ -16,10 +16,10 @@ import pytest
 from waiting import LONG_S
 
 from device_runner.deadline import Deadline
-from device_runner.local import LocalTransport
 from device_runner.private_sockets import is_foreign
 from device_runner.rpc_server.server import start_server
 from device_runner.session.relay import Relay
+from device_runner.stand_ins.local import LocalTransport
 
 CLIENT = """
 import socket, sys

@@ -22,7 +22,7 @@ TOOLS = ("builders", "bundle", "doctor", "explain", "isa", "lake", "llm", "ops",
 VALUE_ROOMS = ("device_runner", "harness/base", "harness/measure", *(f"harness/tools/{tool}" for tool in TOOLS))
 """Where values are looked at, too."""
 
-PUBLIC = {("harness/base/finding.py", "seen")}
+PUBLIC = {("harness/tools/shared/finding.py", "seen")}
 """Fields that are keys of public JSON."""
 
 

@@ -19,8 +19,8 @@ from waiting import eventually
 
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.local import LocalTransport
 from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import userland
 
 SOON_S = 60.0
@@ -210,7 +210,7 @@ def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path:
     script = """
         import sys, time
         from device_runner.deadline import Deadline
-        from device_runner.local import LocalTransport
+        from device_runner.stand_ins.local import LocalTransport
         from device_runner.rpc_server.server import start_server
         server = start_server(LocalTransport(sys.argv[1]), sys.argv[2:], {}, Deadline(300))
         print("started", flush=True)

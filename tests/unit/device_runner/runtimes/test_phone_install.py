@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import DeviceFull
-from device_runner.local import LocalTransport
 from device_runner.runtimes.phone.install import linked_opencl
+from device_runner.stand_ins.local import LocalTransport
 
 
 @pytest.fixture

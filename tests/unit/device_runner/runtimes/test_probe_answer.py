@@ -14,8 +14,8 @@ from device_runner.device import Identity, PeakMemory
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, memory_of
 from device_runner.session.identification import Description
-from harness.base.finding import Condition, DoctorFinding
 from harness.tools.doctor.opencl import examine_opencl
+from harness.tools.shared.finding import Condition, DoctorFinding
 
 DEVICE = {
     "platform": "QUALCOMM Snapdragon(TM)",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.local import LocalTransport
 from device_runner.stability.cores import KEEP_MASK, MOST_CORES, Binding, big_cores, bound_to_big_cores, clocks_khz
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone
 from device_runner.stand_ins.virtual.phone import PhoneState
 

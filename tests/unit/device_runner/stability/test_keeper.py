@@ -11,8 +11,8 @@ import pytest
 from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Steadiness, T, ThermalLimits
-from device_runner.local import LocalTransport
 from device_runner.stability.keeper import Keeper
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone
 from device_runner.stand_ins.virtual.phone import Battery, PhoneState
 from harness.base.outcome import Outcome

@@ -13,12 +13,12 @@ from places import FIXTURES
 
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost
-from device_runner.local import LocalTransport
 from device_runner.stability.knobs import KNOBS, PhoneAccess, hold, probe, restore
 from device_runner.stability.knobs.android import Wakefulness
 from device_runner.stability.knobs.base import over_network
 from device_runner.stability.knobs.keep import SAVED_FILE
 from device_runner.stability.knobs.kgsl import GPU_KNOBS, available, sustainable
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone as virtual
 
 PAGES = FIXTURES / "android"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.local import LocalTransport
 from device_runner.stability.sources import Sources
+from device_runner.stand_ins.local import LocalTransport
 
 
 def zone(system: Path, number: int, kind: str, celsius: int) -> Path:

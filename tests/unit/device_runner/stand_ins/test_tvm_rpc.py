@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import LONG_S
 
-from device_runner.rpc_server import flags
+from device_runner.rpc_server import KEY_VARIABLE
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, MISMATCH
+from device_runner.stand_ins.tvm_rpc import flags
 from device_runner.stand_ins.tvm_rpc.clients import Client, ClientRefusal, ServerError, meet
 
 Ends = tuple[socket.socket, socket.socket]
@@ -140,6 +141,6 @@ def test_a_wrong_value_is_named(flag: str, says: str) -> None:
 
 
 def test_a_key_of_the_environment_is_taken_from_there_and_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(flags.KEY_VARIABLE, "secret")
+    monkeypatch.setenv(KEY_VARIABLE, "secret")
     assert flags.with_secret_key(flags.Flags(key="shown")).key == "secret"
     assert flags.with_secret_key(flags.Flags(key="shown")).key == "shown"

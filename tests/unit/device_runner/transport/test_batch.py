@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from waiting import FENCE_S
 
-from device_runner.local import LocalTransport
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.transport.batch import BatchAnswer, run_batch
 
 Run = Callable[..., "dict[str, BatchAnswer]"]

@@ -9,8 +9,8 @@ import pytest
 from waiting import LONG_S, eventually
 
 from device_runner.stand_ins.virtual import VirtualPhone, phone, userland
-from harness.base.finding import Condition
 from harness.tools.doctor import machine
+from harness.tools.shared.finding import Condition
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import SetupMissing
-from device_runner.local import LocalTransport
 from device_runner.registry import UnknownDevice
 from device_runner.runtimes import cross_linker
 from device_runner.stability.keeper import Keeper
+from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
-from harness.base.finding import Condition, DoctorFinding, guarded
 from harness.tools.doctor.device import PHONE_CHECKS, examine_device, examine_linker, examine_phone
+from harness.tools.shared.finding import Condition, DoctorFinding, guarded
 
 
 @dataclass

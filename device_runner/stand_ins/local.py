@@ -9,17 +9,19 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Identity, Pulse, PushResult, ShellResult, Steadiness, T, ThermalLimits
+from device_runner.device import Device, Identity, Pulse, PushResult, ShellResult, Steadiness, T, ThermalLimits
 from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
+from device_runner.installed_tvm import EXTRA_LIBRARIES
 from device_runner.rpc_device import RpcDevice
 from device_runner.rpc_server.server import NOT_FOUND
+from device_runner.runtimes import host, opencl, probe
 from device_runner.stability.host_gpu import ReadingSource, pulses, source, steadily
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
@@ -31,6 +33,15 @@ RPC_SERVER = (
     "-c",
     "import sys; from device_runner.stand_ins.tvm_rpc.server import main; sys.exit(main())",
 )
+
+
+@contextmanager
+def open_local(name: str, cache: Path, _progress: object, step: Callable[[str], None]) -> Iterator[Device]:
+    """Open this host; nothing has to be started or undone. Raises SetupMissing, RigFailure."""
+    step(host.STEP)
+    libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
+    transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
+    yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))
 
 
 @dataclass(frozen=True)

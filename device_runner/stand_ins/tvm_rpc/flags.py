@@ -13,13 +13,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from device_runner.rpc_server import KEY_VARIABLE
 from device_runner.rpc_server.tracker import Address
 
 USAGE = """tvm_rpc server [--host=ADDRESS] [--port=9090] [--port-end=9099] [--tracker=HOST:PORT] [--key=KEY]
   [--custom-addr=ADDRESS] [--work-dir=FOLDER] [--silent]"""
 MAX_PORT = 65535
-KEY_VARIABLE = "ADRENO_BENCH_RPC_KEY"
-"""Environment: the key, where a command line can be read by others."""
 
 
 class WrongFlag(Exception):
