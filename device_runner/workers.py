@@ -2,7 +2,7 @@
 
 A process for each, because TVM holds Python's interpreter lock in its calls, and because whatever takes such a process
 down is then the loss of one device and no more. `harness.measure.runner` runs cases in this way, `harness.tools.tune`
-candidates; what they order and answer is theirs. Devices may belong to this host or, through a tracker, to others.
+candidates; what they order and answer is theirs. A tool may open devices of other hosts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.device import Device, Identity
 from device_runner.failures import Failure, RigFailure
@@ -39,17 +39,8 @@ NO_LIMIT = float("inf")
 
 Show = Callable[[str, str], None]
 """Shows a case and its step to those who watch the device."""
-Say = Callable[[str], object]
+Say = Callable[[str], None]
 """Takes a line for a person."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """How workers get their devices."""
-
-    cache: Path
-    tracker: tuple[str, int] | None = None
-    """Tracker that offers devices of other hosts; None for devices of this host."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,18 @@ class Channel:
 Work = Callable[[Device, Channel], None]
 """What a worker does with its device until the pipe ends. It crosses to another process, so it is a function of a
 module, or a partial of one."""
-Opener = Callable[[str, Access, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
+Opener = Callable[[str, Path, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
+"""Opens the device of a worker, by its name. It crosses to another process, too."""
+
+
+class DeviceSource(Protocol):
+    """Devices of other hosts."""
+
+    def names(self, texts: Sequence[str], cache: Path, say: Say) -> list[str]:
+        """Resolve names and labels to names of workers."""
+
+    def open(self, name: str, cache: Path, say: Say) -> contextlib.AbstractContextManager[tuple[Device, Show]]:
+        """Open the device of a worker, as an `Opener`."""
 
 
 class WorkerHost:
@@ -136,9 +138,9 @@ class WorkerHost:
 class Processes(WorkerHost):
     """The processes of the workers, each at the other end of a pipe."""
 
-    def __init__(self, access: Access, work: Work, opener: Opener | None = None) -> None:
-        """Start the pool. `opener` stands in for the function that opens real devices."""
-        self._life = partial(_live, access=access, work=work, opener=opener)
+    def __init__(self, cache: Path, work: Work, opener: Opener | None = None) -> None:
+        """Start the pool. `opener` opens devices of other hosts; without it they are of this host."""
+        self._life = partial(_live, cache=cache, work=work, opener=opener or open_here)
         self._pipes: dict[str, Connection] = {}
         self._processes: dict[str, BaseProcess] = {}
 
@@ -318,20 +320,20 @@ def _ending(process: BaseProcess) -> str:
     return f"died of signal {-code}" if code < 0 else f"ended with code {code}"
 
 
-def _live(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None) -> None:
+def _live(pipe: Connection, name: str, cache: Path, work: Work, opener: Opener) -> None:
     """Live as a worker. Ends when the other end of the pipe is closed or its process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free
         die_with_parent(signal.SIGTERM)
-        serve(pipe, name, access, work, opener)
+        serve(pipe, name, cache, work, opener)
 
 
-def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None = None) -> None:
-    """Hold a device and work with it until the pipe ends. `opener` stands in for what opens real devices."""
+def serve(pipe: Connection, name: str, cache: Path, work: Work, opener: Opener) -> None:
+    """Hold a device and work with it until the pipe ends."""
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
         try:
-            with (opener or _open)(name, access, lambda text: pipe.send(Line(text))) as (device, show):
+            with opener(name, cache, lambda text: pipe.send(Line(text))) as (device, show):
                 pipe.send(Arrival(device.identity, device.name))
                 work(device, Channel(pipe, show))
         except Failure as failure:
@@ -339,17 +341,11 @@ def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opene
 
 
 @contextlib.contextmanager
-def _open(name: str, access: Access, say: Callable[[str], None]) -> Iterator[tuple[Device, Show]]:
-    from device_runner.fleet.remote import open_remote
-    from device_runner.fleet.select import remember_identity, tracker_key
-    from device_runner.registry import WAIT_FOR_DEVICE_S, open_device, tell
+def open_here(name: str, cache: Path, say: Callable[[str], None]) -> Iterator[tuple[Device, Show]]:
+    """Hold a device of this host. Raises what opening one raises."""
+    from device_runner.registry import open_device, tell
+    from device_runner.selection import remember_identity
 
-    if access.tracker:
-        with open_remote(
-            tracker_key(name), access.tracker, access.cache, timeout_s=WAIT_FOR_DEVICE_S, say=say
-        ) as remote:
-            yield remote
-        return
-    with open_device(name, access.cache, say=say) as device:
-        remember_identity(name, device.identity, access.cache)
-        yield device, lambda case, step: tell(name, access.cache, case, step)
+    with open_device(name, cache, say=say) as device:
+        remember_identity(name, device.identity, cache)
+        yield device, lambda case, step: tell(name, cache, case, step)

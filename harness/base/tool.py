@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from harness.base.failures import UsageError
@@ -116,6 +117,9 @@ class Tool:
     """Places of checks of this host, by what they check (`harness.tools.shared.finding.Check`)."""
     shared_store: str = ""
     """Place of a class of a URL and of what hears of its failures (`harness.compile.artifacts.pool.SharedStore`)."""
+    remote_devices: str = ""
+    """Place of a function of the address of a tracker, which returns the devices of other hosts behind it
+    (`device_runner.workers.DeviceSource`)."""
     remote_builders: str = ""
     """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 
@@ -135,7 +139,7 @@ def places(kind: str) -> Iterator[tuple[str, str]]:
 def load(place: str) -> Any:
     """Import what stands at a place, `MODULE:NAME`."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return attrgetter(name)(import_module(module))
 
 
 def _further_modules() -> list[str]:

@@ -142,7 +142,7 @@ def _other_device(place: Path | str, there: Sequence[str], device: str) -> Excep
 
 def identity_like(like: str, cache: Path) -> Identity:
     """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
-    from device_runner.fleet.select import recall_identity
+    from device_runner.selection import recall_identity
     from harness.measure.records.record import RecordFile
 
     file = Path(like)

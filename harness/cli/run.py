@@ -14,10 +14,9 @@ import typer
 
 from device_runner.device import Permission
 from device_runner.failures import Failure
-from device_runner.fleet.select import ALL, worker_names
 from device_runner.interrupt import interruption
 from device_runner.registry import LOCAL
-from device_runner.rpc_server.tracker import address_of
+from device_runner.selection import ALL, select
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
@@ -106,7 +105,7 @@ def run(
     from harness.measure.records.index import RecordIndex, skipped_lines
     from harness.measure.records.record import RecordFile
     from harness.measure.runner import missing_plans, settled_by
-    from harness.measure.workbench import open_suite
+    from harness.measure.workbench import devices_behind, open_suite
 
     for place in (place for tool in tools() for place in tool.runs if what.model):
         how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json, "narrowed": bool(what.axes)}
@@ -118,9 +117,9 @@ def run(
     file.require_writable()
     with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
         request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
-        at = address_of(tracker) if tracker else None
-        wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
-        names = worker_names(wanted, request.cache, at, screen.say)
+        source = devices_behind(tracker) if tracker else None
+        wanted = device or (kept.devices if kept and not tracker else None) or [ALL if tracker else DEFAULT_DEVICE]
+        names = (source.names if source else select)(wanted, request.cache, screen.say)
         for line in skipped_lines(kept.skipped if kept else ()):
             screen.say(line)
         given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
@@ -137,7 +136,7 @@ def run(
 
         with (
             _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)),
-            open_suite(request, names, missing, file, screen, allowed=allowed, tracker=at) as suite,
+            open_suite(request, names, missing, file, screen, allowed=allowed, source=source) as suite,
         ):
             done = list(suite.run())
         results = _Results(done, settled, suite.failures)

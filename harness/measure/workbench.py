@@ -16,14 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from device_runner import registry
+from device_runner import registry, selection
 from device_runner.device import Device, Identity, Permission
-from device_runner.fleet import select
-from device_runner.rpc_server.tracker import Address
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
-from device_runner.workers import Access, Processes, WorkerPool
+from device_runner.workers import DeviceSource, Processes, WorkerPool
 from harness.base.case import NO_AXES, Axes, Case
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, words_given
@@ -126,7 +124,7 @@ class Request:
 
         Raises `AmbiguousDevice`, `UnknownDevice`.
         """
-        return select.select_one(words, self.cache, progress.say)
+        return selection.select_one(words, self.cache, progress.say)
 
     def builder(self, progress: Progress) -> Builder:
         """Return what builds for the plans; a context manager."""
@@ -174,6 +172,13 @@ def _require_scheduler(address: str, store: str | None, suite_file: Path) -> Non
         raise UsageError("--builders needs a store that hosts share", hint=hint)
 
 
+def devices_behind(tracker: str) -> DeviceSource:
+    """Return the devices of other hosts, behind the tracker at HOST:PORT. Raises UsageError for no address."""
+    place = next(tool.remote_devices for tool in tools() if tool.remote_devices)
+    source: DeviceSource = load(place)(tracker)
+    return source
+
+
 def opening(names: Sequence[str], cache: Path) -> str:
     """Say that devices are opened, and what takes long the first time. Raises SetupMissing without a C++ compiler."""
     new = any(map(registry.is_built_in, names)) and not host.are_compiled(cache)
@@ -213,7 +218,7 @@ def open_workbench(
     ):
         make_ready(request.paths, cache)
         identity = registry.identify(device, step)
-        select.remember_identity(name, identity, cache)
+        selection.remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)
         yield Workbench(request, run, request.plans(identity), builder)
@@ -228,15 +233,15 @@ def open_suite(
     progress: Progress,
     *,
     allowed: frozenset[Permission] = frozenset(),
-    tracker: Address | None = None,
+    source: DeviceSource | None = None,
 ) -> Iterator[SuiteRun]:
-    """Yield the suite on devices of these names, or of a tracker's. One of this host's is held by this process.
+    """Yield the suite on devices of this host, or of `source`. This process itself holds a single one of this host.
 
     `choose` is given the plans for a device and what its records say of their origin, and returns the plans to run.
     Raises what opening the only device raises.
     """
     cache = request.cache
-    if len(names) == 1 and not tracker:
+    if len(names) == 1 and not source:
         tee = ProgressTee(progress, partial(registry.tell, names[0], cache))
         with open_workbench(request, names[0], tee, allowed=allowed) as bench:
             plans = choose(bench.plans, bench.run.origin)
@@ -248,7 +253,7 @@ def open_suite(
     as_shipped, run_id = request.quirks.as_shipped, new_id()
     settings = Settings(cache, run_id, as_shipped, request.suite.limits, allowed, request.suite.store)
     origin = Origin("", no_device(), as_shipped, run_id)
-    processes = Processes(Access(cache, tracker), partial(run_cases, settings))
+    processes = Processes(cache, partial(run_cases, settings), source.open if source else None)
 
     def plans_for(identity: Identity) -> list[Plan]:
         return choose(request.plans(identity), replace(origin, identity=identity))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import Failure
-from device_runner.fleet.select import expand
+from device_runner.selection import expand
 from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.outcome import Outcome, Owner

@@ -23,14 +23,14 @@ from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
-from device_runner.fleet.offer import Offer
-from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.lease import holder_of
 from device_runner.registry import open_device
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, request
 from device_runner.transport.adb import Adb, AdbRefusal
 from harness.tools.fleet import serve as serving
+from harness.tools.fleet.offer import Offer
+from harness.tools.fleet.remote import RemoteTransport, offers, open_remote
 from harness.tools.fleet.serve import Lender, serve
 
 pytestmark = pytest.mark.device

@@ -20,7 +20,7 @@ from fake_schedules import TRACE
 
 from device_runner.device import Launch, Loadable, Steadiness, Toggles
 from device_runner.failures import Failure, RigFailure
-from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
+from device_runner.workers import Loss, Processes, WorkerPool, serve
 from harness.compile.artifacts.artifact import Artifact, CompileResult
 from harness.measure.correctness import Truth
 from harness.tools.tune.candidate import TRACE as TRACE_FILE
@@ -116,7 +116,7 @@ class Threads:
     def _live(self, theirs: Connection, device: Device) -> None:
         work = partial(obey, self._folder, False)
         with theirs as pipe:
-            serve(pipe, device.name, Access(self._folder), work, lambda *_: contextlib.nullcontext((device, print)))
+            serve(pipe, device.name, self._folder, work, lambda *_: contextlib.nullcontext((device, print)))
 
     def send(self, name: str, order: Any) -> None:
         with contextlib.suppress(OSError):

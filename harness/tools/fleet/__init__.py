@@ -4,6 +4,7 @@ from harness.base.tool import Command, Tool
 
 TOOL = Tool(
     "fleet",
+    remote_devices="harness.tools.fleet.remote:RemoteDevices.at",
     commands=(
         Command(
             "devices",

@@ -12,9 +12,9 @@ import typer
 
 from device_runner.adb_device import AdbDevice
 from device_runner.failures import Failure
-from device_runner.fleet.select import ALL, select
 from device_runner.registry import open_device, tell
 from device_runner.rpc_server.tracker import address_of, connected
+from device_runner.selection import ALL, select
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.cli.options import DeviceNames

@@ -14,8 +14,6 @@ import typer
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure, RigFailure
-from device_runner.fleet.offer import entry_of
-from device_runner.fleet.remote import offers
 from device_runner.registry import list_devices, put_back
 from device_runner.rpc_server.tracker import address_of
 from device_runner.store import cache_root
@@ -27,6 +25,8 @@ from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, TrackerAddress
 from harness.cli.record_filter import open_index
 from harness.judge.report.screen import out, out_json
+from harness.tools.fleet.offer import entry_of
+from harness.tools.fleet.remote import offers
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -21,11 +21,11 @@ from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline, receive
 from device_runner.failures import DeviceLost, Failure
-from device_runner.fleet.offer import FIELD, Grant, Offer
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import AdbRefusal
 from device_runner.transport.adb_transport import AdbTransport
+from harness.tools.fleet.offer import FIELD, Grant, Offer
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
 """What a session needs of a device. `reboot:`, `root:`, `tcpip:` and the rest stay with its host."""

@@ -10,7 +10,7 @@ import typer
 
 from device_runner.failures import Failure, RigFailure
 from device_runner.files import write_whole
-from device_runner.fleet.select import select_one
+from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from device_runner.fleet.select import select_one
 from device_runner.foreign_json import read_json
+from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import UsageError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.fleet.select import ALL, worker_names
-from device_runner.rpc_server.tracker import address_of
+from device_runner.selection import ALL, select
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
@@ -46,6 +45,7 @@ def tune(
     Writes the best of each task to a file. Judges each candidate before it times it, and measures the best again in
     fresh sessions. The same command resumes an interrupted search. Devices of one identity share the candidates.
     """
+    from harness.measure.workbench import devices_behind
     from harness.tools.tune.devices import open_devices
     from harness.tools.tune.dispatcher import SearchBudget
     from harness.tools.tune.tune import Bench
@@ -58,9 +58,10 @@ def tune(
         )
     request = _tunable(what.request())
     with Screen() as screen:
-        at = address_of(tracker) if tracker else None
-        names = worker_names(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
-        with open_devices(request, names, screen, at) as (builder, devices):
+        source = devices_behind(tracker) if tracker else None
+        words = device or [ALL if tracker else DEFAULT_DEVICE]
+        names = (source.names if source else select)(words, request.cache, screen.say)
+        with open_devices(request, names, screen, source) as (builder, devices):
             tunings = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
             lost = dict(devices.lost)
     if as_json:

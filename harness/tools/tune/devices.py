@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
-from device_runner.workers import SILENCE_S, Access, Processes, Say, WorkerPool
+from device_runner.workers import SILENCE_S, DeviceSource, Processes, Say, WorkerPool
 from harness.base.failures import UsageError
 from harness.measure.device_queue import DeviceQueue, Lost, Order, WorkItem
 from harness.measure.workbench import make_ready, opening
@@ -209,15 +209,16 @@ class _SharedSearch(DeviceQueue[TrialOrder, None]):
 
 @contextmanager
 def open_devices(
-    request: Request, names: Sequence[str], progress: Progress, tracker: tuple[str, int] | None = None
+    request: Request, names: Sequence[str], progress: Progress, source: DeviceSource | None = None
 ) -> Iterator[tuple[Builder, Devices]]:
-    """Hold the devices of these names, with what builds for them; those of other hosts through a tracker.
+    """Hold the devices of these names, with what builds for them; of this host, or of `source`.
 
     Raises what opening a device raises, UsageError.
     """
     progress.say(opening(names, request.cache))
     make_ready(request.paths, request.cache)
-    processes = Processes(Access(request.cache, tracker), partial(obey, request.cache, request.quirks.as_shipped))
+    work = partial(obey, request.cache, request.quirks.as_shipped)
+    processes = Processes(request.cache, work, source.open if source else None)
     with request.builder(progress) as builder, WorkerPool(names, processes, progress.say) as pool:
         yield builder, Devices(pool, progress.say)
 

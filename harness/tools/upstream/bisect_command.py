@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from device_runner.fleet.select import select_one
 from device_runner.names import suggestion
+from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode

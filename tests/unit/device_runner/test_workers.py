@@ -20,14 +20,13 @@ from fake_device import FakeDevice
 from device_runner import workers
 from device_runner.device import Device
 from device_runner.failures import DeviceBusy, Failure
-from device_runner.fleet.select import tracker_key
-from device_runner.workers import Access, Channel, Loss, Processes, WorkerPool, serve
+from device_runner.workers import Channel, Loss, Processes, WorkerPool, serve
 
 WAIT_S = 20
 
 
 @contextmanager
-def fake_device(name: str, access: Access, say: workers.Say) -> Iterator[tuple[Device, workers.Show]]:
+def fake_device(name: str, cache: Path, say: workers.Say) -> Iterator[tuple[Device, workers.Show]]:
     if name == "busy":
         raise DeviceBusy("busy is in use")
     say("it opens")
@@ -35,7 +34,7 @@ def fake_device(name: str, access: Access, say: workers.Say) -> Iterator[tuple[D
 
 
 def pool(folder: Path, names: str, said: list[str], work: workers.Work) -> WorkerPool:
-    return WorkerPool(names.split(), Processes(Access(folder), work, fake_device), said.append)
+    return WorkerPool(names.split(), Processes(folder, work, fake_device), said.append)
 
 
 def hear_until(workers: WorkerPool, kind: type, count: int) -> dict[str, Any]:
@@ -132,10 +131,6 @@ def ask(workers: WorkerPool) -> int:
     return int(hear_until(workers, int, 1)["a"])
 
 
-def test_what_a_worker_is_called_at_a_tracker_holds_the_key() -> None:
-    assert tracker_key("adreno-bench/phone-Adreno #1-abc #12") == "adreno-bench/phone-Adreno #1-abc"
-
-
 def _kinds(kind: type[Failure]) -> Iterator[type[Failure]]:
     for one in kind.__subclasses__():
         yield one
@@ -155,7 +150,7 @@ def test_a_worker_whose_host_is_gone_frees_its_device(tmp_path: Path) -> None:
     opened: list[str] = []
 
     @contextlib.contextmanager
-    def opener(name: str, access: Access, say: workers.Say) -> Iterator[Any]:
+    def opener(name: str, cache: Path, say: workers.Say) -> Iterator[Any]:
         opened.append(name)
         try:
             yield FakeDevice(), print
@@ -164,5 +159,5 @@ def test_a_worker_whose_host_is_gone_frees_its_device(tmp_path: Path) -> None:
 
     ours.close()
     with theirs:
-        serve(theirs, "fake", Access(tmp_path), answer_with_process, opener)
+        serve(theirs, "fake", tmp_path, answer_with_process, opener)
     assert not opened

@@ -36,7 +36,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.measure.workbench.open_workbench", open_workbench)
-    monkeypatch.setattr("device_runner.fleet.select.select_one", lambda words, *_: {"soc=A": "a"}.get(words, words))
+    monkeypatch.setattr("device_runner.selection.select_one", lambda words, *_: {"soc=A": "a"}.get(words, words))
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "adreno-bench.toml").write_text(TINY)
     write(tmp_path / "of-a.jsonl", [a_record(device="a")])
@@ -98,7 +98,7 @@ def test_records_can_be_read_of_one_device_alone(tmp_path: Path) -> None:
 def test_a_resumed_run_is_on_the_device_of_its_records_unless_another_is_named(
     opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("device_runner.fleet.select.select", lambda words, *_: list(words))
+    monkeypatch.setattr("harness.cli.run.select", lambda words, *_: list(words))
     for words in (["of-a.jsonl"], ["of-a.jsonl", "--device", "b"], ["new.jsonl"]):
         CliRunner().invoke(app, ["run", "--resume", "--records", *words])
     CliRunner().invoke(app, ["run", "--records", "of-a.jsonl"])

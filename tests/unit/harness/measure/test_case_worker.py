@@ -15,7 +15,7 @@ from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Rung
 from device_runner.failures import DeviceLost
-from device_runner.workers import Access, Arrival, serve
+from device_runner.workers import Arrival, serve
 from harness.base.outcome import Outcome
 from harness.measure import case_worker
 from harness.measure.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange, run_cases
@@ -32,14 +32,14 @@ class Rig:
         self.pipe, theirs = Pipe()
 
         @contextmanager
-        def opener(name: str, access: Access, say: Callable[[str], object]) -> Iterator[Any]:
+        def opener(name: str, cache: Path, say: Callable[[str], object]) -> Iterator[Any]:
             yield device, lambda case, step: self.told.append((case, step))
 
         work = partial(run_cases, Settings(folder, "the run"))
 
         def live() -> None:
             with theirs:
-                serve(theirs, "fake", Access(folder), work, opener)
+                serve(theirs, "fake", folder, work, opener)
 
         self._thread = threading.Thread(target=live)
         self._thread.start()

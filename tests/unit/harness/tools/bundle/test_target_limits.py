@@ -9,7 +9,7 @@ import pytest
 from fake_records import a_record
 
 from device_runner.device import Identity
-from device_runner.fleet.select import remember_identity
+from device_runner.selection import remember_identity
 from harness.base.failures import UsageError
 from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits
 from harness.measure.records.record import RecordFile

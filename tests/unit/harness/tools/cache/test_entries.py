@@ -10,8 +10,8 @@ import pytest
 from fake_records import IDENTITY
 from filelock import FileLock
 
-from device_runner.fleet.select import remember_identity
 from device_runner.lease import lease
+from device_runner.selection import remember_identity
 from device_runner.store import Store
 from harness.compile.models.zoo import ZOO
 from harness.tools.cache.command import cache as command

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_runner import selection
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost
-from device_runner.fleet import select
-from device_runner.fleet.offer import Offer
-from device_runner.fleet.select import (
+from device_runner.lease import lease
+from device_runner.registry import UnknownDevice, is_built_in, list_devices
+from device_runner.selection import (
     AmbiguousDevice,
     matches,
     parse_labels,
@@ -21,8 +22,6 @@ from device_runner.fleet.select import (
     remember_identity,
     select_one,
 )
-from device_runner.lease import lease
-from device_runner.registry import UnknownDevice, is_built_in, list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 
@@ -43,7 +42,7 @@ def phones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def chosen(folder: Path, *wanted: str) -> list[str]:
-    return select.select(wanted, folder)
+    return selection.select(wanted, folder)
 
 
 @pytest.mark.usefixtures("phones")
@@ -99,7 +98,7 @@ def test_where_one_is_needed_two_are_named(tmp_path: Path) -> None:
 def test_a_label_leaves_out_whoever_is_busy_or_not_there_and_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     with lease("A", tmp_path / "leases", timeout_s=0):
-        assert select.select(["all"], tmp_path, said.append) == ["B", "C", ODD]
+        assert selection.select(["all"], tmp_path, said.append) == ["B", "C", ODD]
     assert [line.partition(",")[0] for line in said] == [
         "A is left out: it is busy",
         "D is left out: it is offline",
@@ -113,11 +112,11 @@ def test_all_is_the_virtual_device_only_where_no_phone_is_attached(
     said: list[str] = []
     attached: list[AdbEntry] = []
     monkeypatch.setattr(adb_server, "known_devices", lambda: attached)
-    assert select.select(["all"], tmp_path, said.append) == ["virtual"]
+    assert selection.select(["all"], tmp_path, said.append) == ["virtual"]
     assert said == ["no phone is attached: `all` means virtual"]
     attached.append(AdbEntry("A", "unauthorized"))
     with pytest.raises(UnknownDevice, match="no attached phone is ready: A is unauthorized"):
-        select.select(["all"], tmp_path)
+        selection.select(["all"], tmp_path)
 
 
 def test_a_device_that_was_never_opened_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,10 +135,10 @@ def test_a_device_that_was_never_opened_is_asked_once(tmp_path: Path, monkeypatc
 
     entries = [AdbEntry(name, "device") for name in "AB"]
     monkeypatch.setattr(adb_server, "known_devices", lambda: entries)
-    monkeypatch.setattr(select, "open_device", opening)
+    monkeypatch.setattr(selection, "open_device", opening)
     said: list[str] = []
     for _ in range(2):
-        assert select.select(["kind=phone,soc=SM8650"], tmp_path, said.append) == ["A"]
+        assert selection.select(["kind=phone,soc=SM8650"], tmp_path, said.append) == ["A"]
     assert opened == ["A", "B", "B"]
     assert "B is left out: B is frozen" in said
 
@@ -166,7 +165,7 @@ def test_there_are_sixty_four_numbered_ones(name: str) -> None:
     assert is_built_in("virtual-64")
 
 
-@given(st.dictionaries(st.sampled_from(select.LABELS), st.text("abc123 .()-", min_size=1).map(str.strip)))
+@given(st.dictionaries(st.sampled_from(selection.LABELS), st.text("abc123 .()-", min_size=1).map(str.strip)))
 def test_a_device_matches_its_own_labels(labels: dict[str, str]) -> None:
     text = ",".join(f"{label}={value}" for label, value in labels.items())
     assert matches(labels, parse_labels(text) or {})
@@ -178,28 +177,11 @@ def test_any_text_is_labels_or_a_name_or_refused(text: str) -> None:
         labels = parse_labels(text)
     except UnknownDevice:
         return
-    assert labels is None or set(labels) <= set(select.LABELS)
+    assert labels is None or set(labels) <= set(selection.LABELS)
 
 
 @pytest.mark.usefixtures("phones")
 @pytest.mark.parametrize("wanted", [["virtual", "local"], ["virtual", "virtual:2"], ["soc=this host"]])
 def test_what_computes_on_the_same_cores_is_not_measured_together(tmp_path: Path, wanted: list[str]) -> None:
     with pytest.raises(AmbiguousDevice, match="compute on the same cores of this host"):
-        select.select(wanted, tmp_path)
-
-
-def test_offers_of_other_hosts_are_chosen_by_the_same_labels() -> None:
-    def offer(name: str, soc: str, used_by: str = "") -> Offer:
-        return Offer(name, "lab", Identity("phone", name, soc=soc), used_by)
-
-    offered = [offer("A", "SM8650"), offer("B", "SM8550"), offer("C", "SM8650", "10.0.0.9")]
-    said: list[str] = []
-    assert [one.name for one in select.select_offers(["all"], offered, said.append)] == ["A@lab", "B@lab"]
-    assert [one.name for one in select.select_offers(["soc=SM8650", "B@lab"], offered)] == ["A@lab", "B@lab"]
-    assert said == ["C@lab is left out: it is busy, used by 10.0.0.9"]
-    with pytest.raises(UnknownDevice, match="no free device at the tracker matches 'C@lab'") as caught:
-        select.select_offers(["C@lab"], offered)
-    assert caught.value.hint == "there are: A@lab (SM8650), B@lab (SM8550), C@lab (busy)"
-    with pytest.raises(UnknownDevice) as caught:
-        select.select_offers(["all"], [])
-    assert caught.value.hint == "there are: none"
+        selection.select(wanted, tmp_path)

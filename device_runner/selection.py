@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.files import write_whole
-from device_runner.fleet.offer import Offer, entry_of
 from device_runner.registry import (
     LOCAL,
     MOST_VIRTUAL,
@@ -25,9 +23,6 @@ from device_runner.registry import (
     open_device,
     unknown,
 )
-
-if TYPE_CHECKING:
-    from device_runner.rpc_server.tracker import Address
 
 ALL = "all"
 LABELS = ("name", "kind", "soc", "gpu", "driver", "clml", "rom", "abi", "model", "product", "device")
@@ -61,26 +56,6 @@ def expand(text: str, cache: Path) -> list[str]:
     return select([text], cache) if text == ALL or text.startswith(f"{VIRTUAL}:") else [text]
 
 
-def worker_names(
-    texts: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
-) -> list[str]:
-    """Resolve names and labels to workers (`device_runner.workers`).
-
-    At a tracker such a name holds the key that is asked for: which of its devices it gives out is not known before.
-    Raises as `select` does.
-    """
-    from device_runner.fleet.remote import offers
-
-    if not tracker:
-        return select(texts, cache, say)
-    return [f"{offer.key} #{number}" for number, offer in enumerate(select_offers(texts, offers(tracker), say), 1)]
-
-
-def tracker_key(member: str) -> str:
-    """Return the key in the name of a worker at a tracker."""
-    return member.rpartition(" #")[0]
-
-
 def select_one(text: str, cache: Path, say: Say = lambda _: None) -> str:
     """Return the one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
     names = _Resolver.of([text], cache, say).names([text])
@@ -88,23 +63,6 @@ def select_one(text: str, cache: Path, say: Say = lambda _: None) -> str:
         message = f"{text!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
     return names[0]
-
-
-def select_offers(texts: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
-    """Return the free devices of other hosts that are meant. Raises `UnknownDevice` if one of `wanted` matches none.
-
-    A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
-    """
-    ready = [offer for offer in offers if _ready(entry_of(offer), say)]
-    matches_by_name: dict[str, Offer] = {}
-    for text in texts:
-        labels = {} if text == ALL else (parse_labels(text) or {"name": text})
-        meant = [offer for offer in ready if matches(labels_of(entry_of(offer), offer.identity), labels)]
-        if not meant:
-            there = ", ".join(f"{offer.name} ({'busy' if offer.used_by else offer.identity.soc})" for offer in offers)
-            raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there or 'none'}")
-        matches_by_name.update((offer.name, offer) for offer in meant)
-    return list(matches_by_name.values())
 
 
 def labels_of(entry: DeviceEntry, identity: Identity | None) -> dict[str, str]:
@@ -176,7 +134,7 @@ class _Resolver:
         labels = labels_of(entry, None)
         if not matches(labels, {label: value for label, value in query.items() if label in labels}):
             return False  # what is known without opening it suffices
-        return _ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), query)
+        return is_ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), query)
 
     def _identity(self, entry: DeviceEntry) -> Identity | None:
         """Return who a device was when it was last opened; else open it."""
@@ -204,7 +162,7 @@ def _all(entries: Sequence[DeviceEntry], say: Say) -> list[str]:
     if not phones:
         say(f"no phone is attached: `{ALL}` means {VIRTUAL}")
         return [VIRTUAL]
-    if ready := [entry.name for entry in phones if _ready(entry, say)]:
+    if ready := [entry.name for entry in phones if is_ready(entry, say)]:
         return ready
     states = ", ".join(f"{entry.name} is {entry.state}" for entry in phones)
     raise UnknownDevice(f"no attached phone is ready: {states}", hint="`adreno-bench devices` lists them")
@@ -216,7 +174,8 @@ def _virtual(count: int) -> list[str]:
     return [f"{VIRTUAL}-{number}" for number in range(1, count + 1)]
 
 
-def _ready(entry: DeviceEntry, say: Say) -> bool:
+def is_ready(entry: DeviceEntry, say: Say) -> bool:
+    """Return whether a device can be used; if not, say why."""
     if entry.state != "ready":
         who = entry.owner or entry.detail.get("used by", "")
         say(f"{entry.name} is left out: it is {entry.state}{f', used by {who}' if who else ''}")

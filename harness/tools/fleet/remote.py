@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,22 @@ from device_runner.adb_device import AdbDevice, abi_of
 from device_runner.deadline import Deadline
 from device_runner.device import Rung
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
-from device_runner.fleet.offer import FIELD, PREFIX, Grant, Offer, grant_of, offer_of
 from device_runner.recovery.rungs import retry
+from device_runner.registry import WAIT_FOR_DEVICE_S, UnknownDevice
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import (
     ANSWER_TIMEOUT_S,
     Address,
     Code,
+    address_of,
     connected,
     receive_json,
     request,
     send_json,
 )
+from device_runner.selection import ALL, Say, is_ready, labels_of, matches, parse_labels
 from device_runner.transport.adb_transport import AdbTransport
+from harness.tools.fleet.offer import FIELD, PREFIX, Grant, Offer, entry_of, grant_of, offer_of
 
 MEET_TIMEOUT_S = 10.0
 TELL_TIMEOUT_S = 2.0
@@ -44,6 +47,52 @@ def offers(tracker: Address, *, timeout_s: float = ANSWER_TIMEOUT_S) -> list[Off
         except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"it answered something else to SUMMARY ({error})") from error
     return sorted((offer for value in ours if (offer := offer_of(value))), key=lambda offer: offer.name)
+
+
+@dataclass(frozen=True)
+class RemoteDevices:
+    """The devices behind one tracker, for workers (`device_runner.workers.DeviceSource`)."""
+
+    tracker: Address
+
+    @classmethod
+    def at(cls, address: str) -> RemoteDevices:
+        """Return the devices behind the tracker at HOST:PORT. Raises `BadAddress`."""
+        return cls(address_of(address))
+
+    def names(self, texts: Sequence[str], cache: Path, say: Say) -> list[str]:
+        """Resolve names and labels to names of workers. Raises `UnknownDevice`, RigFailure.
+
+        Such a name holds the key that is asked for: which of its devices a tracker gives out is not known before.
+        """
+        chosen = select_offers(texts, offers(self.tracker), say)
+        return [f"{offer.key} #{number}" for number, offer in enumerate(chosen, 1)]
+
+    def open(self, name: str, cache: Path, say: Say) -> AbstractContextManager[tuple[AdbDevice, Tell]]:
+        """Hold the next free device of the key in a worker's name. Raises as `open_remote` does."""
+        return open_remote(tracker_key(name), self.tracker, cache, timeout_s=WAIT_FOR_DEVICE_S, say=say)
+
+
+def tracker_key(worker: str) -> str:
+    """Return the key in the name of a worker."""
+    return worker.rpartition(" #")[0]
+
+
+def select_offers(texts: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
+    """Return the free devices of other hosts that are meant. Raises `UnknownDevice` if one of `texts` matches none.
+
+    A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
+    """
+    ready = [offer for offer in offers if is_ready(entry_of(offer), say)]
+    matches_by_name: dict[str, Offer] = {}
+    for text in texts:
+        labels = {} if text == ALL else (parse_labels(text) or {"name": text})
+        meant = [offer for offer in ready if matches(labels_of(entry_of(offer), offer.identity), labels)]
+        if not meant:
+            there = ", ".join(f"{offer.name} ({'busy' if offer.used_by else offer.identity.soc})" for offer in offers)
+            raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there or 'none'}")
+        matches_by_name.update((offer.name, offer) for offer in meant)
+    return list(matches_by_name.values())
 
 
 @contextmanager
