@@ -276,45 +276,6 @@ class Program(Protocol):
         """Take programs from `binaries` instead of compiling them; before the first run."""
 
 
-class Machine(Protocol):
-    """A library with several functions, and state that stays on the device between their calls."""
-
-    @property
-    def init_ms(self) -> float:
-        """Loading and initialising, before any call."""
-
-    @property
-    def pushed(self) -> PushResult:
-        """Path of the library on the device."""
-
-    def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
-        """Return the state that a function of the library makes of these sizes; a handle of what is on the device."""
-
-    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
-        """Call a global function of the runtime with numbers, texts and states."""
-
-    def parameters(self, files: Mapping[Path, str], prefix: str, count: int, *, timeout_s: float) -> Any:
-        """Return the tensors `prefix_0`... of a folder of TVM's tensor cache, given by its files and their hashes.
-
-        What the device has is not pushed again.
-        """
-
-    def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
-        """Call a function of the library with arrays, states and parameters; return its tensors. Raises as `run`."""
-
-    def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool = False) -> list[float]:
-        """Return the ms of `repeat` calls on the last arguments, by the device's own clock or of its `kernels` alone.
-
-        A call that is not timed comes first.
-        """
-
-    def function_launches(self, function: str, *, timeout_s: float) -> list[Launch]:
-        """Return the kernels of one of three calls on the last arguments, in the order of launch.
-
-        Raises `RigFailure` where launches cannot be watched.
-        """
-
-
 @dataclass(frozen=True)
 class PeakMemory:
     """The most memory that a process on the device has had, in bytes. None is not known."""
@@ -334,9 +295,6 @@ class Session(Protocol):
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> Program:
         """Push (by hash), load and initialise a library."""
-
-    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> Machine:
-        """Load a library with several functions and state."""
 
     def call(self, function: str, *, timeout_s: float) -> Any:
         """Return what a global function of the server's process returns; None if it has no such function."""

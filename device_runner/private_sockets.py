@@ -53,32 +53,12 @@ def _hexadecimal(address: tuple[str, int]) -> str:
     return f"{word:08X}:{address[1]:04X}"
 
 
-PRIVATE = 0o700
-"""Mode of a folder that no other user of the host can enter."""
-
-
-def listen_private(file: Path) -> socket.socket:
-    """Listen on a socket that no other user of the host can reach. One that is there already is replaced."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.parent.chmod(PRIVATE)
-    file.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        with _short(file) as name:
-            listener.bind(name)
-        listener.listen()
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
 def connect(file: Path, timeout_s: float) -> socket.socket:
     """Return a connection to it. Raises ConnectionRefusedError if nobody listens there, OSError."""
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.settimeout(timeout_s)
-        with _short(file) as name:
+        with short_path(file) as name:
             sock.connect(name)
     except FileNotFoundError as error:
         sock.close()
@@ -90,7 +70,7 @@ def connect(file: Path, timeout_s: float) -> socket.socket:
 
 
 @contextmanager
-def _short(file: Path) -> Iterator[str]:
+def short_path(file: Path) -> Iterator[str]:
     """Yield the path of a file by way of its open folder."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -7,7 +7,6 @@ gone. It still stands: TVM reports an error of the program.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import math
 import os
@@ -23,7 +22,6 @@ from device_runner.device import Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFailure,
-    DeviceFull,
     DeviceLost,
     Failure,
     Hang,
@@ -55,9 +53,6 @@ SESSION_LIMIT_S = 6 * 3600
 _WORKER_ENDED = r"Child pid=\d+ .*status = ?(\d+)"
 """What TVM's server says of a worker, with the status of `waitpid` (apps/cpp_rpc/rpc_server.cc: three wordings)."""
 
-RPC_MASK = 128
-"""What TVM's RPC adds to the type of a device of another process."""
-
 OUTPUT_LIMIT_BYTES = 256 << 20
 """Limit of a network's outputs together."""
 
@@ -65,9 +60,6 @@ PROBE_TIMEOUT_S = 0.9
 """A device that answers no shell for so long after a deadline is lost: the whole verdict falls within a second."""
 SLOW_PROBE_TIMEOUT_S = 5.0
 """What tells of a crash may arrive so late: Android's handler writes its tombstone first."""
-
-LINK_SCRIPT = 'mkdir -p "$0" && cd "$0" && while [ "$1" ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
-"""Arguments: the folder, then path and name of each file."""
 
 OTHER_SERVER = "is it of another release of TVM? `adreno-bench doctor --device NAME` shows that"
 
@@ -125,7 +117,7 @@ class RpcSession:
         from tvm import rpc
 
         self.toggles = dict(toggles)
-        self._transport = transport
+        self.transport = transport
         self._server = server
         self._relay = relay
         self._failure: Failure | None = None
@@ -151,34 +143,16 @@ class RpcSession:
         pushed = self.bring(loadable.library, loadable.sha256, deadline)
         return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
 
-    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> RpcMachine:
-        """Push (by hash), load and initialise a library with several functions and state."""
-        deadline = Deadline(timeout_s)
-        self.probe.count(deadline)
-        pushed = self.bring(loadable.library, loadable.sha256, deadline)
-        return RpcMachine(self, loadable, pushed, timeout_s=deadline.remaining_s)
-
-    def bring_folder(self, files: Mapping[Path, str], deadline: Deadline) -> str:
-        """Push files by hash; return a folder of the device in which they have their names."""
-        pushed = {file.name: self.bring(file, sha256, deadline).path for file, sha256 in files.items()}
-        digest = hashlib.sha256(" ".join(files.values()).encode()).hexdigest()
-        folder = f"{self._transport.root}/folders/{digest[:24]}"
-        links = [word for name, path in pushed.items() for word in (path, name)]
-        answer = self._transport.shell(["sh", "-c", LINK_SCRIPT, folder, *links], timeout_s=deadline.remaining_s)
-        if answer.code:
-            raise DeviceFull(f"{self._transport.name} refuses the folder {folder}: {answer.stderr.strip()}")
-        return folder
-
     def bring(self, file: Path, sha256: str, deadline: Deadline) -> PushResult:
         """Push a library, and make sure that it arrived."""
-        pushed = self._transport.push(file, sha256, timeout_s=deadline.remaining_s)
+        pushed = self.transport.push(file, sha256, timeout_s=deadline.remaining_s)
         if not pushed.sent_bytes:
             return pushed
-        if self._transport.push(file, sha256, timeout_s=deadline.remaining_s).sent_bytes:  # compares hashes
+        if self.transport.push(file, sha256, timeout_s=deadline.remaining_s).sent_bytes:  # compares hashes
             if sha256_of(file) != sha256:
                 raise RigFailure(f"{file} was damaged in the store", hint="run again: the store makes it anew")
             raise LinkFailure(
-                f"{file.name} does not arrive on {self._transport.name} with the hash that it should have",
+                f"{file.name} does not arrive on {self.transport.name} with the hash that it should have",
                 hint="try another cable",
             )
         return pushed
@@ -190,9 +164,9 @@ class RpcSession:
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
         deadline = Deadline(timeout_s)
-        size = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
+        size = self.transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
         if size.isdecimal() and int(size) > TEXT_LIMIT_BYTES:
-            message = f"{path} on {self._transport.name} has {size} bytes, more than {TEXT_LIMIT_BYTES >> 20} MiB"
+            message = f"{path} on {self.transport.name} has {size} bytes, more than {TEXT_LIMIT_BYTES >> 20} MiB"
             raise RigFailure(message, hint="adreno-bench did not create this file: remove it")
         with self.calling(f"downloading {path}", deadline.remaining_s):
             return bytes(self.remote.download(path))
@@ -273,7 +247,7 @@ class RpcSession:
         """Return why the relay cut the connection of a server that breaks the protocol; None if it did not."""
         if not self._relay.nonsense:
             return None
-        server = f"the RPC server on {self._transport.name}"
+        server = f"the RPC server on {self.transport.name}"
         message = f"{server} breaks TVM's protocol: it sent {self._relay.nonsense} while {doing}"
         return RigFailure(message, hint=OTHER_SERVER, evidence=self.log())
 
@@ -286,12 +260,12 @@ class RpcSession:
             lost.evidence = lost.evidence or self.log()
             return lost
         if self._server.boot not in ("", boot):
-            return DeviceLost(f"{self._transport.name} rebooted while {doing}", evidence=self.log())
+            return DeviceLost(f"{self.transport.name} rebooted while {doing}", evidence=self.log())
         if self._relay.died:
-            return LinkFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
+            return LinkFailure(f"the relay to {self.transport.name} was killed while {doing}", evidence=self.log())
         ending = "" if expired else self._ending()
         if self._server.process.ended and self._server.process.code is None:
-            return DeviceLost(f"{self._transport.name} went away and came back while {doing}", evidence=self.log())
+            return DeviceLost(f"{self.transport.name} went away and came back while {doing}", evidence=self.log())
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
         message, log = f"the process on the device {ending} while {doing}", self.log()
@@ -302,11 +276,11 @@ class RpcSession:
     def _boot(self, *, patient: bool) -> str:
         """Which boot it is. A phone that writes down a crash may be slow to answer; who is `patient` asks it again."""
         try:
-            return boot_of(self._transport, timeout_s=PROBE_TIMEOUT_S)
+            return boot_of(self.transport, timeout_s=PROBE_TIMEOUT_S)
         except DeviceFailure:
             if not patient:
                 raise
-            return boot_of(self._transport, timeout_s=SLOW_PROBE_TIMEOUT_S)
+            return boot_of(self.transport, timeout_s=SLOW_PROBE_TIMEOUT_S)
 
     def _ending(self) -> str:
         """Return how the process on the device ended. What tells it may arrive after the connection broke."""
@@ -355,7 +329,7 @@ class RpcProgram:
             self._device.sync()
             self.inferences += 1
             elapsed_ms = (time.perf_counter() - started) * 1e3
-            outputs = _arrays(self._vm.get_outputs(entry))
+            outputs = copy_tensors(self._vm.get_outputs(entry))
         return outputs, elapsed_ms
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
@@ -365,7 +339,7 @@ class RpcProgram:
     def timed_answer(self, *, timeout_s: float) -> list[Array]:
         """Return what `host_entry` left at the end of its last inference."""
         with self._session.calling(f"reading what {self._loadable.library.name} timed", timeout_s):
-            return _arrays(self._vm.get_outputs(self._loadable.host_entry))
+            return copy_tensors(self._vm.get_outputs(self._loadable.host_entry))
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples of `entry` by the device's timer, on the inputs of the last `run`."""
@@ -406,55 +380,6 @@ class RpcProgram:
             return samples
 
 
-class RpcMachine(RpcProgram):
-    """A library with several functions, and state that stays in the server's process. Implements `device.Machine`."""
-
-    def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
-        """Return the state that a function of the library makes; it takes each size as a shape of its own."""
-        with self._session.calling(f"making the state of {self._loadable.library.name}", timeout_s):
-            shape = self._session.remote.get_function("ffi.Shape")
-            return self._vm.module[function](*map(shape, sizes))
-
-    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
-        """Call a global function of the runtime, such as one that changes a state."""
-        with self._session.calling(function, timeout_s):
-            return self._session.remote.get_function(function)(*arguments)
-
-    def parameters(self, files: Mapping[Path, str], prefix: str, count: int, *, timeout_s: float) -> Any:
-        """Push a folder of TVM's tensor cache by hash, and return its tensors `prefix_0`... on the device."""
-        deadline = Deadline(timeout_s)
-        folder = self._session.bring_folder(files, deadline)
-        with self._session.calling("loading weights", deadline.remaining_s):
-            function = self._session.remote.get_function
-            function("vm.builtin.tensor_cache.load")(folder, self._device.dlpack_device_type() % RPC_MASK, 0)
-            parameters = function("vm.builtin.param_array_from_cache")(prefix, count)
-            function("vm.builtin.tensor_cache.clear")()
-            return parameters
-
-    def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
-        """Call a function of the library with arrays, states and parameters, and return its tensors."""
-        import numpy as np
-        import tvm.runtime
-
-        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
-            values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
-            self._vm.set_input(function, *values)
-            self._vm.invoke_stateful(function)
-            self._device.sync()
-            return _arrays(self._vm.get_outputs(function))
-
-    def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool = False) -> list[float]:
-        """Return samples on the last arguments, after one call that is not timed; of its `kernels`, or of all."""
-        return self._samples(self._device if kernels else self._host, function, repeat, timeout_s)
-
-    def function_launches(self, function: str, *, timeout_s: float) -> list[Launch]:
-        """Return the kernels of one call on the last arguments, which is called three times; see `launches`."""
-        deadline, probe = Deadline(timeout_s), self._session.probe
-        probe.watch_kernels(deadline)
-        self.function_ms(function, 2, timeout_s=deadline.remaining_s, kernels=True)
-        return probe.inferences(2, deadline)[-1]
-
-
 def _close_what_tvm_left(port: int) -> None:
     """Close the socket that TVM 0.27 leaves open if a server hangs up in their handshake (rpc_socket_impl.cc)."""
     import psutil
@@ -472,7 +397,7 @@ def _decoded(device: Any, attribute: str) -> str:
         return ""
 
 
-def _arrays(value: Any) -> list[Array]:
+def copy_tensors(value: Any) -> list[Array]:
     """Copy tensors from the device. Raises ValueError if they are larger than any network's."""
     arrays: list[Array] = []
     left = OUTPUT_LIMIT_BYTES

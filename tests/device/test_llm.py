@@ -22,6 +22,7 @@ from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import MLC, build_executable, target_of
+from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.verify import LlmTruth, LlmVerdict, invariants, text, verify
@@ -97,7 +98,7 @@ class Libraries:
         loadable = Loadable(library, sha256_of(library), 1)
         folder = weights_folder(SeededWeights(config), config, FORMATS[form], self.folder)
         files = {file: sha256_of(file) for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
-        machine = self.session.load_machine(loadable, timeout_s=TIMEOUT_S)
+        machine = load_machine(self.session, loadable, timeout_s=TIMEOUT_S)
         weights = machine.parameters(files, PREFIX, len(parameters), timeout_s=TIMEOUT_S)
         return Conversation(machine, weights, TIMEOUT_S)
 

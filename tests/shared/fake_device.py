@@ -14,7 +14,6 @@ from device_runner.device import (
     Identity,
     Launch,
     Loadable,
-    Machine,
     PeakMemory,
     Pulse,
     PushResult,
@@ -100,9 +99,6 @@ class FakeSession:
     def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
         self.device.met("load")
         return FakeProgram(self.device)
-
-    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> Machine:
-        raise NotImplementedError
 
     def call(self, function: str, *, timeout_s: float) -> Any:
         return self.device.tells.get(function)

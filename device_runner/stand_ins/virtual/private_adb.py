@@ -12,7 +12,7 @@ from typing import IO
 from device_runner.deadline import Deadline
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
-from device_runner.private_sockets import listen_private
+from device_runner.private_sockets import short_path
 from device_runner.stand_ins.virtual.processes import KILL_DEADLINE_S, Children
 from device_runner.transport.adb import Adb
 
@@ -72,6 +72,26 @@ class PrivateServer:
         listener = socket.create_server((LOOPBACK, self.address), backlog=128)
         self.address = listener.getsockname()[1]
         return listener
+
+
+PRIVATE = 0o700
+"""Mode of a folder that no other user of the host can enter."""
+
+
+def listen_private(file: Path) -> socket.socket:
+    """Listen on a socket that no other user of the host can reach. One that is there already is replaced."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.chmod(PRIVATE)
+    file.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        with short_path(file) as name:
+            listener.bind(name)
+        listener.listen()
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def connect(server: int | Path, serial: str, deadline_s: float) -> None:

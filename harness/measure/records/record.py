@@ -217,11 +217,6 @@ def week_of(started_at: str) -> int:
         return -1
 
 
-def monday_of(week: int) -> str:
-    """Return the first day of a week, in ISO 8601."""
-    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
-
-
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
     """What a records file holds, and the lines that could not be read (torn by a kill, or foreign)."""
@@ -278,17 +273,6 @@ class RecordFile:
         A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
         """
         return self.load_as(parse, begin)
-
-    def of_run(self, run: str) -> list[Record]:
-        """Return the records of one run; the others are not parsed. Raises RigFailure, UsageError."""
-        mark = run.encode()
-
-        def mine(line: bytes) -> Record:
-            if mark not in line:
-                raise NotARecord("of another run")
-            return parse(line)
-
-        return [record for record in self.load_as(mine).records if record.run == run]
 
     def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
         """Read all lines with `parse`, which may make less than a record of one and so take less time.

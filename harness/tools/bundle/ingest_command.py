@@ -13,9 +13,9 @@ from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOption
 from harness.judge.report import verdicts
 from harness.judge.report.screen import out, out_json, out_parts, out_whole
 from harness.judge.report.table import json_array, results_table
+from harness.measure.records.record import NotARecord, Record, RecordFile, parse
 
 if TYPE_CHECKING:
-    from harness.measure.records.record import RecordFile
     from harness.tools.bundle.results import BundleResults
 
 
@@ -37,7 +37,6 @@ def ingest(
     """
     from harness.judge import compare
     from harness.judge.report.comparison import export_comparison
-    from harness.measure.records.record import RecordFile
     from harness.tools.bundle.results import read_results
     from harness.tools.bundle.verdict import verdicts_of
 
@@ -65,9 +64,21 @@ def ingest(
 
 def _add(read: BundleResults, file: RecordFile) -> None:
     """Append the records that the file does not have: results may be taken in twice."""
-    records = file.of_run(read.records[0].run) if read.records else []
+    records = _of_run(file, read.records[0].run) if read.records else []
     have = {(record.case, record.artifact, record.started_at) for record in records}
     file.append(*(record for record in read.records if (record.case, record.artifact, record.started_at) not in have))
+
+
+def _of_run(file: RecordFile, run: str) -> list[Record]:
+    """Return the records of one run; the others are not parsed. Raises RigFailure, UsageError."""
+    mark = run.encode()
+
+    def parse_own(line: bytes) -> Record:
+        if mark not in line:
+            raise NotARecord("of another run")
+        return parse(line)
+
+    return [record for record in file.load_as(parse_own).records if record.run == run]
 
 
 def _keep_peaks(read: BundleResults) -> None:

@@ -21,6 +21,7 @@ from device_runner.stability.judge import judge
 from device_runner.stability.keeper import require_charge, too_busy, too_hot
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
+from harness.tools.bundle.gpu_reports import reading_in
 from harness.tools.bundle.replay_session import BadReport, ProcessReport, ReplaySession, text_of
 
 UNHELD = "not held: a bundle changes no setting of a device"
@@ -123,7 +124,7 @@ class ReplayDevice:
 
         Nothing was waited for, and no knob was set.
         """
-        gpu = [host_gpu.reading_in(texts, self.identity.gpu) for texts in (self._turn.before, self._turn.after)]
+        gpu = [reading_in(texts, self.identity.gpu) for texts in (self._turn.before, self._turn.after)]
         if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
             return work(), host_gpu.judge(gpu[0], gpu[1])
         before, after = reading(self._turn.before), reading(self._turn.after)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from device_runner.device import Launch, Loadable, Machine, PeakMemory, PushResult, Toggles
+from device_runner.device import Launch, Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, NotRunAgain, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
@@ -120,10 +120,6 @@ class ReplaySession:
         if "init_ms" not in self.report.fields:
             program.fail()
         return program
-
-    def load_machine(self, loadable: Loadable, *, timeout_s: float) -> Machine:
-        """Raise `RigFailure`: bundles carry programs of one function."""
-        raise RigFailure("a bundle cannot carry a library with several functions and state")
 
     def call(self, function: str, *, timeout_s: float) -> Any:
         """Return what our model of CLML said of itself; None of any other function, which was not called."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Loadable
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
-from device_runner.stability.host_gpu import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.store import sha256_of
 from device_runner.transport.batch import MARK
@@ -39,6 +38,7 @@ from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
 from harness.tools.bundle import runner
+from harness.tools.bundle.gpu_reports import CARDS_SCRIPT
 from harness.tools.bundle.manifest import BundleBuild, BundleTurn, PackedCase, PackedLibrary
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from harness.base.outcome import Outcome
-from harness.measure.records.record import monday_of
+from harness.measure.records.record import FIRST_MONDAY
 from harness.measure.records.view import Counted
 
 CRASHES = (Outcome.DEVICE_CRASH, Outcome.HANG)
@@ -62,3 +63,8 @@ def _phone_week(phone: str, week: int, counts: Sequence[Counted]) -> PhoneWeek:
         throttled=throttled,
         throttled_share=round(throttled / timed, 4) if timed else None,
     )
+
+
+def monday_of(week: int) -> str:
+    """Return the first day of a week, in ISO 8601."""
+    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()

@@ -9,7 +9,8 @@ from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.network import CHUNK, CREATE, PREFILL, Step
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Machine
+    from device_runner.device import Array
+    from harness.tools.llm.machine import Machine
 
 PAGE = 16
 """Tokens of a page; TVM's kernels have it built in."""

@@ -14,6 +14,7 @@ from device_runner import registry
 from device_runner.device import Device, ThermalLimits
 from device_runner.failures import Failure, RigFailure, Unsupported
 from device_runner.runtimes.cross_linker import TRIPLES
+from device_runner.session.rpc_session import RpcSession
 from device_runner.store import sha256_of
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
@@ -35,6 +36,7 @@ from harness.tools.llm.build import PREFIX, LlmBuild, probe_job, read_probe, wei
 from harness.tools.llm.cases import LlmTest, Variant
 from harness.tools.llm.conversation import Conversation, TimedStep
 from harness.tools.llm.judge import NAME
+from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import DECODE, PREFILL_AGAIN
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
@@ -209,7 +211,8 @@ class LlmBench:
             folder = weights_folder(model.weights, model.config, self._variant.form, self._request.cache)
             files = {file: sha256_of(file) for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
             session = self._stack.enter_context(self._device.session({}, timeout_s=timeout_s))
-            machine = session.load_machine(artifact.loadable, timeout_s=timeout_s)
+            assert isinstance(session, RpcSession)
+            machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
             weights = machine.parameters(files, PREFIX, len(artifact.compiled.inputs), timeout_s=timeout_s)
             self._weights_bytes = sum(file.stat().st_size for file in files)
             loading = Loading(machine.init_ms, machine.pushed.sent_bytes)

@@ -94,7 +94,7 @@ def ops(
     coverage = Coverage(cells)
     if html:
         facts: dict[str, Any] = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
-        write_page(html, "operators.html.j2", scripts=(), title="Operators", **facts)
+        write_page(html, "operators.html.j2", package=__package__, scripts=(), title="Operators", **facts)
     if table:
         for name in dict.fromkeys(cell["tvm"] for cell in cells):
             OperatorTable.of(name, cells).write(table)

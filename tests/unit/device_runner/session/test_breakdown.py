@@ -48,7 +48,7 @@ def verdict(signs: Signs) -> Failure:
     opened = RpcSession.__new__(RpcSession)
     process = SimpleNamespace(ended=signs.ended, code=signs.code, output=lambda: signs.log)
     vars(opened).update(
-        _transport=SimpleNamespace(shell=signs.shell, name="phone"),
+        transport=SimpleNamespace(shell=signs.shell, name="phone"),
         _relay=SimpleNamespace(open=False, expired=signs.expired, died=signs.relay_died, nonsense=signs.nonsense),
         _server=SimpleNamespace(process=process, boot=BOOT),
         _failure=None,

@@ -55,7 +55,7 @@ def test_a_file_is_not_downloaded_if_it_is_too_large(told: str, refused: bool) -
 
     opened = session.RpcSession.__new__(session.RpcSession)
     vars(opened).update(
-        _transport=SimpleNamespace(shell=shell, name="phone"),
+        transport=SimpleNamespace(shell=shell, name="phone"),
         _relay=NoRelay(),
         _failure=None,
         remote=SimpleNamespace(download=lambda _path: bytearray(b"content")),

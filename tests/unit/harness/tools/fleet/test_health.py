@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.outcome import Outcome
 from harness.cli import app
-from harness.measure.records.record import Record, monday_of, week_of
-from harness.tools.fleet.health import PhoneWeek, health
+from harness.measure.records.record import Record, week_of
+from harness.tools.fleet.health import PhoneWeek, health, monday_of
 
 STEP = RecoveryStep("retry", "gone", 1.0, 1.0, True)
 MONDAY, SUNDAY, NEXT_MONDAY = "2026-11-16T00:00:00+00:00", "2026-11-22T23:59:59+00:00", "2026-11-23T00:00:00+00:00"

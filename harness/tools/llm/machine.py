@@ -1,0 +1,91 @@
+"""A library with several functions, and state that stays in the server's process between their calls."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from device_runner.deadline import Deadline
+from device_runner.failures import DeviceFull
+from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from device_runner.device import Array, Launch, Loadable
+
+RPC_MASK = 128
+"""What TVM's RPC adds to the type of a device of another process."""
+
+LINK_SCRIPT = 'mkdir -p "$0" && cd "$0" && while [ "$1" ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
+"""Arguments: the folder, then path and name of each file."""
+
+
+class Machine(RpcProgram):
+    """A library with functions that share a state on the device."""
+
+    def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
+        """Return the state that a function of the library makes; it takes each size as a shape of its own."""
+        with self._session.calling(f"making the state of {self._loadable.library.name}", timeout_s):
+            shape = self._session.remote.get_function("ffi.Shape")
+            return self._vm.module[function](*map(shape, sizes))
+
+    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+        """Call a global function of the runtime, such as one that changes a state."""
+        with self._session.calling(function, timeout_s):
+            return self._session.remote.get_function(function)(*arguments)
+
+    def parameters(self, files: Mapping[Path, str], prefix: str, count: int, *, timeout_s: float) -> Any:
+        """Push a folder of TVM's tensor cache by hash, and return its tensors `prefix_0`... on the device."""
+        deadline = Deadline(timeout_s)
+        folder = bring_folder(self._session, files, deadline)
+        with self._session.calling("loading weights", deadline.remaining_s):
+            function = self._session.remote.get_function
+            function("vm.builtin.tensor_cache.load")(folder, self._device.dlpack_device_type() % RPC_MASK, 0)
+            parameters = function("vm.builtin.param_array_from_cache")(prefix, count)
+            function("vm.builtin.tensor_cache.clear")()
+            return parameters
+
+    def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
+        """Call a function of the library with arrays, states and parameters, and return its tensors."""
+        import numpy as np
+        import tvm.runtime
+
+        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
+            values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
+            self._vm.set_input(function, *values)
+            self._vm.invoke_stateful(function)
+            self._device.sync()
+            return copy_tensors(self._vm.get_outputs(function))
+
+    def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool = False) -> list[float]:
+        """Return samples on the last arguments, after one call that is not timed; of its `kernels`, or of all."""
+        return self._samples(self._device if kernels else self._host, function, repeat, timeout_s)
+
+    def function_launches(self, function: str, *, timeout_s: float) -> list[Launch]:
+        """Return the kernels of one call on the last arguments, which is called three times; see `launches`."""
+        deadline, probe = Deadline(timeout_s), self._session.probe
+        probe.watch_kernels(deadline)
+        self.function_ms(function, 2, timeout_s=deadline.remaining_s, kernels=True)
+        return probe.inferences(2, deadline)[-1]
+
+
+def load_machine(session: RpcSession, loadable: Loadable, *, timeout_s: float) -> Machine:
+    """Push (by hash), load and initialise such a library."""
+    deadline = Deadline(timeout_s)
+    session.probe.count(deadline)
+    pushed = session.bring(loadable.library, loadable.sha256, deadline)
+    return Machine(session, loadable, pushed, timeout_s=deadline.remaining_s)
+
+
+def bring_folder(session: RpcSession, files: Mapping[Path, str], deadline: Deadline) -> str:
+    """Push files by hash; return a folder of the device in which they have their names."""
+    pushed = {file.name: session.bring(file, sha256, deadline).path for file, sha256 in files.items()}
+    digest = hashlib.sha256(" ".join(files.values()).encode()).hexdigest()
+    folder = f"{session.transport.root}/folders/{digest[:24]}"
+    links = [word for name, path in pushed.items() for word in (path, name)]
+    answer = session.transport.shell(["sh", "-c", LINK_SCRIPT, folder, *links], timeout_s=deadline.remaining_s)
+    if answer.code:
+        raise DeviceFull(f"{session.transport.name} refuses the folder {folder}: {answer.stderr.strip()}")
+    return folder
