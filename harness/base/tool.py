@@ -15,8 +15,8 @@ from typing import Any
 
 from harness.base.failures import UsageError
 
-URL = "://"
-"""Key of what reads the records behind a URL."""
+URL, MANY_FILES = "://", "*"
+"""Keys of what reads the records behind a URL, and those of several files."""
 VARIABLE = "ADRENO_BENCH_TOOLS"
 """Environment: modules of further tools, between commas, each with a `TOOL`. Their code runs: name your own only."""
 
@@ -100,8 +100,8 @@ class Tool:
     """Places of what adds to a page: under `history` (`harness.judge.history.section`), and under `report` or `details`
     (`harness.judge.report.sections`)."""
     record_sources: Mapping[str, str] = field(default_factory=dict)
-    """Places of what opens records that are not JSON lines: by the suffix of a file `(files, say) -> RecordSource`, and
-    under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""
+    """Places of what opens records that are not one file of JSON lines: by the suffix of a file, or under `MANY_FILES`,
+    `(files, say) -> RecordSource`; under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""
     cache_kinds: tuple[CacheKind, ...] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
     """Places of what shows the kernels of a case that moved, by the command: `gate` or `compare`

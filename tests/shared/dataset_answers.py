@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from harness.base.outcome import Outcome
-from harness.measure.records.dataset import RecordDataset
 from harness.measure.records.record import Record, RecordFile, Releases
+from harness.tools.lake.record_dataset import RecordDataset
 
 OLD = Releases(tvm="0.25.0", ffi="0.1.12")
 MOMENTS = [f"2026-03-{day:02}T0{hour}:00:00" for day in (1, 2, 3) for hour in range(4)]

@@ -1,24 +1,68 @@
 """Where `--records` may point: at a file, a folder, a glob, or a URL.
 
-Files of JSON lines are read here; a tool reads what else there is (`Tool.record_sources`).
+One file of JSON lines is read here; a tool reads what else there is (`Tool.record_sources`).
 """
 
 from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from harness.base.failures import UsageError
-from harness.base.tool import URL, load, places
-from harness.measure.records.dataset import RecordDataset
-from harness.measure.records.index import RecordIndex
+from harness.base.tool import MANY_FILES, URL, load, places
+from harness.measure.records.index import CaseFilter, RecordIndex
+from harness.measure.records.view import Counted, SessionView
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from harness.measure.records.record import Record
 
 LINES = ".jsonl"
-RecordSource: TypeAlias = RecordIndex | RecordDataset
 _SCHEME = re.compile(rf"[a-z0-9+]+{URL}")
+
+
+class RecordSource(Protocol):
+    """Records of a place, by question. `RecordIndex` says what each answer means."""
+
+    @property
+    def skipped(self) -> list[str]:
+        """Lines that are no records."""
+
+    @property
+    def devices(self) -> list[str]:
+        """What was typed after `--device`."""
+
+    @property
+    def cases(self) -> list[str]:
+        """Ids of all cases."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def outcomes(self, device: str | None = None) -> list[Counted]:
+        """Count records by phone, week and outcome."""
+
+    def newest_outcomes(self, choose: CaseFilter) -> Mapping[str, Mapping[str, int]]:
+        """Count the last outcomes of series, by case, if there may be more series than anybody reads."""
+
+    def every(self, choose: CaseFilter) -> list[Record]:
+        """Return all records."""
+
+    def newest(self, choose: CaseFilter, *, sustained: bool = False) -> Iterator[Record]:
+        """Yield the last record of each series."""
+
+    def newest_builds(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
+        """Yield the records of the last build of each series."""
+
+    def newest_sessions(
+        self, choose: CaseFilter, device: str | None = None
+    ) -> Iterator[list[Record]] | Iterator[list[SessionView]]:
+        """Yield what a verdict wants of these."""
 
 
 def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordSource:
@@ -34,11 +78,11 @@ def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None)
 
 def open_files(files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> RecordSource:
     """Return the records of files, by question. Raises as `open_records` does."""
-    suffixes = {file.suffix for file in files}
-    if foreign := next((place for suffix, place in _sources().items() if suffix in suffixes), None):
+    suffixes = {file.suffix for file in files} | ({MANY_FILES} if len(files) > 1 else set())
+    if foreign := next((place for key, place in _sources().items() if key in suffixes), None):
         source: RecordSource = load(foreign)(files, say)
         return source
-    return RecordIndex(files[0], say) if len(files) == 1 else RecordDataset(files, say)
+    return RecordIndex(files[0], say)
 
 
 def record_files(place: str | Path) -> list[Path]:
@@ -92,7 +136,7 @@ def _sources() -> dict[str, str]:
 
 
 def _suffixes() -> list[str]:
-    return [LINES, *(suffix for suffix in _sources() if suffix != URL)]
+    return [LINES, *(key for key in _sources() if key not in (MANY_FILES, URL))]
 
 
 def _matches(pattern: str) -> Iterator[Path]:

@@ -13,9 +13,9 @@ from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOption
 from harness.judge.report import verdicts
 from harness.judge.report.screen import out, out_json, out_parts, out_whole
 from harness.judge.report.table import json_array, results_table
-from harness.measure.records.record import NotARecord, Record, RecordFile, parse
 
 if TYPE_CHECKING:
+    from harness.measure.records.record import Record, RecordFile
     from harness.tools.bundle.results import BundleResults
 
 
@@ -37,6 +37,7 @@ def ingest(
     """
     from harness.judge import compare
     from harness.judge.report.comparison import export_comparison
+    from harness.measure.records.record import RecordFile
     from harness.tools.bundle.results import read_results
     from harness.tools.bundle.verdict import verdicts_of
 
@@ -71,6 +72,8 @@ def _add(read: BundleResults, file: RecordFile) -> None:
 
 def _of_run(file: RecordFile, run: str) -> list[Record]:
     """Return the records of one run; the others are not parsed. Raises RigFailure, UsageError."""
+    from harness.measure.records.record import NotARecord, parse
+
     mark = run.encode()
 
     def parse_own(line: bytes) -> Record:

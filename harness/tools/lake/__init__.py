@@ -1,6 +1,6 @@
-"""Records of many hosts and nights: in Parquet, asked with DuckDB, and behind URLs."""
+"""Records of many hosts and nights: in several files, in Parquet, and behind URLs."""
 
-from harness.base.tool import URL, CacheKind, Command, Tool
+from harness.base.tool import MANY_FILES, URL, CacheKind, Command, Tool
 
 TOOL = Tool(
     "lake",
@@ -15,6 +15,7 @@ TOOL = Tool(
     record_sources={
         ".parquet": "harness.tools.lake.dataset:ParquetDataset",
         URL: "harness.tools.lake.urls:open_url",
+        MANY_FILES: "harness.tools.lake.record_dataset:RecordDataset",
     },
     cache_kinds=(CacheKind("record_copies", "copy of a records file of a URL"),),
 )

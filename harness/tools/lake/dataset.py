@@ -10,8 +10,8 @@ from typing import Any
 
 from device_runner.files import scratch_folder
 from harness.base.process import cores
-from harness.measure.records.dataset import BY_TIME, CHOSEN, SERIES_NAMES, WANTED_OF_DEVICE, Lines, RecordDataset
 from harness.tools.lake.parquet import FACTS, SUFFIX, ParquetLines, needing_packages, table_of
+from harness.tools.lake.record_dataset import BY_TIME, CHOSEN, SERIES_NAMES, WANTED_OF_DEVICE, Lines, RecordDataset
 
 MEMORY = "400MB"
 """What DuckDB may use; beyond, it sorts on the disk."""

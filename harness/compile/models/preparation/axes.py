@@ -10,7 +10,7 @@ from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_
 REDUCTIONS = tuple(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 )
-SEVERAL = ("Squeeze", "Unsqueeze", *REDUCTIONS)
+MANY_FILES = ("Squeeze", "Unsqueeze", *REDUCTIONS)
 """Operators with a list of axes, which newer operator sets have as their second input."""
 SINGLE = ("ArgMax", "ArgMin", "Concat", "LogSoftmax", "Softmax", "Split")
 
@@ -20,7 +20,7 @@ def count_axes_from_zero(model: Any) -> str:
     types, values, writer = tensor_types(model), constants(model), NodeWriter(model, "axes")
     count = 0
     for node in model.graph.node:
-        if not is_onnx(node, *SEVERAL, *SINGLE):
+        if not is_onnx(node, *MANY_FILES, *SINGLE):
             continue
         kind = types.get(node.output[0] if node.op_type == "Unsqueeze" else node.input[0])
         if kind is not None and kind.HasField("shape"):

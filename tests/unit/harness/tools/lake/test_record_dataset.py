@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness.measure.records.dataset import RecordDataset
 from harness.measure.records.places import record_files
 from harness.measure.records.record import Record
+from harness.tools.lake.record_dataset import RecordDataset
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
