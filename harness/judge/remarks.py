@@ -24,6 +24,9 @@ uncertain by 2.7 % (95 %), just below the smallest change that counts by default
 
 
 UNSTEADY = "unsteady"
+BRANCH_HINT = "--fix INPUT=NUMBER chooses one for good"
+MOST_NAMED = 3
+"""Most branches to name; more are only counted."""
 VACUOUS_HINT = 'use trained weights, or real inputs: `inputs = "FILE.npz"` (docs/reference/settings.md)'
 
 
@@ -96,6 +99,15 @@ def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:
     return Remark("as opencl", f"path {path} {what}: whatever was measured is plain OpenCL")
 
 
+def _branches(record: Record) -> Remark | None:
+    """Return which branch of each If was judged, since nothing proves the other."""
+    if record.outcome is not Outcome.OK or not record.branches:
+        return None
+    first = ", ".join(record.branches[:MOST_NAMED])
+    more = f" and {len(record.branches) - MOST_NAMED} more" if len(record.branches) > MOST_NAMED else ""
+    return Remark("one branch", f"judged {first}{more}, and not the other branch ({BRANCH_HINT})")
+
+
 def _as_opencl(record: Record) -> Remark | None:
     return as_opencl(record.path, record.facts)
 
@@ -149,6 +161,7 @@ def _llvm_off(record: Record) -> Remark | None:
 REMARKS: tuple[Callable[[Record], Remark | None], ...] = (
     _vacuous,
     _unchecked,
+    _branches,
     _as_opencl,
     _as_float32,
     _ties,

@@ -80,6 +80,8 @@ class Judgement:
     """Program and version: `onnxruntime 1.23.2`."""
     unchecked: str
     """Why nobody outside TVM could give it; empty if somebody did."""
+    branches: tuple[str, ...] = ()
+    """Which branch of each If it went through, as `then of NAME`: the other one is not judged."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ VALUES, NAMES = "values.npz", "names.json"
 ROUNDING = "rounding.npz"
 """How far rounding moves each of the oracle's outputs (`harness.compile.oracle.rounding`); not there if that is not
 known."""
+BRANCHES = "branches.json"
+"""Which branch of each If the oracle's answers went through; not there without an If."""
 LEEWAY = "leeway.npz"
 """How far another right answer may be from the oracle's, number by number (`harness.compile.oracle.leeway`)."""
 RANGE = "range.json"
@@ -107,6 +109,12 @@ class Answers:
         """Who gave them; empty in what was made before that was noted."""
         file = self.folder / JUDGE
         return str(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
+
+    @property
+    def branches(self) -> tuple[str, ...]:
+        """Which branch of each If they went through, as `then of NAME`; empty if that was not noted."""
+        file = self.folder / BRANCHES
+        return tuple(map(str, json.loads(file.read_text(encoding="utf-8")))) if file.exists() else ()
 
 
 Built = Mapping[str, Artifact | Answers | Failure]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.failures import NoOutsideAnswer, OracleNotFinite
 from harness.compile.artifacts.artifact import (
+    BRANCHES,
     INPUTS,
     JUDGE,
     LABELLED,
@@ -36,6 +37,8 @@ from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import InputSpec, Original
+from harness.compile.oracle.branches import branches_taken
+from harness.compile.oracle.judge import NoAnswer, Refusal
 from harness.compile.oracle.leeway import save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
@@ -99,6 +102,8 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
         out / ROUNDING, [np.array([one.rounding for one in measured]), np.array([one.half for one in measured])]
     )
     save_leeway(out / LEEWAY, measured)
+    if branches := _branches(question.model, inputs):
+        (out / BRANCHES).write_text(json.dumps(branches), encoding="utf-8")
     return {"run_s": run_s}
 
 
@@ -200,6 +205,14 @@ def _write(
         classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
         save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
+
+
+def _branches(file: Path, inputs: Mapping[str, Array]) -> list[str]:
+    """Return which branch each If of the prepared network takes; nothing where nobody can say."""
+    try:
+        return branches_taken(load(file), inputs) if any(n.op_type == "If" for n in parse(file).graph.node) else []
+    except (NoAnswer, Refusal):
+        return []
 
 
 def _choose_again(array: Array, seed: int) -> Array:

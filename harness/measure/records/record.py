@@ -113,6 +113,8 @@ class Record(BaseModel):
     judge was LLVM behind TVM's importer."""
     unchecked: str = ""
     """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
+    branches: tuple[str, ...] = ()
+    """Which branch of each If was judged, as `then of NAME`; empty without an If, and in earlier records."""
     vacuous: list[str] = []
     """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
     Such an `ok` proves nothing (`harness.measure.correctness`)."""

@@ -26,6 +26,7 @@ from device_runner.store import sha256_of
 from harness.base.failures import UsageError
 from harness.base.plan import Job, Plan
 from harness.compile.artifacts.artifact import (
+    BRANCHES,
     INPUTS,
     JUDGE,
     LABELLED,
@@ -207,7 +208,8 @@ def _lay_out(
 
 def _packed(folder: Path, name: str, plan: Plan, results: Built) -> PackedCase:
     answers = results[plan.oracle.key]
-    truth, witness = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, JUDGE), (OUTPUTS, JUDGE)
+    truth = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, BRANCHES, JUDGE)
+    witness = (OUTPUTS, JUDGE)
     for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
         result = results.get(job.key) if job else None
         if job and isinstance(result, Answers):

@@ -14,7 +14,7 @@ from harness.compile.models.preparation.identities import remove_identities
 def take_constant_branches(model: Any) -> str:
     """Put the branch that is taken in the place of each If whose condition is a constant."""
     count, names = 0, list[str]()
-    while taken := _take_once(model):
+    while taken := take_branches(model):
         names += taken
         remove_identities(model)
         count += fold(model)
@@ -37,8 +37,11 @@ def name_choices(model: Any) -> str:
     )
 
 
-def _take_once(model: Any) -> list[str]:
-    """Return the name of each If whose branch took its place, with the branch."""
+def take_branches(model: Any) -> list[str]:
+    """Put the branch that is taken in the place of each If that a constant decides.
+
+    Returns their names, as `then of NAME`. An If inside such a branch stays.
+    """
     from onnx import numpy_helper
 
     values, writer, taken = constants(model), NodeWriter(model, "branch"), list[str]()

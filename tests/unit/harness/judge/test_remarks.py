@@ -99,3 +99,13 @@ def test_ties_are_counted() -> None:
     (remark,) = remarks(a_record(accuracy=accuracy))
     assert remark.word == "tie"
     assert remark.why.startswith("2 integers differ from the judge's")
+
+
+def test_which_branch_was_judged_stands_beside_a_right_answer() -> None:
+    (remark,) = remarks(a_record(branches=("then of rate", "else of b", "then of c", "then of d"), wall_ms=[]))
+    assert remark.word == "one branch"
+    assert remark.why == (
+        "judged then of rate, else of b, then of c and 1 more, and not the other branch "
+        "(--fix INPUT=NUMBER chooses one for good)"
+    )
+    assert remarks(a_record(branches=("then of rate",), outcome=Outcome.WRONG_RESULT)) == ()

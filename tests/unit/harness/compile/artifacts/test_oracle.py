@@ -13,7 +13,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.failures import OracleNotFinite
-from harness.compile.artifacts.artifact import INPUTS, JUDGE, OTHER_OUTPUTS, OUTPUTS, load_arrays
+from harness.compile.artifacts.artifact import INPUTS, JUDGE, OTHER_OUTPUTS, OUTPUTS, Answers, load_arrays
 from harness.compile.artifacts.oracle import Question, ask_llvm, find_truth
 from harness.compile.artifacts.values import named_origin
 from harness.compile.compiler.releases import tvm_version
@@ -115,3 +115,24 @@ def test_other_divisors_are_among_those_of_the_file(tmp_path: Path) -> None:
     (right,), (other,) = load_arrays(tmp_path / OUTPUTS), load_arrays(tmp_path / OTHER_OUTPUTS)
     np.testing.assert_array_equal(right, a // b)
     assert right.tolist() != other.tolist()
+
+
+def test_which_branch_of_an_if_was_judged_is_kept_with_the_answers(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("t", "e")]
+    then, other = (
+        helper.make_graph([helper.make_node(kind, ["x"], [end.name])], kind, [], [end])
+        for kind, end in zip(("Neg", "Abs"), ends, strict=True)
+    )
+    model = network(
+        helper.make_node("ReduceMin", ["x"], ["low"], keepdims=0),
+        helper.make_node("Less", ["low", "zero"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], name="sign", then_branch=then, else_branch=other),
+        zero=np.float32(0),
+    )
+    for number, word in ((-1, "then"), (1, "else")):
+        np.savez(tmp_path / "x.npz", x=np.full((1, 4), number, np.float32))
+        folder = tmp_path / word
+        folder.mkdir()
+        asked(model, folder, str(tmp_path / "x.npz"))
+        assert Answers(folder, reused=False).branches == (f"{word} of sign",)
+    assert Answers(tmp_path, reused=False).branches == ()
