@@ -27,7 +27,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from harness.compile.oracle.distance import peak_and_rms
-from harness.compile.oracle.leeway import Leeway
+from harness.compile.oracle.leeway import SINGLE, SMALLEST, Leeway
 from harness.measure.facts import Accuracy
 from harness.measure.scales import parts_of
 
@@ -102,7 +102,7 @@ def compare_answers(
 def relative_tolerances(outputs: int, relative_tolerance: float, rounding: Sequence[float]) -> list[float]:
     """Return the tolerance of each output: no less than what rounding does to it, where that is known."""
     return [
-        relative_tolerance if math.isnan(each) else max(relative_tolerance, each)
+        max(relative_tolerance, each) if math.isfinite(each) else relative_tolerance
         for each in rounding or [0.0] * outputs
     ]
 
@@ -143,9 +143,10 @@ class _Judgement:
         finite = np.where(endless, 0.0, theirs)
         own = np.zeros_like(theirs) if leeway.own is None else leeway.own.astype(np.float64)
         flips = np.zeros_like(theirs) if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
-        tolerance = tolerance_of(self.want, self.relative_tolerance) + float(own.max(initial=0.0))
+        smallest = min(leeway.smallest, SMALLEST[SINGLE])
+        tolerance = max(tolerance_of(self.want, self.relative_tolerance), smallest) + float(own.max(initial=0.0))
         allowed, (peak, rms) = tolerance + flips, peak_and_rms(finite)
-        rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want))
+        rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want), smallest)
         rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(flips)[1]
         rms_error = peak_and_rms(error)[1]
         far = ""
@@ -157,8 +158,9 @@ class _Judgement:
         for part in parts_of(finite, leeway, self.least):
             allowed = np.minimum(allowed, part.tolerance + flips)
             far = far or part.complain(self.index, error, own, flips)
-        beyond = error > allowed
-        share = np.where(beyond, error / np.where(allowed > 0, allowed, np.finfo(float).tiny), 0.0)
+        beyond = (error > allowed) | np.isinf(error)
+        with np.errstate(over="ignore"):
+            share = np.where(beyond, error / np.where(allowed > 0, allowed, np.finfo(float).tiny), 0.0)
         at = int((share if beyond.any() else error).argmax()) if error.size else 0
         worst, limit = (float(error.flat[at]), float(allowed.flat[at])) if error.size else (0.0, tolerance)
         if beyond.any():
@@ -317,7 +319,7 @@ def _reason(want: Array, other: Array | None, tolerance: float) -> str:
     real = want.dtype.kind == "f"
     if want.size == 0:
         return "has no elements"
-    if (real or want.size > 1) and passes(np.zeros_like(want)):
+    if (real and _peak(want) < SMALLEST[SINGLE]) or ((real or want.size > 1) and passes(np.zeros_like(want))):
         return "is all zero"
     middle = want.min() / 2 + want.max() / 2 if real else want.flat[0]
     if want.size > 1 and passes(np.full_like(want, middle)):

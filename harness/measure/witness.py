@@ -60,7 +60,7 @@ def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answer
     theirs, allowed = load_arrays(witness.folder / OUTPUTS), (truth.relative_tolerance, truth.rounding)
     return WitnessReport(
         witness.judge,
-        with_judge=compare_answers(theirs, truth.expected, *allowed).right,
+        with_judge=truth.judge(theirs).right,
         with_path=compare_answers(outputs, theirs, *allowed).right,
     )
 

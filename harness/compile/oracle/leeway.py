@@ -76,11 +76,20 @@ class Measured:
         return Leeway(
             floor=factor * max(self.coordinates, self.half if computes_half else 0.0),
             moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
-            own=self.own if factor else None,
-            decided=self.decided.get(kind),
+            own=_known(self.own) if factor else None,
+            decided=_known(self.decided.get(kind)),
             choices=self.choices,
             smallest=SMALLEST[HALVES if computes_half else SINGLE],
         )
+
+
+def _known(distances: Array | None) -> Array | None:
+    """Return distances with 0 where they could not be measured, which excuses nothing."""
+    import numpy as np
+
+    if distances is None or distances.dtype.kind != "f":
+        return distances
+    return np.where(np.isfinite(distances), distances, np.float32(0))
 
 
 def save_leeway(file: Path, measured: Sequence[Measured]) -> None:

@@ -19,13 +19,16 @@ from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import OUTPUTS, Answers, Artifact, save_arrays, save_values
 from harness.compile.artifacts.pool import Builder
+from harness.compile.oracle.leeway import Leeway
 from harness.judge.remarks import remarks
 from harness.measure.context import Run
+from harness.measure.correctness import Truth
 from harness.measure.facts import WitnessReport
 from harness.measure.loop import run_case
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
+from harness.measure.witness import compare_with_witness
 
 PLAN = a_plan()
 PLAN = replace(PLAN, oracle=replace(PLAN.oracle, otherwise=Job("witness", "w-tiny", "LLVM's answer of tiny", {})))
@@ -144,3 +147,13 @@ def test_the_importer_is_not_to_blame_for_what_double_precision_mends(
     assert record.outcome is Outcome.WRONG_RESULT
     assert record.owner is owner
     assert ("both round so" in record.message) is (owner is Owner.PATH)
+
+
+def test_a_witness_off_by_what_the_judge_itself_is_off_by_is_right(tmp_path: Path) -> None:
+    judge = np.full((1, 100), 127.336, np.float32)
+    serial = judge - np.float32(0.003)
+    save_arrays(tmp_path / OUTPUTS, [serial])
+    truth = Truth([], [judge], 1e-5, [0.0], [Leeway(own=np.full((1, 100), 0.003, np.float32))])
+    report = compare_with_witness([np.zeros_like(judge)], truth, Answers(tmp_path, reused=False))
+    assert report.with_judge
+    assert not replace(report, with_path=True).blames_importer
