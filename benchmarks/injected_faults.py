@@ -1,12 +1,14 @@
-"""Which wrong operators the judge catches: one at a time is put into a network, at several depths of it.
+"""Which wrong operators the judge catches: one to five are put into a network, at several depths of it.
 
-    python -m benchmarks.injected_faults [NETWORK...] [--depths 8]
+    python -m benchmarks.injected_faults [NETWORK, GROUP or FILE...] [--depths 8] [--together 8]
 
-Each fault is one that a compiler makes: a wrong epsilon, padding of another kind, a transposed 3x3 kernel, one lane of
-four in place of all. onnxruntime runs the network with it and without, and the product's own judge compares the two
-with the tolerances of a float32 case. TVM is not needed. Prints tables in Markdown, and every fault that changes an
-output by more than rounding does and is still not caught, by name. A network with more places for a fault than
-`--depths` is sampled evenly, from the first place to the last.
+Each fault is one that a compiler or a driver makes: a wrong epsilon, padding of another kind, a transposed 3x3 kernel,
+one lane of four in place of all, a launch that is dropped. onnxruntime runs the network with it and without, and the
+product's own judge compares the two with the tolerances of a float32 case. TVM is not needed. Prints tables in
+Markdown, and every fault that changes an output by more than rounding does and is still not caught, by name.
+
+A network with more places for a fault than `--depths` is sampled evenly, from the first place to the last. Then two to
+five faults by chance are put into it together, `--together` times each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.base.case import Precision
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.measure.correctness import compare_answers
@@ -33,8 +37,8 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 FLOAT32 = Precision.FLOAT32.value
-BEFORE = 1e-3
-"""The tolerance of float32 before rounding was measured, of the peak alone."""
+MOST_TOGETHER = 5
+LAUNCHES = ("Conv", "Gemm", "MatMul", "Relu", "Add")
 
 
 @dataclass
@@ -45,6 +49,8 @@ class Graph:
     inputs: Mapping[str, Array]
     weights: dict[str, Array] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    other_inputs: Mapping[str, Array] = field(default_factory=dict)
+    """What the inference before had."""
 
     def __post_init__(self) -> None:
         graph = onnx.shape_inference.infer_shapes(self.model).graph
@@ -59,20 +65,31 @@ class Graph:
         """The operators, in order."""
         return list(self.model.graph.node)
 
-    def run(self, edit: Edit | None = None) -> list[Array]:
-        """Return the answer, with one operator replaced."""
+    def run(self, *edits: Edit) -> list[Array]:
+        """Return the answer, with some operators replaced."""
         nodes, weights = self.nodes, dict(self.weights)
-        if edit:
+        for edit in sorted(edits, key=lambda edit: -edit.place):
             nodes[edit.place : edit.place + 1] = edit.nodes
             weights |= edit.weights
+        return self._ask(nodes, weights, self.inputs, self.model.graph.output)
+
+    @cached_property
+    def before(self) -> Mapping[str, Array]:
+        """What the inference before left in the buffers of launches that may be dropped."""
+        names = [node.output[0] for node in self.nodes if node.op_type in LAUNCHES]
+        ends = [onnx.ValueInfoProto(name=name) for name in names]
+        return dict(zip(names, self._ask(self.nodes, self.weights, self.other_inputs, ends), strict=True))
+
+    def _ask(
+        self, nodes: Sequence[Any], weights: Mapping[str, Array], inputs: Mapping[str, Array], ends: Sequence[Any]
+    ) -> list[Array]:
         used = {name for node in nodes for name in node.input}
-        fed = {name: array for name, array in weights.items() if name in used}
+        fed = {name: np.asarray(array) for name, array in weights.items() if name in used}
         kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in fed.items()}
         values = [helper.make_tensor_value_info(name, kinds[name], fed[name].shape) for name in fed]
-        ends = self.model.graph.output
         graph = helper.make_graph(nodes, "faulty", [*self.model.graph.input, *values], ends)
         model = helper.make_model(graph, opset_imports=self.model.opset_import, ir_version=8)
-        return OnnxRuntime(model).ask({**self.inputs, **fed})
+        return OnnxRuntime(model).ask({**inputs, **fed})
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,8 @@ def _epsilon(factor: float) -> Fault:
         small = graph.weights.get(node.input[1]) if node.op_type == "Add" else None
         if small is not None and small.size == 1 and 0 < float(small) <= 1e-4:
             other = np.full(small.shape, factor * float(small), np.float32)
-            return [_with(node, inputs=[node.input[0], "epsilon"])], {"epsilon": other}
+            name = f"{node.output[0]}/epsilon"
+            return [_with(node, inputs=[node.input[0], name])], {name: other}
         return None
 
     return fault
@@ -126,9 +144,10 @@ def _padding(mode: str, kinds: Sequence[str] = ("Conv",)) -> Fault:
         shape = graph.shapes.get(node.input[0], (0, 0, 9, 9))
         if mode == "reflect" and max(pads) >= min(shape[2:]):
             return None
-        before = helper.make_node("Pad", [node.input[0], "widths"], ["padded"], mode=mode)
+        padded, name = f"{node.output[0]}/padded", f"{node.output[0]}/widths"
+        before = helper.make_node("Pad", [node.input[0], name], [padded], mode=mode)
         widths = np.array([0, 0, *pads[:2], 0, 0, *pads[2:]])
-        return [before, _with(node, inputs=["padded", *node.input[1:]], pads=[0] * 4)], {"widths": widths}
+        return [before, _with(node, inputs=[padded, *node.input[1:]], pads=[0] * 4)], {name: widths}
 
     return fault
 
@@ -153,16 +172,94 @@ def _transposed(graph: Graph, node: Any) -> Any:
     return [node], {node.input[1]: np.ascontiguousarray(weight.swapaxes(2, 3))}
 
 
-def _one_lane(graph: Graph, node: Any) -> Any:
-    weight = graph.weights.get(node.input[1]) if node.op_type == "Conv" else None
-    if weight is None or weight.shape[0] % 4:
-        return None
-    lanes = np.arange(weight.shape[0]) // 4 * 4 + 3
-    (out,) = node.output
-    last = helper.make_node("Gather", [f"{out}/all", "lanes"], [out], axis=1)
-    made = _with(node)
+def _after(node: Any, kind: str, *inputs: str, **attributes: Any) -> list[Any]:
+    """Return an operator with another one behind it."""
+    made, (out, *_) = _with(node), node.output
     made.output[0] = f"{out}/all"
-    return [made, last], {"lanes": lanes}
+    return [made, helper.make_node(kind, [f"{out}/all", *inputs], [out], **attributes)]
+
+
+def _lanes(choose: Callable[[Any], Any]) -> Fault:
+    """Return what takes other channels than those of a convolution."""
+
+    def fault(graph: Graph, node: Any) -> Any:
+        weight = graph.weights.get(node.input[1]) if node.op_type == "Conv" else None
+        if weight is None or weight.shape[0] % 4:
+            return None
+        name = f"{node.output[0]}/lanes"
+        return _after(node, "Gather", name, axis=1), {name: choose(np.arange(weight.shape[0]))}
+
+    return fault
+
+
+def _swapped(channels: Any) -> Any:
+    """Swap two channels in the middle."""
+    middle, made = channels.size // 2, channels.copy()
+    made[[middle - 1, middle]] = made[[middle, middle - 1]]
+    return made
+
+
+def _weight_off(graph: Graph, node: Any) -> Any:
+    weight = graph.weights.get(node.input[1]) if node.op_type in ("Conv", "Gemm", "MatMul") else None
+    if weight is None:
+        return None
+    name = f"{node.output[0]}/off"
+    inputs = [node.input[0], name, *node.input[2:]]
+    return [_with(node, inputs=inputs)], {name: (weight * np.float32(1.01)).astype(weight.dtype)}
+
+
+def _scalar_off(graph: Graph, node: Any) -> Any:
+    """Put 1 % more in place of a scalar, a bound among them."""
+    for place, each in enumerate(node.input):
+        value = graph.weights.get(each)
+        if value is not None and value.dtype == np.float32 and value.size == 1 and float(value.flat[0]):
+            inputs = list(node.input)
+            inputs[place] = f"{node.output[0]}/off"
+            return [_with(node, inputs=inputs)], {inputs[place]: np.asarray(value * np.float32(1.01), np.float32)}
+    return None
+
+
+def _another_axis(graph: Graph, node: Any) -> Any:
+    shape = graph.shapes.get(node.input[0], ())
+    if node.op_type not in ("Softmax", "LogSoftmax") or len(shape) < 2:
+        return None
+    axis = _attribute(node, "axis", -1) % len(shape)
+    other = axis - 1 if axis else 1
+    return ([_with(node, axis=other)], {}) if shape[other] > 1 else None
+
+
+def _floor(graph: Graph, node: Any) -> Any:
+    if node.op_type == "Round":
+        return [_with(node, kind="Floor")], {}
+    scale = graph.weights.get(node.input[1]) if node.op_type == "QuantizeLinear" else None
+    if scale is None:
+        return None
+    shifted, name = f"{node.output[0]}/shifted", f"{node.output[0]}/half"
+    before = helper.make_node("Sub", [node.input[0], name], [shifted])
+    return [before, _with(node, inputs=[shifted, *node.input[1:]])], {
+        name: np.asarray(np.float32(0.5) * scale.astype(np.float32))
+    }
+
+
+def _next_place(graph: Graph, node: Any) -> Any:
+    """Take what is one place before, along every axis that is sliced."""
+    shape = graph.shapes.get(node.input[0], ())
+    if node.op_type != "Slice" or len(node.input) < 4 or not shape:
+        return None
+    starts, ends = (graph.weights.get(node.input[place]) for place in (1, 2))
+    if starts is None or ends is None or min(starts.min(), ends.min()) < 1:
+        return None
+    names = [f"{node.output[0]}/{what}" for what in ("starts", "ends")]
+    moved = [array.astype(np.int64) - 1 for array in (starts, ends)]
+    return [_with(node, inputs=[node.input[0], *names, *node.input[3:]])], dict(zip(names, moved, strict=True))
+
+
+def _dropped(graph: Graph, node: Any) -> Any:
+    """Leave in its buffer what the inference before made."""
+    if node.op_type not in LAUNCHES:
+        return None
+    name = f"{node.output[0]}/before"
+    return [helper.make_node("Identity", [name], list(node.output))], {name: graph.before[node.output[0]]}
 
 
 def _no_bias(graph: Graph, node: Any) -> Any:
@@ -207,7 +304,14 @@ FAULTS: dict[str, Fault] = {
     "max pool padded with zeros": _padding("constant", ("MaxPool",)),
     "average pool counts its padding otherwise": _count_of_pads,
     "transposed 3x3 kernel": _transposed,
-    "last lane of four in place of all": _one_lane,
+    "last lane of four in place of all": _lanes(lambda channels: channels // 4 * 4 + 3),
+    "two channels swapped": _lanes(_swapped),
+    "weights off by 1 %": _weight_off,
+    "scalar off by 1 %": _scalar_off,
+    "softmax along another axis": _another_axis,
+    "rounded down in place of to the nearest": _floor,
+    "slice off by one place": _next_place,
+    "launch dropped": _dropped,
     "bias left out": _no_bias,
     "another activation": _activation,
     "result stored in half precision": _stored_in_half,
@@ -216,22 +320,24 @@ FAULTS: dict[str, Fault] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One fault at one place of a network."""
+    """Faults at places of a network."""
 
     network: str
-    fault: str
-    node: str
+    faults: Sequence[str]
+    places: Sequence[str]
     depth: float
-    """0 at the first operator, 1 at the last."""
+    """Of the first: 0 at the first operator, 1 at the last."""
     change: float
     """Of an output, relative to its scale, by the larger of both measures."""
     noise: float
     """What rounding does to it."""
     accuracy: Accuracy
+    as_a_whole: Accuracy
+    """The same with one tolerance for a whole output, which no part, no tie and no sum of the oracle has a say in."""
 
     @property
     def visible(self) -> bool:
-        """Whether it changes an output by more than rounding."""
+        """Whether it changes an output by more than rounding, or an integer."""
         return self.change > self.noise
 
     @property
@@ -240,28 +346,58 @@ class Trial:
         return not self.accuracy.right
 
     @property
-    def caught_before(self) -> bool:
-        """The same by the tolerance of the peak alone."""
-        return self.accuracy.max_rel_err > BEFORE or self.accuracy.cosine < 0.99
+    def caught_as_a_whole(self) -> bool:
+        """Whether one tolerance for a whole output finds it."""
+        return not self.as_a_whole.right
 
 
-def trials(network: KnownNetwork, depths: int) -> Iterator[Trial]:
-    """Yield every fault at several depths of a network."""
-    model = network.make()
-    graph = Graph(model, network.inputs(model))
-    truth = graph.run()
-    measured = measure_leeway(model, graph.inputs, truth)
-    factor, noise = ROUNDING_FACTOR[FLOAT32], [one.rounding for one in measured]
-    leeway = [one.leeway(factor, FLOAT32, computes_half=False) for one in measured]
-    rounding = [factor * each for each in noise]
-    for fault, edit_of in FAULTS.items():
-        edits = [Edit(place, *made) for place, node in enumerate(graph.nodes) if (made := edit_of(graph, node))]
+@dataclass(frozen=True)
+class _Judged:
+    """A network with its truth, and edits of it that are faults."""
+
+    name: str
+    graph: Graph
+    truth: Sequence[Array]
+    measured: Sequence[Measured]
+    edits: Mapping[str, Sequence[Edit]]
+
+    @classmethod
+    def of(cls, network: KnownNetwork) -> _Judged:
+        model = network.make()
+        graph = Graph(model, network.inputs(model), other_inputs=network.inputs(model, 1))
+        truth = graph.run()
+        edits = {
+            fault: [Edit(place, *made) for place, node in enumerate(graph.nodes) if (made := edit_of(graph, node))]
+            for fault, edit_of in FAULTS.items()
+        }
+        return cls(network.name, graph, truth, measure_leeway(model, graph.inputs, truth), edits)
+
+    def trial(self, faults: Sequence[str], edits: Sequence[Edit]) -> Trial:
+        factor, noise = ROUNDING_FACTOR[FLOAT32], [each.rounding for each in self.measured]
+        leeway = [each.leeway(factor, FLOAT32, computes_half=False) for each in self.measured]
+        rounding, answer = [factor * each for each in noise], self.graph.run(*edits)
+        limits = (RELATIVE_TOLERANCE[FLOAT32], rounding)
+        accuracy, as_a_whole = (compare_answers(answer, self.truth, *limits, given) for given in (leeway, []))
+        change = max(as_a_whole.max_rel_err, as_a_whole.rel_rms_err or 0.0)
+        nodes = [self.graph.nodes[edit.place] for edit in edits]
+        places = [f"{node.op_type} {node.name or node.output[0]!r}" for node in nodes]
+        depth = min(edit.place for edit in edits) / len(self.graph.nodes)
+        return Trial(self.name, faults, places, depth, change, max(noise), accuracy, as_a_whole)
+
+
+def trials(network: KnownNetwork, depths: int, together: int) -> Iterator[Trial]:
+    """Yield every fault at several depths of a network, and then several faults together."""
+    judged = _Judged.of(network)
+    for fault, edits in judged.edits.items():
         for edit in _sample(edits, depths):
-            accuracy = compare_answers(graph.run(edit), truth, RELATIVE_TOLERANCE[FLOAT32], rounding, leeway)
-            change = max(accuracy.max_rel_err, accuracy.rel_rms_err or 0.0)
-            node = graph.nodes[edit.place]
-            name = f"{node.op_type} {node.name or node.output[0]!r}"
-            yield Trial(network.name, fault, name, edit.place / len(graph.nodes), change, max(noise), accuracy)
+            yield judged.trial([fault], [edit])
+    chance, kinds = np.random.default_rng(0), [fault for fault, edits in judged.edits.items() if edits]
+    for count in range(2, MOST_TOGETHER + 1):
+        for _ in range(together if len(kinds) >= count else 0):
+            faults = [kinds[place] for place in chance.choice(len(kinds), count, replace=False)]
+            chosen = [judged.edits[fault][int(chance.integers(len(judged.edits[fault])))] for fault in faults]
+            if len({edit.place for edit in chosen}) == count:
+                yield judged.trial(faults, chosen)
 
 
 def _sample(edits: Sequence[Edit], count: int) -> Sequence[Edit]:
@@ -277,31 +413,39 @@ def _share(found: Iterable[bool]) -> str:
 
 def _row(name: str, tried: Sequence[Trial]) -> list[str]:
     visible = [trial for trial in tried if trial.visible]
-    return [
-        name,
-        str(len(tried)),
-        str(len(visible)),
-        _share(trial.caught for trial in visible),
-        _share(trial.caught_before for trial in visible),
-    ]
+    caught, as_a_whole = ([trial.caught for trial in visible], [trial.caught_as_a_whole for trial in visible])
+    return [name, str(len(tried)), str(len(visible)), _share(caught), _share(as_a_whole)]
 
 
 def report(tried: Sequence[Trial]) -> Iterator[str]:
     """Yield the tables."""
-    for what, key in (
-        ("fault", lambda trial: trial.fault),
-        ("network", lambda trial: trial.network),
-        ("depth", lambda trial: ("first third", "middle third", "last third")[min(2, int(trial.depth * 3))]),
+    alone = [trial for trial in tried if len(trial.faults) == 1]
+    for what, shown, key in (
+        ("fault", alone, lambda trial: trial.faults[0]),
+        ("network", alone, lambda trial: trial.network),
+        ("depth", alone, lambda trial: ("first third", "middle third", "last third")[min(2, int(trial.depth * 3))]),
+        ("faults together", tried, lambda trial: str(len(trial.faults))),
     ):
-        names = dict.fromkeys(key(trial) for trial in tried)
-        rows = [_row(name, [trial for trial in tried if key(trial) == name]) for name in names]
-        heads = [what, "tried", "beyond rounding", "caught", f"caught by {BEFORE:g} of the peak"]
-        yield _markdown(heads, [*rows, _row("all", tried)])
+        names = dict.fromkeys(key(trial) for trial in shown)
+        rows = [_row(name, [trial for trial in shown if key(trial) == name]) for name in names]
+        heads = [what, "tried", "beyond rounding", "caught", "caught by one tolerance for a whole output"]
+        yield _markdown(heads, [*rows, _row("all", shown)])
     missed = [trial for trial in tried if trial.visible and not trial.caught]
     yield f"Beyond rounding and not caught: {len(missed)}"
     yield "\n".join(
-        f"* {trial.network}, {trial.fault} at {trial.node}: {trial.change:.1e}, rounding {trial.noise:.1e}"
+        f"* {trial.network}, {' and '.join(trial.faults)} at {', '.join(trial.places)}: {trial.change:.1e}, rounding "
+        f"{trial.noise:.1e}"
         for trial in missed
+    )
+    alarms = [trial for trial in tried if trial.caught and not trial.visible]
+    yield f"Within the rounding of the whole output and caught, by a part of it: {len(alarms)}"
+    yield "\n".join(
+        f"* {trial.network}, {trial.faults} at {trial.places}: {trial.accuracy.complaint}" for trial in alarms
+    )
+    lost = [trial for trial in tried if trial.caught_as_a_whole and not trial.caught]
+    yield f"Found by one tolerance for a whole output, and not by the judge: {len(lost)}"
+    yield "\n".join(
+        f"* {trial.network}, {trial.faults} at {trial.places}: {trial.as_a_whole.complaint}" for trial in lost
     )
 
 
@@ -315,10 +459,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("networks", nargs="*", default=["zoo"])
     parser.add_argument("--depths", type=int, default=8, help="places of a network at which each fault is tried")
+    parser.add_argument("--together", type=int, default=8, help="trials of two to five faults each")
     chosen = parser.parse_args()
     tried: list[Trial] = []
     for network in known_networks(chosen.networks):
-        tried += trials(network, chosen.depths)
+        tried += trials(network, chosen.depths, chosen.together)
         print(f"{network.name}: {len(tried)} trials so far", file=sys.stderr, flush=True)
     print("\n\n".join(report(tried)))
 

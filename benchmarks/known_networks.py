@@ -39,18 +39,23 @@ class KnownNetwork:
     make: Callable[[], onnx.ModelProto]
     drawn: Inputs
 
-    def inputs(self, model: onnx.ModelProto) -> dict[str, Array]:
-        """Return the inputs that a suite would give it."""
-        return seeded_inputs(input_specs(model), SEED, self.drawn)
+    def inputs(self, model: onnx.ModelProto, other: int = 0) -> dict[str, Array]:
+        """Return the inputs that a suite would give it, or others of the same kind."""
+        return seeded_inputs(input_specs(model), SEED + other, self.drawn)
 
 
 def known_networks(names: Iterable[str] = ()) -> list[KnownNetwork]:
-    """Return all of them, or those of these groups and names."""
+    """Return all of them, or those of these groups, names and ONNX files."""
     zoo = [KnownNetwork("zoo", one.name, partial(_zoo, one), one.input_values(Path())) for one in ZOO]
     light = [KnownNetwork("light", f"light_{name}", partial(_light, name), {}) for name in LIGHT_NAMES]
     odd = [KnownNetwork("odd", name, make, {}) for name, make in ODD.items()]
     wanted = set(names)
-    return [one for one in (*zoo, *light, *odd) if not wanted or wanted & {one.group, one.name}]
+    files = [KnownNetwork("file", Path(name).stem, partial(onnx.load, name), {}) for name in names if _is_file(name)]
+    return [*(one for one in (*zoo, *light, *odd) if not wanted or wanted & {one.group, one.name}), *files]
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".onnx")
 
 
 def _zoo(one: ZooModel) -> onnx.ModelProto:
@@ -89,7 +94,7 @@ class _Odd:
     def model(self, *ends: str) -> onnx.ModelProto:
         """Return the network that ends there."""
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
-        outputs = [helper.make_tensor_value_info(end, TensorProto.FLOAT, None) for end in ends]
+        outputs = [onnx.ValueInfoProto(name=end) for end in ends]
         graph = helper.make_graph(self.nodes, "odd", [x], outputs, self.weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         return onnx.shape_inference.infer_shapes(model)
@@ -200,6 +205,60 @@ def _instance_norms(depth: int) -> onnx.ModelProto:
     return net.model(at)
 
 
+def _rounded(kind: str) -> onnx.ModelProto:
+    net = _Odd(8, 64)
+    product = net.add("MatMul", "x", net.normal(64, 64, deviation=25.0))
+    return net.model(net.add("MatMul", net.add(kind, product), net.normal(64, 16, deviation=1 / 8)))
+
+
+def _quantised() -> onnx.ModelProto:
+    net = _Odd(1, 8, 16, 16)
+    scale, zero = net.weight(np.float32(0.05)), net.weight(np.uint8(128))
+    conv = net.add("Conv", "x", net.normal(8, 8, 3, 3, deviation=72**-0.5), pads=[1] * 4)
+    stored = net.add("DequantizeLinear", net.add("QuantizeLinear", conv, scale, zero), scale, zero)
+    return net.model(net.add("Conv", stored, net.normal(8, 8, 3, 3, deviation=72**-0.5), pads=[1] * 4))
+
+
+def _labels() -> onnx.ModelProto:
+    net = _Odd(1, 8, 16, 16)
+    scores = net.add("Conv", "x", net.normal(12, 8, 3, 3, deviation=72**-0.5), pads=[1] * 4)
+    return net.model(net.add("ArgMax", scores, axis=1), scores)
+
+
+def _scores_beside_boxes() -> onnx.ModelProto:
+    net = _Odd(1, 8, 16, 16)
+    boxes, scores = (net.add("Conv", "x", net.normal(8, 8, 3, 3, deviation=72**-0.5), pads=[1] * 4) for _ in range(2))
+    large = net.add("Mul", boxes, net.weight(np.float32(300)))
+    return net.model(net.add("Concat", large, net.add("Sigmoid", scores), axis=1))
+
+
+def _masked_attention() -> onnx.ModelProto:
+    net = _Odd(1, 32, 32)
+    mask = net.weight(np.where(np.tri(32) > 0, 0, -np.inf).astype(np.float32))
+    q, k, v = (net.add("MatMul", "x", net.normal(32, 32, deviation=0.25)) for _ in range(3))
+    scores = net.add("Add", net.add("MatMul", q, net.add("Transpose", k, perm=[0, 2, 1])), mask)
+    return net.model(net.add("MatMul", net.add("Softmax", scores), v))
+
+
+def _sliced() -> onnx.ModelProto:
+    net = _Odd(1, 8, 16, 16)
+    bounds = (net.weight(np.array(numbers)) for numbers in ([1, 2], [15, 16], [2, 3]))
+    inner = net.add("Slice", net.add("Relu", "x"), *bounds)
+    return net.model(net.add("Conv", inner, net.normal(8, 8, 3, 3, deviation=72**-0.5)))
+
+
+def _long_norm(kind: str) -> onnx.ModelProto:
+    net = _Odd(1, 4, 512, 512)
+    moved = net.add("Add", "x", net.weight(np.float32(4)))
+    return net.model(net.add(kind, moved, net.normal(4), net.normal(4)))
+
+
+def _long_convolution() -> onnx.ModelProto:
+    net = _Odd(1, 16384, 4, 4)
+    moved = net.add("Add", "x", net.weight(np.float32(4)))
+    return net.model(net.add("Conv", moved, net.weight(np.full((8, 16384, 1, 1), 1 / 16384, np.float32))))
+
+
 ODD: dict[str, Callable[[], onnx.ModelProto]] = {
     "relu_chain_100": lambda: _chain(100, "Relu", 2**0.5),
     "tanh_chain_100": lambda: _chain(100, "Tanh", 1.2),
@@ -221,8 +280,17 @@ ODD: dict[str, Callable[[], onnx.ModelProto]] = {
     "resized_linear": lambda: _resized(1013, 777, "linear"),
     "resized_cubic": lambda: _resized(1013, 777, "cubic"),
     "instance_norms_20": lambda: _instance_norms(20),
+    "rounded_inside": lambda: _rounded("Round"),
+    "floor_inside": lambda: _rounded("Floor"),
+    "quantised_inside": _quantised,
+    "labels": _labels,
+    "scores_beside_boxes": _scores_beside_boxes,
+    "masked_attention": _masked_attention,
+    "sliced": _sliced,
+    "long_norm": lambda: _long_norm("InstanceNormalization"),
+    "long_convolution": _long_convolution,
 }
-"""Deep chains, long sums, small variances, and differences of what is nearly the same."""
+"""Deep chains, long sums, small variances, differences of what is nearly the same, decisions, parts on small scales."""
 
 
 def write(folder: Path) -> Path:
