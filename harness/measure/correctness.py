@@ -142,12 +142,13 @@ class _Judgement:
         error[endless & ((mine == theirs) | (np.isnan(mine) & np.isnan(theirs)))] = 0.0
         finite = np.where(endless, 0.0, theirs)
         own = np.zeros_like(theirs) if leeway.own is None else leeway.own.astype(np.float64)
-        flips = np.zeros_like(theirs) if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
+        flips, drawn = leeway.flips(self.want), np.zeros_like(theirs)
+        drawn = drawn if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
         smallest = min(leeway.smallest, SMALLEST[SINGLE])
         tolerance = max(tolerance_of(self.want, self.relative_tolerance), smallest) + float(own.max(initial=0.0))
         allowed, (peak, rms) = tolerance + flips, peak_and_rms(finite)
         rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want), smallest)
-        rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(flips)[1]
+        rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(drawn)[1]
         rms_error = peak_and_rms(error)[1]
         far = ""
         if rms_error > rms_tolerance:
@@ -157,7 +158,7 @@ class _Judgement:
             )
         for part in parts_of(finite, leeway, self.least):
             allowed = np.minimum(allowed, part.tolerance + flips)
-            far = far or part.complain(self.index, error, own, flips)
+            far = far or part.complain(self.index, error, own, drawn)
         beyond = (error > allowed) | np.isinf(error)
         with np.errstate(over="ignore"):
             share = np.where(beyond, error / np.where(allowed > 0, allowed, np.finfo(float).tiny), 0.0)
@@ -187,7 +188,7 @@ class _Judgement:
 
         mine, theirs = self.got.astype(np.float64), self.want.astype(np.float64)
         differs = self.got != self.want
-        beyond = differs & ~_ties(self.got, self.leeway)
+        beyond = differs & ~_ties(self.got, self.want, self.leeway)
         error = np.asarray(np.abs(mine - theirs))
         error[beyond & (error == 0)] = 1.0  # large integers may differ and be the same number in floating point
         at = int(np.where(beyond, error, 0.0).argmax()) if error.size else 0
@@ -209,7 +210,7 @@ class _Judgement:
         )
 
 
-def _ties(got: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
+def _ties(got: Array, want: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
     """Return which integers are an answer that a rounding before a decision may give."""
     import numpy as np
 
@@ -217,7 +218,8 @@ def _ties(got: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
         return np.zeros(got.shape, np.bool_)
     if leeway.choices:
         return np.asarray((leeway.decided == got).any(axis=0))
-    return np.asarray((leeway.decided.min(axis=0) <= got) & (got <= leeway.decided.max(axis=0)))
+    between = (leeway.decided.min(axis=0) <= got) & (got <= leeway.decided.max(axis=0))
+    return np.asarray(between | (np.abs(got.astype(np.float64) - want.astype(np.float64)) <= leeway.neighbours(want)))
 
 
 def _count(beyond: npt.NDArray[np.bool_]) -> str:

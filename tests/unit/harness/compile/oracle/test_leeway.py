@@ -207,3 +207,35 @@ def test_the_most_that_may_be_off_is_known_beforehand() -> None:
     assert Leeway(decided=np.array([[3, 7], [4, 5]], np.uint8)).most(want) == 2
     assert Leeway(own=np.array([0.5, 0.25], np.float32)).most(want.astype(np.float32)) == 0.5
     assert Leeway(decided=np.array([0.5], np.float32)).most(np.ones(1, np.float32)) == 1.0
+
+
+def drawn(scale: np.ndarray, seed: int) -> np.ndarray:
+    """How far off eight answers are at most in which decisions spread everywhere; with seed 0 one more answer."""
+    chance = np.random.default_rng(seed)
+    return np.asarray(np.abs(chance.standard_normal((8 if seed else 1, *scale.shape)) * scale).max(axis=0))
+
+
+def test_where_decisions_spread_everywhere_a_few_draws_do_not_decide_about_one_number() -> None:
+    scale = np.outer(np.linspace(1, 3, 300), np.linspace(1, 40, 500))
+    want, (off, moved) = np.zeros(scale.shape, np.float32), (drawn(scale, 0), drawn(scale, 1))
+    assert (off > 2 * moved).any()
+    leeway = Leeway(decided=moved.astype(np.float32))
+    assert (off <= leeway.flips(want)).all()
+    assert not compare_answers([want + 20 * scale.max()], [want], 1e-5, [], [leeway]).right
+    assert leeway.flips(want)[:, 0].max() < 40  # small numbers beside large ones keep their own scale
+
+
+def test_numbers_that_no_decision_moves_stay_exact_beside_a_few_that_it_moves() -> None:
+    moved = np.zeros((40, 50), np.float32)
+    moved[3, 4] = 1.0
+    assert np.count_nonzero(Leeway(decided=moved).flips(np.zeros_like(moved))) == 1
+
+
+def test_integers_may_be_as_far_off_as_their_neighbours_but_names_may_not() -> None:
+    want = np.zeros((30, 40), np.int32)
+    decided = np.repeat(want[None] + 1, 8, axis=0)
+    off = want + 2
+    off[0] = -1
+    assert compare_answers([off], [want], 0.0, [], [Leeway(decided=decided)]).right
+    assert not compare_answers([off + 1], [want], 0.0, [], [Leeway(decided=decided)]).right
+    assert not compare_answers([off], [want], 0.0, [], [Leeway(decided=decided, choices=True)]).right
