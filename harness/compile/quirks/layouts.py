@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -64,74 +65,72 @@ def without_split_points(mod: Any) -> Any:
     The layout pass divides the number of channels by four, but not the points. A number of sections needs no division,
     and the inputs of slices stay in NCHW.
     """
+    return _replace_calls(mod, "relax.split", _without_points)
+
+
+def _without_points(call: Any, data: Any) -> Any:
     from tvm import relax
-    from tvm.relax.dpl import is_op, wildcard
 
-    data = wildcard()
-
-    def replace(call: Any, matched: Any) -> Any:
-        shape: Any = getattr(type_of(matched[data]).shape, "values", ())
-        points = call.attrs.indices_or_sections
-        of_channels = len(shape) == 4 and int(call.attrs.axis) % 4 == 1
-        if not of_channels or not hasattr(points, "__len__") or not hasattr(shape[1], "value"):
-            return call
-        ends = [0, *map(int, points), int(shape[1])]
-        sizes = {end - begin for begin, end in pairwise(ends)}
-        if any(size % 4 for size in sizes):  # the layout pass leaves such a split in NCHW by itself
-            return call
-        if len(sizes) == 1:
-            return relax.op.split(matched[data], len(ends) - 1, 1)
-        slices = [relax.op.strided_slice(matched[data], [1], [begin], [end]) for begin, end in pairwise(ends)]
-        return relax.Tuple(slices)
-
-    return rewrite_main(mod, is_op("relax.split")(data), replace)
+    shape: Any = getattr(type_of(data).shape, "values", ())
+    points = call.attrs.indices_or_sections
+    of_channels = len(shape) == 4 and int(call.attrs.axis) % 4 == 1
+    if not of_channels or not hasattr(points, "__len__") or not hasattr(shape[1], "value"):
+        return call
+    ends = [0, *map(int, points), int(shape[1])]
+    sizes = {end - begin for begin, end in pairwise(ends)}
+    if any(size % 4 for size in sizes):  # the layout pass leaves such a split in NCHW by itself
+        return call
+    if len(sizes) == 1:
+        return relax.op.split(data, len(ends) - 1, 1)
+    return relax.Tuple([relax.op.strided_slice(data, [1], [begin], [end]) for begin, end in pairwise(ends)])
 
 
 def transform_bools_as_floats(passes: Passes) -> Passes:
     """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
-    import tvm
-
-    made = tvm.transform.module_pass(_bools_as_floats, opt_level=0, name="adreno_bench.TransformBoolsAsFloats")
+    made = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
     return insert_before_first(passes, "FoldConstant", made)
 
 
-def _bools_as_floats(mod: Any, _context: Any) -> Any:
+def _as_floats(call: Any, data: Any) -> Any:
     from tvm import relax
-    from tvm.relax.dpl import is_op, wildcard
 
-    data = wildcard()
-
-    def replace(call: Any, matched: Any) -> Any:
-        if dtype_of(type_of(matched[data])) != "bool":
-            return call
-        floats = relax.op.astype(matched[data], "float32")
-        return relax.op.astype(relax.Call(call.op, [floats], call.attrs), "bool")
-
-    return relax.transform.Normalize()(rewrite_main(mod, is_op("relax.layout_transform")(data), replace))
+    if dtype_of(type_of(data)) != "bool":
+        return call
+    return relax.op.astype(relax.Call(call.op, [relax.op.astype(data, "float32")], call.attrs), "bool")
 
 
 def copy_through_buffers(passes: Passes) -> Passes:
     """Before kernels are made for the scopes of their arguments, put a buffer between the images of a copy."""
-    import tvm
-
-    made = tvm.transform.module_pass(_through_buffers, opt_level=0, name="adreno_bench.CopyThroughBuffers")
+    made = _replacement_pass("CopyThroughBuffers", "relax.to_vdevice", _through_buffer)
     return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
 
 
-def _through_buffers(mod: Any, _context: Any) -> Any:
+def _through_buffer(call: Any, data: Any) -> Any:
     from tvm import relax
+
+    source, target = type_of(data).vdevice, call.attrs.dst_vdevice
+    if not source or not reorders(str(source.memory_scope), str(target.memory_scope)):
+        return call
+    buffer = type(target)(target.target, int(target.vdevice_id), _BUFFER)
+    return relax.op.to_vdevice(relax.op.to_vdevice(data, buffer), target)
+
+
+def _replacement_pass(name: str, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
+    """Return a pass that replaces calls of an operator (`_replace_calls`)."""
+    from tvm import relax, transform
+
+    def run(mod: Any, _context: Any) -> Any:
+        return relax.transform.Normalize()(_replace_calls(mod, operator, replacement))
+
+    return transform.module_pass(run, opt_level=0, name=f"adreno_bench.{name}")
+
+
+def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
+    """Replace calls of an operator on one tensor. `replacement` takes the call and the tensor."""
     from tvm.relax.dpl import is_op, wildcard
 
     data = wildcard()
-
-    def replace(call: Any, matched: Any) -> Any:
-        source, target = type_of(matched[data]).vdevice, call.attrs.dst_vdevice
-        if not source or not reorders(str(source.memory_scope), str(target.memory_scope)):
-            return call
-        buffer = type(target)(target.target, int(target.vdevice_id), _BUFFER)
-        return relax.op.to_vdevice(relax.op.to_vdevice(matched[data], buffer), target)
-
-    return relax.transform.Normalize()(rewrite_main(mod, is_op("relax.to_vdevice")(data), replace))
+    return rewrite_main(mod, is_op(operator)(data), lambda call, matched: replacement(call, matched[data]))
 
 
 def reorders(source: str, target: str) -> bool:
