@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+ADRENO_LOCAL_BYTES = 32 << 10
+"""Local memory of a work-group on every Adreno (CL_DEVICE_LOCAL_MEM_SIZE), for a device that does not say."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """Who a device is. What makes two runs comparable is its `key`: a new one starts a new series.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.device import ADRENO_LOCAL_BYTES
+
 if TYPE_CHECKING:
     from harness.base.model import OnnxModel
     from harness.base.suite import Suite
@@ -45,6 +47,8 @@ class CompileRequest:
     image2d_max_width: int
     image2d_max_height: int
     image_max_array_layers: int
+    local_memory_bytes: int = ADRENO_LOCAL_BYTES
+    """Of a work-group: no kernel may take more."""
     linker: str = ""
     """Which one links for that CPU; empty for this machine's own."""
     schedules: str = ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,7 +48,7 @@ def build(
 ) -> None:
     """Compile the cases and show what the compiler made of them.
 
-    The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
+    The device only tells its limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
     from harness.cli.record_filter import identity_like
     from harness.measure.workbench import open_to_build
@@ -64,7 +65,7 @@ def build(
     if as_json:
         out_json(_plain(bench, built))
     else:
-        out(_table(bench.plans, built))
+        out(_table(bench, built))
     raise typer.Exit(exit_code(outcomes) if outcomes else ExitCode.NOTHING_MEASURED)
 
 
@@ -72,9 +73,12 @@ def _outcome(result: Artifact | Answers | Failure) -> Outcome:
     return Outcome(result.outcome) if isinstance(result, Failure) else Outcome.OK
 
 
-def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
-    rows = []
-    for plan in plans:
+def _table(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> str:
+    from harness.measure.support import lacks
+
+    rows, lacking = [], []
+    named = bench.identity if bench.identity.gpu else replace(bench.identity, gpu="an Adreno")
+    for plan in bench.plans:
         result, quirks = built[plan.compile.key], len(plan.quirks)
         if isinstance(result, Artifact):
             facts = ", ".join(
@@ -82,10 +86,12 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
             )
             state = "from the store" if result.reused else f"{result.compiled.compile_s:.1f} s"
             rows.append((plan.case.id, state, size(result.size_bytes), quirks, facts))
+            lacking += [f"{plan.case.id} is unsupported: {why}" for why, _ in lacks(result, named)]
         elif isinstance(result, Failure):
             rows.append((plan.case.id, result.outcome, "-", quirks, str(result)))
     drawn = table(rows, HEADERS, prose=HEADERS[-1:], right=("library", "quirks"), spare=("library", "quirks"))
-    return f"{drawn}\n\nquirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
+    note = "quirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
+    return "\n".join([drawn, "", *lacking, note])
 
 
 def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner import registry, selection
-from device_runner.device import Device, Identity, Permission
+from device_runner.device import ADRENO_LOCAL_BYTES, Device, Identity, Permission
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
@@ -287,8 +287,8 @@ def open_to_build(
 
 
 def no_device() -> Identity:
-    """Return what is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
-    return Identity(NO_DEVICE, NO_DEVICE)
+    """Return what is built for where there is no device: the limits that every Adreno since the 5xx tells."""
+    return Identity(NO_DEVICE, NO_DEVICE, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 
 @contextlib.contextmanager

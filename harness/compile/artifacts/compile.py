@@ -24,7 +24,7 @@ from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
-from harness.compile.compiler.tir import long_names, work_of
+from harness.compile.compiler.tir import long_names, with_local_memory, work_of
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
 from harness.compile.models.outline import require_known, require_no_branch, require_on_device
@@ -55,6 +55,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
     quirks = watch(known, effective)
     mod, inputs = import_request(request, quirks)
     schedules = _schedules(request)
+    mod = with_local_memory(mod, request.local_memory_bytes)
     with stepping("lower"):
         lowered = path.lower(mod, target, [*quirks, *schedules])
     tir: list[Any] = []

@@ -3,38 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, writes_texture
 from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, passes_before
-from harness.compile.compiler.tir import walk
+from harness.compile.compiler.tir import SCHEDULE, local_memory, walk
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
 
-MOST_SHARED = 30 << 10
-"""Most bytes of a work-group: every OpenCL device has 32 KiB, and sums over a work-group take some of them."""
+_FOR_SUMS = 2 << 10
+"""Bytes of local memory that TVM gives to sums over a work-group only after the schedules."""
 
 _WORK_ITEMS = 256
 """Most of a work-group, as TVM's own schedule for pools has it."""
 
 
-def put_first(schedule: Callable[[Any, Any], Any]) -> EditPasses:
-    """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs.
+Schedule = Callable[[Any, Any], Any]
+"""Gives a function its schedule for a target; None for a function that TVM's own rules can have."""
 
-    `schedule` gives a function its schedule for a target; None for a function that TVM's own rules can have.
-    """
 
-    def edit(passes: Passes) -> Passes:
-        from tvm.s_tir import dlight
+def put_first(schedule: Schedule) -> EditPasses:
+    """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs."""
+    return lambda passes: insert_before(passes, SCHEDULE, _rule_pass(schedule))
 
-        rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
-        return insert_before(passes, "ApplyDefaultSchedule", dlight.ApplyDefaultSchedule(rule))
 
-    return edit
+def _rule_pass(schedule: Schedule) -> Any:
+    from tvm.s_tir import dlight
+
+    return dlight.ApplyDefaultSchedule(SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target)))
+
+
+def stay_in_local_memory(passes: Passes) -> Passes:
+    """Put a rule of ours first for functions that TVM's rules give more local memory than the device has."""
+    from tvm import transform
+
+    def run(mod: Any, _context: Any) -> Any:
+        return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
+
+    made = transform.module_pass(run, opt_level=0, name=f"adreno_bench.{SCHEDULE}")
+    return insert_before(passes, SCHEDULE, made)
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
@@ -74,8 +86,8 @@ def reduction_with_shared_tile(func: Any, target: Any) -> Any:
     return schedule if rule.channels else None
 
 
-def fallback_if_local_memory_ends(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions that TVM's rules give more local memory than every device has."""
+def fallback_if_local_memory_ends(size: int, func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions that TVM's rules give more local memory than a device of this size."""
     from tvm.s_tir import dlight
     from tvm.s_tir.schedule import ScheduleError
 
@@ -85,18 +97,18 @@ def fallback_if_local_memory_ends(func: Any, target: Any) -> Any:
         except ScheduleError:  # another defect, with a workaround of its own
             return None
         if schedule is not None:
-            too_much = _shared_bytes(schedule.mod) > MOST_SHARED
+            too_much = not _has_room(schedule.mod, size - _FOR_SUMS)
             return dlight.gpu.Fallback().apply(func, target, False) if too_much else None
     return None
 
 
-def _shared_bytes(mod: Any) -> int:
-    """Return the bytes that work-items of a group share, after TVM has cut buffers down to what a group touches."""
-    if _allocated(mod) <= MOST_SHARED:
-        return 0
+def _has_room(mod: Any, size: int) -> bool:
+    """Return whether what work-items share takes this much at most, once TVM has cut it to what a group touches."""
+    if _allocated(mod) <= size:
+        return True
     for one in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
         mod = one(mod)
-    return _allocated(mod)
+    return _allocated(mod) <= size
 
 
 def _allocated(mod: Any) -> int:
@@ -180,9 +192,10 @@ QUIRKS = (
         "CL_OUT_OF_RESOURCES, without a name",
         upstream="python/tvm/s_tir/dlight/gpu/general_reduction.py: all results but the last are in shared memory, "
         "whatever their size",
-        workaround="functions that would take more than 30 KiB get dlight's gpu.Fallback schedule",
+        workaround="functions that would take more than the device has, less 2 KiB for sums, get dlight's gpu.Fallback "
+        "schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_local_memory_ends)),
+        edits=Edits(relax=stay_in_local_memory),
     ),
     Quirk(
         "texture-average-pool",

@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 from itertools import islice, zip_longest
 from pathlib import Path
 
-from device_runner.device import Identity
+from device_runner.device import ADRENO_LOCAL_BYTES, Identity
 from device_runner.disk import writing
 from device_runner.failures import Failure
 from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
@@ -81,7 +81,7 @@ def _least(kind: str, abi: str) -> Identity:
     return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
 
 
-ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_memory_bytes=32 << 10)
+ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_memory_bytes=ADRENO_LOCAL_BYTES)
 """Limits that phones with Adreno GPUs tell; those of images are the defaults (clinfo of Adreno 735, 740 and 750)."""
 
 KINDS = {

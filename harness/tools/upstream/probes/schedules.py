@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from device_runner.device import ADRENO_LOCAL_BYTES
 from harness.compile.compiler.compat import writes_texture
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.compile.quirks.schedules import MOST_SHARED
 from harness.tools.upstream.probes.sample import (
     Probe,
     average_pool,
@@ -41,7 +41,7 @@ def _local_memory(*applied: Workaround) -> ProbeAnswer:
     """Build a convolution and a padding, and count its local memory."""
     most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
     seen = f"a convolution with a padding behind it takes {most} bytes of local memory"
-    return ProbeAnswer.of(most > MOST_SHARED, seen)
+    return ProbeAnswer.of(most > ADRENO_LOCAL_BYTES, seen)
 
 
 def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:

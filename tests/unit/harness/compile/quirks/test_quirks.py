@@ -10,18 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tvm import relax
 
+from device_runner.device import ADRENO_LOCAL_BYTES
 from device_runner.failures import RigFailure
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.compile.compiler.compat import structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
 from harness.compile.compiler.releases import release
+from harness.compile.compiler.tir import with_local_memory
 from harness.compile.paths.clml.patterns import ClmlEdits
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks import QUIRKS, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import identifiers
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
-from harness.tools.upstream.probes.sample import network
+from harness.tools.upstream.probes.sample import conv_and_padding, network, source
 
 
 def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
@@ -119,3 +123,16 @@ def test_workaround_without_its_pass_fails_loudly() -> None:
         insert_before([], "VectorizeLoop", None)
     with pytest.raises(RigFailure, match="has no pass ConvertLayout"):
         replace_last([], "ConvertLayout", None)
+
+
+def test_a_function_keeps_tvms_schedule_where_the_device_has_the_local_memory_for_it() -> None:
+    quirks = [quirk for quirk in QUIRKS if quirk.id == "local-memory-overflow"]
+
+    def most(size: int) -> int:
+        built = source(with_local_memory(conv_and_padding(), size), quirks, OpenCLPath())
+        return max(kernel.local_bytes for kernel in kernels(built))
+
+    usual = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), (), OpenCLPath())))
+    assert usual > ADRENO_LOCAL_BYTES
+    assert most(usual + 4096) == usual
+    assert most(ADRENO_LOCAL_BYTES) <= ADRENO_LOCAL_BYTES

@@ -1,0 +1,37 @@
+"""What `adreno-bench build` says of a library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fake_device import a_plan, things
+
+from device_runner.device import Identity
+from harness.base.plan import Plan
+from harness.cli.build import _table
+from harness.compile.artifacts.artifact import Artifact
+from harness.measure.workbench import PlannedRequest, no_device
+
+LARGE = {"pad": {"group": 64, "local_bytes": 74752}}
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        (no_device(), "pad needs 74752 bytes of local memory in a work-group, and an Adreno has 32768"),
+        (Identity("phone", "abc", gpu="G", local_memory_bytes=40960), "and G has 40960"),
+        (Identity("phone", "abc", gpu="G", local_memory_bytes=98304), ""),
+    ],
+)
+def test_a_library_that_the_device_has_no_room_for_is_named(tmp_path: Path, identity: Identity, said: str) -> None:
+    plan: Plan = a_plan()
+    made = things(tmp_path)["c-tiny"]
+    assert isinstance(made, Artifact)
+    large = replace(made, compiled=replace(made.compiled, launches=LARGE))
+    bench = PlannedRequest(identity, [plan], cast("Any", None))
+    text = _table(bench, {plan.compile.key: large})
+    assert said in " ".join(text.split())
+    assert ("unsupported" in text) is bool(said)
