@@ -119,14 +119,14 @@ class Measured:
         return Leeway(
             floor=factor * max(self.coordinates, self.half if computes_half else 0.0),
             moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
-            own=_known(self.own) if factor else None,
-            decided=_known(self.decided.get(kind)),
+            own=_without_unmeasured(self.own) if factor else None,
+            decided=_without_unmeasured(self.decided.get(kind)),
             choices=self.choices,
             smallest=SMALLEST[HALVES if computes_half else SINGLE],
         )
 
 
-def _known(distances: Array | None) -> Array | None:
+def _without_unmeasured(distances: Array | None) -> Array | None:
     """Return distances with 0 where they could not be measured, which excuses nothing."""
     import numpy as np
 

@@ -27,7 +27,7 @@ SHORT = 512
 """Most products that a part of a convolution adds."""
 
 
-class _Writer:
+class _SumWriter:
     """Writes what stands in place of one operator."""
 
     def __init__(self, node: Any) -> None:
@@ -90,14 +90,14 @@ def _as_sums(node: Any, shape: Shape, types: Types, opset: int) -> list[Any]:
     if power > 2:
         return [node]
     kind = "ReduceMean" if node.op_type == "GlobalAveragePool" else f"ReduceL{power}"
-    writer = _Writer(node)
+    writer = _SumWriter(node)
     return writer.end(writer.reduce(kind, node.input[0], "reduced", range(2, len(shape)), opset))
 
 
 def _norm_of_groups(node: Any, shape: Shape, scales: int, opset: int) -> list[Any]:
     """Return what a norm of groups of channels does, or one of instances, with its two means."""
     x, scale, bias = node.input
-    writer, groups = _Writer(node), attribute_of(node, "num_groups", shape[1])
+    writer, groups = _SumWriter(node), attribute_of(node, "num_groups", shape[1])
     grouped = writer.reshape(x, "grouped", shape[0], groups, -1)
     centred = writer.step("Sub", [grouped, writer.reduce("ReduceMean", grouped, "mean", [2], opset)], "centred")
     square = writer.step("Mul", [centred, centred], "square")
@@ -164,7 +164,7 @@ def split_convolution(node: Any, weight: Shape) -> list[Any]:
     """Return a convolution as the sum of several, in double precision; the bias is in the first."""
     from onnx import TensorProto, helper
 
-    writer, parts = _Writer(node), list[str]()
+    writer, parts = _SumWriter(node), list[str]()
     channels = weight[1] if node.op_type == "Conv" else weight[0] // _groups(node)
     split = _by_channels(writer, node, weight, channels) if channels > 1 else _by_kernel(writer, node, weight)
     for number, (x, part) in enumerate(split):
@@ -176,7 +176,7 @@ def split_convolution(node: Any, weight: Shape) -> list[Any]:
     return writer.end(writer.step("Sum", parts, "sum"), "Cast", to=TensorProto.FLOAT)
 
 
-def _by_channels(writer: _Writer, node: Any, weight: Shape, channels: int) -> Iterator[tuple[str, str]]:
+def _by_channels(writer: _SumWriter, node: Any, weight: Shape, channels: int) -> Iterator[tuple[str, str]]:
     """Yield some channels of each group with their weights, until there are no more."""
     import numpy as np
 
@@ -193,7 +193,7 @@ def _by_channels(writer: _Writer, node: Any, weight: Shape, channels: int) -> It
         )
 
 
-def _by_kernel(writer: _Writer, node: Any, weight: Shape) -> Iterator[tuple[str, str]]:
+def _by_kernel(writer: _SumWriter, node: Any, weight: Shape) -> Iterator[tuple[str, str]]:
     """Yield the input with parts of a kernel of one channel, which is 0 elsewhere."""
     import numpy as np
 
@@ -215,7 +215,7 @@ def window_terms(node: Any) -> int:
 
 def halve_window(node: Any) -> list[Any]:
     """Return an average over a window as that of the averages of its rows."""
-    writer, window = _Writer(node), list(attribute_of(node, "kernel_shape", ()))
+    writer, window = _SumWriter(node), list(attribute_of(node, "kernel_shape", ()))
     ones = [1] * (len(window) - 1)
     strides = list(attribute_of(node, "strides", [*ones, 1]))
     along = {"kernel_shape": [*ones, window[-1]], "strides": [*ones, strides[-1]]}
@@ -238,7 +238,7 @@ def add_in_turn(node: Any, shape: Shape, axes: Sequence[int]) -> list[Any]:
     """Return what computes a sum, or a mean, as the last of its partial sums."""
     import numpy as np
 
-    writer, rest = _Writer(node), [axis for axis in range(len(shape)) if axis not in axes]
+    writer, rest = _SumWriter(node), [axis for axis in range(len(shape)) if axis not in axes]
     terms, keep = math.prod(shape[axis] for axis in axes), attribute_of(node, "keepdims", 1)
     result = [1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes]
     turned = writer.step("Transpose", [node.input[0]], "turned", perm=[*axes, *rest])
