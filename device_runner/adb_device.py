@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits, Toggles
-from device_runner.hardware import chip_and_board, one_line
 from device_runner.recovery.rungs import adb_rungs
-from device_runner.rpc_device import RpcDevice
+from device_runner.rpc_device import RpcDevice, chip_and_board, one_line
 from device_runner.session.diagnosis import explain_crash
 from device_runner.session.rpc_session import RpcSession
 from device_runner.stability.cores import Binding, bound_to_big_cores

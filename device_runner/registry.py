@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Device, DeviceEntry, Identity
+from device_runner.device import Device, DeviceEntry, Identity, Steadiness
 from device_runner.failures import Failure
 from device_runner.lease import Holder, holder_of, holders, lease, queue_length
 from device_runner.lease import tell as lease_note
@@ -25,6 +25,8 @@ VIRTUAL, LOCAL = "virtual", "local"
 
 _OPEN_VIRTUAL = "device_runner.stand_ins.virtual.device:open_virtual"
 _OPEN_LOCAL = "device_runner.stand_ins.local:open_local"
+_CARDS_SCRIPT = "device_runner.stand_ins.host_gpu:CARDS_SCRIPT"
+_PACE_BETWEEN = "device_runner.stand_ins.host_gpu:pace_between"
 _WHY_NO_SANDBOX = "device_runner.stand_ins.virtual.sandbox:why_not"
 _WHY_NO_USERLAND = "device_runner.stand_ins.virtual.userland:why_not"
 """Places, `MODULE:NAME`: nothing that `run` imports leads to what stands in for a phone."""
@@ -144,6 +146,17 @@ def why_no_sandbox() -> str:
 def why_no_userland() -> str:
     """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
     return str(_load(_WHY_NO_USERLAND)())
+
+
+def cards_script() -> str:
+    """Return a shell script that prints what a Linux host says of its graphics cards."""
+    return str(_load(_CARDS_SCRIPT))
+
+
+def host_gpu_pace(before: Mapping[str, str], after: Mapping[str, str], gpu: str) -> Steadiness | str:
+    """Return how a GPU of a host held its pace between two looks at it, or why that is not known."""
+    pace: Steadiness | str = _load(_PACE_BETWEEN)(before, after, gpu)
+    return pace
 
 
 def _load(place: str) -> Any:

@@ -23,6 +23,8 @@ from device_runner.runtimes.probe import DeviceProbe
 from device_runner.session.identification import Description, describe
 from device_runner.session.rpc_session import RpcSession, open_session
 from device_runner.transport.base import NEARLY_BYTES, free_bytes, megabytes
+from device_runner.transport.batch import run_batch
+from device_runner.transport.quoting import quoted
 
 if TYPE_CHECKING:
     from device_runner.transport.base import Transport
@@ -111,3 +113,29 @@ class RpcDevice(ABC):
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         """Return the identity: the fields of the OpenCL device and the machine's own."""
+
+
+CHIP = ("machine", "family", "soc_id", "revision")
+LONGEST_NAME = 120
+"""Characters that are kept of either name."""
+
+
+def chip_and_board(transport: Transport, system: str = "") -> dict[str, Any]:
+    """Return what the kernel calls its chip and its board, the fields of `Identity`; each empty if it does not say.
+
+    Phones and Linux boards have the same files below `/sys`, which begins at `system`. Sources: Linux
+    drivers/base/soc.c and drivers/soc/qcom/socinfo.c for `soc0`; the property `model` of a device tree's root.
+    `soc0/serial_number` is left alone: it names one owner's phone. Raises `DeviceFailure` or `RigFailure` if the
+    machine does not answer.
+    """
+    texts = {
+        "chip": f"{quoted('cd', f'{system}/sys/devices/soc0')} && {quoted('cat', *CHIP)}",
+        "board": quoted("cat", f"{system}/sys/firmware/devicetree/base/model"),
+    }
+    answers = run_batch(transport, {name: f"{{ {text}; }} 2>/dev/null" for name, text in texts.items()})
+    return {name: one_line(answer.text) for name, answer in answers.items()}
+
+
+def one_line(text: str) -> str:
+    """One line of printable words; texts of a device tree end with NUL."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:LONGEST_NAME]

@@ -17,12 +17,11 @@ from typing import Any
 
 from device_runner.device import Device, Identity, Pulse, PushResult, ShellResult, Steadiness, T, ThermalLimits
 from device_runner.failures import RigFailure
-from device_runner.hardware import chip_and_board
 from device_runner.installed_tvm import EXTRA_LIBRARIES
-from device_runner.rpc_device import RpcDevice
+from device_runner.rpc_device import RpcDevice, chip_and_board
 from device_runner.rpc_server.server import NOT_FOUND
 from device_runner.runtimes import host, opencl, probe
-from device_runner.stability.host_gpu import ReadingSource, pulses, source, steadily
+from device_runner.stand_ins.host_gpu import ReadingSource, pulses, source, steadily
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 

@@ -17,6 +17,7 @@ from harness.base import option_texts as texts
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
+from harness.base.tool import load
 from harness.cli import completion
 from harness.compile.quirks import policy_of, quirks_of
 from harness.judge.stats.pair import Rules
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
 
+WRITE_RECORDS = "harness.judge.report.exports:write_records"
+"""Place of what only these options need."""
 DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path(completion.DEFAULT_SUITE)
@@ -305,9 +308,7 @@ class RecordExports(TableExports):
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
         """Write the files that were asked for. Raises RigFailure, OSError."""
         if self.given:
-            from harness.judge.report.exports import write_records
-
-            write_records(records, code, **vars(self))
+            load(WRITE_RECORDS)(records, code, **vars(self))
 
 
 Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]

@@ -12,16 +12,14 @@ from typing import Any
 from device_runner.adb_device import ABI_PROPERTY, phone_identity, properties_in
 from device_runner.device import Identity, Pulse, PushResult, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import RigFailure
-from device_runner.hardware import one_line
+from device_runner.registry import host_gpu_pace
+from device_runner.rpc_device import one_line
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
 from device_runner.session.identification import description_of
-from device_runner.stability import host_gpu
-from device_runner.stability.host_gpu import GpuReading
 from device_runner.stability.judge import judge
 from device_runner.stability.keeper import require_charge, too_busy, too_hot
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
-from harness.tools.bundle.gpu_reports import reading_in
 from harness.tools.bundle.replay_session import BadReport, ProcessReport, ReplaySession, text_of
 
 UNHELD = "not held: a bundle changes no setting of a device"
@@ -124,12 +122,12 @@ class ReplayDevice:
 
         Nothing was waited for, and no knob was set.
         """
-        gpu = [reading_in(texts, self.identity.gpu) for texts in (self._turn.before, self._turn.after)]
-        if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
-            return work(), host_gpu.judge(gpu[0], gpu[1])
+        pace = host_gpu_pace(self._turn.before, self._turn.after, self.identity.gpu)
+        if isinstance(pace, Steadiness):
+            return work(), pace
         before, after = reading(self._turn.before), reading(self._turn.after)
         if self.identity.kind != "phone" and not before.facts:
-            return work(), Steadiness(facts={"unavailable": [gpu[0]]} if gpu[0] else {})
+            return work(), Steadiness(facts={"unavailable": [pace]} if pace else {})
         require_charge(before, limits)
         result = work()
         verdict = judge(before, after, tolerated_status=limits.thermal_status)

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from device_runner.device import Loadable
+from device_runner.registry import cards_script
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.store import sha256_of
@@ -38,7 +39,6 @@ from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
 from harness.tools.bundle import runner
-from harness.tools.bundle.gpu_reports import CARDS_SCRIPT
 from harness.tools.bundle.manifest import BundleBuild, BundleTurn, PackedCase, PackedLibrary
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def lay_out(folder: Path, builds: dict[str, BundleBuild], turns: Sequence[Bundle
     """Add to a bundle's folder what runs it. Raises SetupMissing, RigFailure."""
     shutil.copyfile(runner.program(cache, abi), folder / "runner")
     shutil.copyfile(SCRIPT, folder / "run.sh")
-    cards = "" if abi == ANDROID else f'echo "{MARK} cards"{CARDS_SCRIPT}echo "\n{MARK} 0"\n'
+    cards = "" if abi == ANDROID else f'echo "{MARK} cards"{cards_script()}echo "\n{MARK} 0"\n'
     (folder / "look.sh").write_text(LOOK_SCRIPT + cards, encoding="utf-8")
     if abi != ANDROID:
         (folder / "link.sh").write_text(f'set -- "$1" {" ".join(SEARCHED)}\n{LINK_SCRIPT}', encoding="utf-8")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from device_runner.device import Identity
-from device_runner.hardware import LONGEST, chip_and_board
+from device_runner.rpc_device import LONGEST_NAME, chip_and_board
 from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import phone
 
@@ -90,4 +90,4 @@ def test_a_kernel_that_tells_less_or_nonsense_is_taken_as_it_is(tmp_path: Path) 
     (soc0 / "soc_id").write_bytes(b"\x1b[2J" + b"9" * 10_000)
     said = asked(tmp_path)["chip"]
     assert said.startswith("SC7280 [2J999")
-    assert len(said) == LONGEST
+    assert len(said) == LONGEST_NAME

@@ -16,10 +16,9 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
-from device_runner.stability.host_gpu import GpuReading
+from device_runner.stand_ins.host_gpu import GpuReading, reading_in
 from harness.base.plan import Budget
 from harness.measure.probes import batches, latency
-from harness.tools.bundle.gpu_reports import reading_in
 from harness.tools.bundle.runner import RUNNER
 from harness.tools.bundle.runner import program as runner
 from harness.tools.bundle.turn_files import protocol_of

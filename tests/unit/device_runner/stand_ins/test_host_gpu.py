@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,15 +10,21 @@ from typing import Any
 
 import pytest
 
-from device_runner.stability.host_gpu import (
+from device_runner.device import Steadiness
+from device_runner.stand_ins.host_gpu import (
     AMD,
+    CARDS,
+    CARDS_SCRIPT,
     INTEL,
     Card,
     GpuReading,
     Nvml,
+    card_report,
     card_source,
     judge,
+    pace_between,
     pulses,
+    reading_in,
     source,
     steadily,
 )
@@ -144,3 +151,24 @@ def test_an_intel_card_tells_whether_heat_slows_it_down(tmp_path: Path) -> None:
     card = card_source(INTEL, a_card(tmp_path, INTEL, files))
     assert isinstance(card, Card)
     assert card.read() == GpuReading(clock_mhz=1150, slowed=("heat",), capped=False)
+
+
+def test_what_a_bundles_look_printed_is_read_as_the_driver_itself(tmp_path: Path) -> None:
+    cards = a_card(tmp_path, AMD, {"device/hwmon/hwmon3/freq1_input": "2400000000"})
+    script = CARDS_SCRIPT.replace(str(CARDS), str(cards))
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False).stdout
+    assert card_report(printed, AMD) == GpuReading(2400)
+    assert isinstance(card_report(printed, INTEL), str)
+    gpus = "gpu Other\nclock_mhz 1\ngpu NVIDIA H200\nclock_mhz 1980\npower_mw 121990\nreasons 4\nslowed_ns 0\n"
+    assert reading_in({"gpus": gpus}, "NVIDIA H200") == GpuReading(1980, None, 121.99, (), 0.0, True)
+    assert isinstance(reading_in({"gpus": ""}, "NVIDIA H200"), str)
+    assert reading_in({}, "Adreno(TM) 740") == ""
+
+
+def test_a_bundles_looks_say_how_the_gpu_held_its_pace() -> None:
+    cool, slowed = (f"gpu NVIDIA H200\nreasons {bits}\n" for bits in (0, 0x20))
+    pace = pace_between({"gpus": cool}, {"gpus": slowed}, "NVIDIA H200")
+    assert isinstance(pace, Steadiness)
+    assert pace.why == "heat (driver) slowed the GPU down"
+    assert isinstance(pace_between({"gpus": cool}, {}, "NVIDIA H200"), str)
+    assert pace_between({}, {}, "Adreno(TM) 740") == ""

@@ -9,7 +9,7 @@ kernel documentation, gpu/amdgpu/thermal (hwmon), and the ABI of i915 and xe (sy
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -115,11 +115,10 @@ def nvidia_source(gpu: str) -> ReadingSource | str:
         matches = [handle for handle in handles if _decoded(library.nvmlDeviceGetName(handle)) == gpu]
     except library.NVMLError as error:
         return f"clock, heat and power: NVML says {error}"
-    return Nvml(library, matches[0]) if len(matches) == 1 else ambiguous(gpu, len(matches))
+    return Nvml(library, matches[0]) if len(matches) == 1 else _ambiguous(gpu, len(matches))
 
 
-def ambiguous(gpu: str, count: int) -> str:
-    """Say why a name tells no GPU of this host from others."""
+def _ambiguous(gpu: str, count: int) -> str:
     return f"clock, heat and power: this host has {count} GPUs that are called {gpu}"
 
 
@@ -169,11 +168,10 @@ def card_source(vendor: str, cards: Path = CARDS) -> ReadingSource | str:
     sources = [
         Card(folder) for folder in sorted(cards.glob("card[0-9]*")) if dict(Card(folder)._texts()).get(VENDOR) == vendor
     ]
-    return sources[0] if len(sources) == 1 else how_many_cards(len(sources))
+    return sources[0] if len(sources) == 1 else _cards(len(sources))
 
 
-def how_many_cards(count: int) -> str:
-    """Say why a vendor tells no card of this host from others."""
+def _cards(count: int) -> str:
     return f"clock, heat and power: this host shows {count} graphics cards of that vendor"
 
 
@@ -194,15 +192,62 @@ def source(gpu: str) -> ReadingSource | str:
     """
     if "NVIDIA" in gpu:
         return nvidia_source(gpu)
-    vendor = vendor_of(gpu)
+    vendor = _vendor(gpu)
     return card_source(vendor) if vendor else ""
 
 
-def vendor_of(gpu: str) -> str:
+def _vendor(gpu: str) -> str:
     """PCI vendor of a graphics card with readable files; empty for another device."""
     if _AMD.search(gpu):
         return AMD
     return INTEL if _INTEL.search(gpu) else ""
+
+
+CARDS_SCRIPT = f"""
+for card in {CARDS}/card[0-9]*; do
+  for file in {" ".join(f'"$card"/{pattern}' for pattern in CARD_FILES)}; do
+    value=; {{ read -r value <"$file"; }} 2>/dev/null && echo "${{file#{CARDS}/}} $value"
+  done
+done
+"""
+"""Prints the same of every card: the path of each file, and its first line."""
+
+
+def card_report(printed: str, vendor: str) -> GpuReading | str:
+    """Return the reading of the one card of a vendor in what `CARDS_SCRIPT` printed, or why there is none."""
+    cards: dict[str, dict[str, str]] = {}
+    for line in printed.splitlines():
+        path, _, value = line.partition(" ")
+        card, _, name = path.partition("/")
+        cards.setdefault(card, {})[name] = value.strip()
+    matches: Sequence[Mapping[str, str]] = [texts for texts in cards.values() if texts.get(VENDOR) == vendor]
+    return card_reading(matches[0]) if len(matches) == 1 else _cards(len(matches))
+
+
+def reading_in(texts: Mapping[str, str], gpu: str) -> GpuReading | str:
+    """Return the reading in what a bundle's look printed, or why there is none."""
+    if "NVIDIA" in gpu:
+        return nvidia_report(texts.get("gpus", ""), gpu)
+    vendor = _vendor(gpu)
+    return card_report(texts.get("cards", ""), vendor) if vendor else ""
+
+
+def nvidia_report(printed: str, gpu: str) -> GpuReading | str:
+    """Return the reading of a GPU in what the runner of bundles printed, or why there is none."""
+    blocks = [block.splitlines() for block in f"\n{printed}".split("\ngpu ")[1:]]
+    matches = [lines[1:] for lines in blocks if lines[0].strip() == gpu]
+    if len(matches) != 1:
+        return _ambiguous(gpu, len(matches))
+    pairs = (line.split() for line in matches[0])
+    return nvidia_reading({name: int(value) for name, value in pairs})
+
+
+def pace_between(before: Mapping[str, str], after: Mapping[str, str], gpu: str) -> Steadiness | str:
+    """Return how a GPU held its pace between two looks of a bundle's runner, or why that is not known."""
+    first, last = reading_in(before, gpu), reading_in(after, gpu)
+    if isinstance(first, str) or isinstance(last, str):
+        return first if isinstance(first, str) else str(last)
+    return judge(first, last)
 
 
 def steadily(work: Callable[[], T], source: ReadingSource | str) -> tuple[T, Steadiness]:
