@@ -21,11 +21,11 @@ from typing import Any
 from harness.base.case import Precision
 from harness.compile.artifacts.compile import import_model
 from harness.compile.compiler.passes import clml_offload_passes, passes_before
-from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.zoo.resnet import basic_block
 from harness.compile.paths.base import ImageLimits
 from harness.compile.paths.clml import ClmlPath, register, relax_passes
 from harness.compile.quirks import quirks_for
+from harness.tools.zoo.graph_layers import ImageGraph
+from harness.tools.zoo.resnet import basic_block
 
 
 def network(layers: int) -> bytes:

@@ -24,7 +24,7 @@ from benchmarks.light_models import NAMES as LIGHT_NAMES
 from harness.compile.artifacts.planner import SEED
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.spec import Inputs, seeded_inputs
-from harness.compile.models.zoo import ZOO, ZooModel
+from harness.tools.zoo.models import ZOO, ZooModel
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.compile.models.zoo.digits import NETWORK
+from harness.tools.zoo.digits import NETWORK
 
 SEED = 14
 HELD_OUT = 360
@@ -101,7 +101,7 @@ def as_onnx(p: Arrays) -> bytes:
     """Return the network with its weights: input `(1, 1, 8, 8)` from 0 to 1, output ten scores."""
     from onnx import TensorProto, helper, numpy_helper
 
-    from harness.compile.models.graph import IR_VERSION, GraphBuilder
+    from harness.tools.zoo.graph import IR_VERSION, GraphBuilder
 
     def conv(source: str, place: int, name: str) -> Any:
         weights = [f"w{place}", f"b{place}"]

@@ -22,6 +22,7 @@ VARIABLE = "ADRENO_BENCH_TOOLS"
 
 TOOLS = (
     "harness.tools.init",
+    "harness.tools.zoo",
     "harness.tools.calibrate",
     "harness.tools.tune",
     "harness.tools.ops",
@@ -90,6 +91,8 @@ class Tool:
 
     name: str
     commands: tuple[Command, ...] = ()
+    models: str = ""
+    """Place of a tuple of networks that a suite may name (`harness.compile.models.named.NamedModel`)."""
     probes: tuple[str, ...] = ()
     """Places of functions that make a probe of each case (`harness.measure.standard_probes.ProbeMaker`)."""
     record_parts: Mapping[str, str] = field(default_factory=dict)

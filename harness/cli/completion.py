@@ -70,11 +70,11 @@ def devices(_given: dict[str, Any]) -> Iterable[str]:
 def models(_given: dict[str, Any]) -> Iterable[str]:
     """Networks of the zoo, and files of networks in this folder and its folders."""
     from harness.base.model import SUFFIXES
-    from harness.compile.models.zoo import ZOO
+    from harness.compile.models.named import named_models
 
     here = Path()
     files = [str(file) for suffix in SUFFIXES for folder in ("", "*/") for file in here.glob(f"{folder}*{suffix}")]
-    return [*(model.name for model in ZOO), *sorted(files)]
+    return [*named_models(), *sorted(files)]
 
 
 @_offered

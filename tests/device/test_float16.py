@@ -14,7 +14,7 @@ from device_runner.device import Loadable
 from device_runner.registry import open_device
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, packaged_driver
 from harness.compile.artifacts.compile import compile_model
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = [
     pytest.mark.device,

@@ -20,9 +20,9 @@ from harness.base.failures import CompileFailure
 from harness.base.suite import load_suite
 from harness.compile.artifacts.artifact import CompileResult
 from harness.compile.artifacts.compile import compile_model
-from harness.compile.models.graph import Value
-from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.models.spec import InputSpec, seeded_inputs
+from harness.tools.zoo.graph import Value
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = pytest.mark.device
 

@@ -45,7 +45,7 @@ class Project:
 
     def commit(self, old: str, new: str) -> None:
         """Another commit, with a part of the network replaced."""
-        network = self.clone / "harness/compile/models/zoo/tiny.py"
+        network = self.clone / "harness/tools/zoo/tiny.py"
         network.write_text(network.read_text().replace(old, new))
         self.git("commit", "--allow-empty", "-qam", f"commit {len(self.commits)}")
         self.commits.append(self.git("rev-parse", "HEAD"))

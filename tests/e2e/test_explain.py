@@ -11,8 +11,8 @@ import pytest
 from command import bench
 
 from harness.base.outcome import ExitCode
-from harness.compile.models.graph_layers import ImageGraph
 from harness.tools.explain.trial import MODEL, VALUES
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -13,9 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from waiting import LONG_S
 
 from harness.base.outcome import ExitCode, Outcome, Owner
-from harness.compile.models.graph_layers import ImageGraph
 from harness.measure.facts import WitnessReport
 from harness.measure.records.record import Record, RecordFile
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -12,7 +12,7 @@ from command import bench
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.outcome import ExitCode
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -8,7 +8,6 @@ import pytest
 
 from harness.base.case import Tuning
 from harness.base.outcome import Outcome
-from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.schedules import database
 from harness.measure.progress import SilentProgress
 from harness.measure.runner import run_suite
@@ -16,6 +15,7 @@ from harness.measure.workbench import Request, open_workbench
 from harness.tools.tune.devices import open_devices
 from harness.tools.tune.dispatcher import SearchBudget
 from harness.tools.tune.tune import Bench, tune
+from harness.tools.zoo.graph_layers import ImageGraph
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
 

@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, load_arrays
 from harness.compile.artifacts.oracle import Question, ask_llvm, find_truth
 from harness.compile.models.spec import Original
-from harness.compile.models.zoo import ZOO
+from harness.tools.zoo.models import ZOO
 
 WISHED = os.environ.get("ADRENO_BENCH_TEST_ZOO", "")
 NAMES = [model.name for model in ZOO]

@@ -13,10 +13,10 @@ from fake_device import a_plan
 from fake_records import a_record
 
 from harness.base.outcome import Outcome
-from harness.compile.models.graph_layers import ImageGraph
 from harness.measure.progress import Progress, SilentProgress
 from harness.tools.explain.pieces import CuttableNetwork, Piece
 from harness.tools.explain.trial import PieceTrial
+from harness.tools.zoo.graph_layers import ImageGraph
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph_layers import ImageGraph
 
 
 def write_plain_onnx(folder: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from device_runner.files import write_whole
 from device_runner.names import suggestion
@@ -27,6 +27,7 @@ from harness.compile.models.index_ranges import (
 )
 from harness.compile.models.input_files import load_inputs, load_labelled
 from harness.compile.models.limited_fork import run_limited
+from harness.compile.models.named import NamedModel, named_models
 from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check, double_operators
@@ -34,9 +35,6 @@ from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
 from harness.compile.models.torch_program import as_onnx
-
-if TYPE_CHECKING:
-    from harness.compile.models.zoo import ZooModel
 
 
 @dataclass(frozen=True)
@@ -229,11 +227,9 @@ def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes |
     return PreparedNetwork(model_source(name).outline(), [])
 
 
-def model_source(name: str) -> ZooModel:
+def model_source(name: str) -> NamedModel:
     """Return a network of the zoo. Raises UsageError, with the nearest name, if there is none."""
-    from harness.compile.models.zoo import ZOO
-
-    models = {model.name: model for model in ZOO}
+    models = named_models()
     if name not in models:
         hint = suggestion(name, models, otherwise="the zoo has")
         raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx or .pt2")

@@ -9,7 +9,7 @@ from harness.base.failures import UsageError
 from harness.base.model import OnnxModel
 from harness.base.outcome import without_findings
 from harness.base.request import QuirkPolicy
-from harness.compile.models.zoo import ZOO
+from harness.compile.models.named import named_models
 from harness.judge.report.screen import Screen
 from harness.measure.records.record import Record
 from harness.measure.workbench import Request, open_workbench
@@ -44,7 +44,7 @@ def find_divergence(
     Raises UsageError if it is neither wrong nor broken now.
     """
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
-    if not models and not suite.exists() and record.model in {model.name for model in ZOO}:
+    if not models and not suite.exists() and record.model in named_models():
         models = [record.model]  # as `run --model` had it
     request = Request.read(suite, [record.case], quirks, models=models)
     with (

@@ -20,9 +20,9 @@ from harness.compile.artifacts.artifact import CompileResult
 from harness.compile.artifacts.compile import compile_model, quote
 from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.compile.compiler.releases import HOST_FUNCTIONS, host_operators
-from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
+from harness.tools.zoo.graph_layers import ImageGraph
 
 
 @pytest.fixture(scope="module")

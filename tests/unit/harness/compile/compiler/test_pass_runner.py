@@ -13,8 +13,8 @@ from compile_requests import request_for
 from harness.base.failures import CompileFailure
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.compiler.pass_runner import StepFailed, culprit, run_passes, run_step
-from harness.compile.models.graph_layers import ImageGraph
 from harness.tools.upstream.probes.sample import concat, conv, lower, sum_of_stack
+from harness.tools.zoo.graph_layers import ImageGraph
 
 
 class Picky(Exception):

@@ -19,7 +19,7 @@ from harness.base.suite import load_suite
 from harness.compile.artifacts.planner import check, model_digest, plan_case
 from harness.compile.models.input_files import load_inputs
 from harness.compile.models.spec import InputSpec
-from harness.compile.models.zoo import tiny
+from harness.tools.zoo import tiny
 
 SPECS = (InputSpec("image", (1, 2, 3)), InputSpec("gpu_0/ids", (4,), "int64"))
 IMAGE = np.arange(6, dtype=np.float32).reshape(1, 2, 3)

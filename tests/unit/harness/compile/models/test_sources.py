@@ -18,7 +18,7 @@ from harness.compile.models.onnx_inputs import input_specs, require_tensors
 from harness.compile.models.onnx_read import load
 from harness.compile.models.outline import double_operators
 from harness.compile.models.sources import OnnxFile
-from harness.compile.models.zoo import tiny
+from harness.tools.zoo import tiny
 
 
 def relu_model(shape: list[Any] | None = None, dtype: int = TensorProto.FLOAT) -> Any:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harness.base.failures import ModelError
 from harness.compile.models.input_files import load_labelled, top_classes
 from harness.compile.models.spec import InputSpec
-from harness.compile.models.zoo import ZOO
 from harness.measure.probes.labelled import least_right, top_one
+from harness.tools.zoo.models import ZOO
 
 IMAGES = InputSpec("images", (2, 1, 3, 3))
 

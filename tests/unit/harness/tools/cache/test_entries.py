@@ -13,9 +13,9 @@ from filelock import FileLock
 from device_runner.lease import lease
 from device_runner.selection import remember_identity
 from device_runner.store import Store
-from harness.compile.models.zoo import ZOO
 from harness.tools.cache.command import cache as command
 from harness.tools.cache.entries import DEVICES, LEFT_BEHIND, entries, kinds, prune
+from harness.tools.zoo.models import ZOO
 
 DAY_S = 86_400.0
 

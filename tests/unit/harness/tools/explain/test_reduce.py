@@ -20,12 +20,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from device_runner.deadline import Deadline
 from harness.base.outcome import Outcome
-from harness.compile.models.graph_layers import ImageGraph
 from harness.measure.progress import SilentProgress
 from harness.tools.explain.reduce_search import minimal_subset, shrink, steps
 from harness.tools.explain.reduced_folder import write_folder
 from harness.tools.explain.reduced_network import SmallNetwork
 from harness.tools.explain.reduction import FailureKind, Reduction, reduce_case
+from harness.tools.zoo.graph_layers import ImageGraph
 
 PLENTY_S = 1500.0
 

@@ -21,9 +21,9 @@ from harness.base.suite import Suite, load_suite
 from harness.cli import app
 from harness.compile.artifacts.planner import check
 from harness.compile.compiler.releases import harness_version, versions
-from harness.compile.models.zoo import ZOO
 from harness.tools.init.command import PresetName
 from harness.tools.init.template import PRESETS, suite_text
+from harness.tools.zoo.models import ZOO
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ from harness.compile.compiler.pass_runner import run_passes
 from harness.compile.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.compiler.tir import with_work
-from harness.compile.models.graph_layers import ImageGraph
 from harness.compile.paths.base import edit_relax
 from harness.compile.paths.clml.codegen import op_name
 from harness.compile.paths.clml.offload import offload_of
@@ -25,6 +24,7 @@ from harness.compile.paths.clml.path import partition_module
 from harness.compile.quirks import quirks_for, quirks_of
 from harness.tools.ops.predict import destination_of
 from harness.tools.ops.summary import NetworkSummary, summarize
+from harness.tools.zoo.graph_layers import ImageGraph
 
 COMPOSITES = {
     "Conv": "nn.conv2d",

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 
-from harness.compile.models.graph import Network
 from harness.compile.models.spec import InputSpec, seeded_inputs
-from harness.compile.models.zoo import ZOO
 from harness.tools.ops.summary import NetworkSummary, summarize
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.models import ZOO
 
 MODELS = {model.name: model for model in ZOO}
 SMALL = ("tiny", "squeezenet1_1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.compile.models.graph import GraphBuilder, Network, Value
+from harness.tools.zoo.graph import GraphBuilder, Network, Value
 
 Size = int | tuple[int, int]
 """Height and width, or one number for both."""

@@ -7,8 +7,8 @@ figure 2, without its branches).
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network
-from harness.compile.models.graph_layers import SequenceGraph
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.graph_layers import SequenceGraph
 
 COLUMNS, FEATURES, LETTERS = 12, 128, 37
 FRAMES, BANDS = 10, 42

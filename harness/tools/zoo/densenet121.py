@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network, Value
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph import Network, Value
+from harness.tools.zoo.graph_layers import ImageGraph
 
 BLOCKS, GROWTH = (6, 12, 24, 16), 32
 """Layers of each dense block; channels that a layer adds."""

@@ -5,8 +5,8 @@ Without dropout, which does nothing in inference, and without the softmax.
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network, Value
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph import Network, Value
+from harness.tools.zoo.graph_layers import ImageGraph
 
 FIRE_STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 192), (64, 256), (64, 256)))
 """Squeezed and expanded channels of each fire module; a max pool stands before every stage."""

@@ -5,8 +5,8 @@ Without the auxiliary classifier, which is for training.
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network, Value
-from harness.compile.models.graph_layers import ImageGraph, Size
+from harness.tools.zoo.graph import Network, Value
+from harness.tools.zoo.graph_layers import ImageGraph, Size
 
 
 def conv(net: ImageGraph, x: Value, channels: int, kernel: Size, *, stride: int = 1, pad: Size = 0) -> Value:

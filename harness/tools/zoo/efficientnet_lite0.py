@@ -6,9 +6,9 @@ excitation, a stem and a head of fixed width. Padded alike on opposite sides.
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network
-from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.zoo.mobilenet import conv_bn_relu6, inverted_residual
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.graph_layers import ImageGraph
+from harness.tools.zoo.mobilenet import conv_bn_relu6, inverted_residual
 
 STAGES = (
     (1, 3, 16, 1, 1),

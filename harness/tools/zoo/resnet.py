@@ -5,8 +5,8 @@ ResNet-50 has the stride in the 3x3 convolution: that is version 1.5, which fram
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network, Value
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph import Network, Value
+from harness.tools.zoo.graph_layers import ImageGraph
 
 STAGES_18 = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage and stride of its first block; every stage has two blocks."""

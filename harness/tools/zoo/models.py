@@ -1,4 +1,4 @@
-"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a function and a line in `ZOO`.
+"""The networks of the zoo. A new one is a function and a line in `ZOO`.
 
 A line names the place of the function, so that only the networks that are wanted are imported.
 """
@@ -12,17 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from device_runner.store import keep_file
 from harness.base.tool import load
-from harness.compile.models.preparation import prepare
+from harness.compile.models import preparation
 from harness.compile.models.spec import Inputs, Original
-from harness.compile.models.zoo.digits import HELD_OUT, NETWORK
+from harness.tools.zoo.digits import HELD_OUT, NETWORK
 
 if TYPE_CHECKING:
-    from harness.compile.models.graph import Network
-    from harness.compile.models.zoo.digits import TrainedNetwork
+    from harness.tools.zoo.digits import TrainedNetwork
+    from harness.tools.zoo.graph import Network
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,25 @@ class ZooModel:
         """Nothing: it is built as it is to be compiled."""
         return ()
 
-    _sources: ClassVar[tuple[str, ...]] = ("graph*.py", "zoo/*.py")
-    """Our sources that decide the bytes."""
+    @property
+    def _sources(self) -> list[Path]:
+        """Our sources that decide the bytes."""
+        return [*sorted(Path(__file__).parent.glob("*.py")), NETWORK]
 
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
-        models = Path(__file__).parents[1]
-        sources = [*(file for pattern in self._sources for file in sorted(models.glob(pattern))), NETWORK]
         libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
-        return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
+        sources = b"".join(source.read_bytes() for source in self._sources)
+        return hashlib.sha256(libraries.encode() + sources).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class PreparedZooModel(ZooModel):
     """A network of the zoo as exporters write it, which is prepared before TVM sees it."""
 
-    _sources: ClassVar[tuple[str, ...]] = (*ZooModel._sources, "preparation/*.py")
+    @property
+    def _sources(self) -> list[Path]:
+        return [*super()._sources, *sorted(Path(preparation.__file__).parent.glob("*.py"))]
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the prepared network's file in `cache_dir`."""
@@ -104,36 +107,36 @@ class PreparedZooModel(ZooModel):
         import onnx
 
         model = onnx.load_model_from_string(self.build().to_bytes())
-        changes = prepare(model)
+        changes = preparation.prepare(model)
         return model, changes
 
 
 ZOO: tuple[ZooModel, ...] = (
-    ZooModel("mobilenet_v1", "harness.compile.models.zoo.mobilenet:mobilenet_v1"),
-    ZooModel("mobilenet_v2", "harness.compile.models.zoo.mobilenet:mobilenet_v2"),
-    ZooModel("mobilenet_v3_small", "harness.compile.models.zoo.mobilenet_v3_small:build"),
-    ZooModel("efficientnet_lite0", "harness.compile.models.zoo.efficientnet_lite0:build"),
-    ZooModel("squeezenet1_1", "harness.compile.models.zoo.squeezenet1_1:build"),
-    ZooModel("resnet18", "harness.compile.models.zoo.resnet:resnet18"),
-    ZooModel("resnet50", "harness.compile.models.zoo.resnet:resnet50"),
-    ZooModel("bottlenecks", "harness.compile.models.zoo.resnet:bottlenecks"),
-    ZooModel("densenet121", "harness.compile.models.zoo.densenet121:build"),
-    ZooModel("inception_v3", "harness.compile.models.zoo.inception_v3:build"),
-    ZooModel("deeplab_v3", "harness.compile.models.zoo.deeplab_v3:build"),
-    ZooModel("detector", "harness.compile.models.zoo.detector:build"),
-    ZooModel("encoder_block", "harness.compile.models.zoo.transformer:encoder_block"),
+    ZooModel("mobilenet_v1", "harness.tools.zoo.mobilenet:mobilenet_v1"),
+    ZooModel("mobilenet_v2", "harness.tools.zoo.mobilenet:mobilenet_v2"),
+    ZooModel("mobilenet_v3_small", "harness.tools.zoo.mobilenet_v3_small:build"),
+    ZooModel("efficientnet_lite0", "harness.tools.zoo.efficientnet_lite0:build"),
+    ZooModel("squeezenet1_1", "harness.tools.zoo.squeezenet1_1:build"),
+    ZooModel("resnet18", "harness.tools.zoo.resnet:resnet18"),
+    ZooModel("resnet50", "harness.tools.zoo.resnet:resnet50"),
+    ZooModel("bottlenecks", "harness.tools.zoo.resnet:bottlenecks"),
+    ZooModel("densenet121", "harness.tools.zoo.densenet121:build"),
+    ZooModel("inception_v3", "harness.tools.zoo.inception_v3:build"),
+    ZooModel("deeplab_v3", "harness.tools.zoo.deeplab_v3:build"),
+    ZooModel("detector", "harness.tools.zoo.detector:build"),
+    ZooModel("encoder_block", "harness.tools.zoo.transformer:encoder_block"),
     ZooModel(
         "decoder_layer",
-        "harness.compile.models.zoo.transformer:decoder_layer",
-        "harness.compile.models.zoo.transformer:DECODER_INPUTS",
+        "harness.tools.zoo.transformer:decoder_layer",
+        "harness.tools.zoo.transformer:DECODER_INPUTS",
     ),
     ZooModel(
         "masked_encoder",
-        "harness.compile.models.zoo.transformer:masked_encoder",
-        "harness.compile.models.zoo.transformer:MASKED_INPUTS",
+        "harness.tools.zoo.transformer:masked_encoder",
+        "harness.tools.zoo.transformer:MASKED_INPUTS",
     ),
-    PreparedZooModel("lstm", "harness.compile.models.zoo.recurrent:lstm"),
-    PreparedZooModel("gru", "harness.compile.models.zoo.recurrent:gru"),
-    ZooModel("digits", "harness.compile.models.zoo.digits:build", labelled=HELD_OUT),
-    ZooModel("tiny", "harness.compile.models.zoo.tiny:build"),
+    PreparedZooModel("lstm", "harness.tools.zoo.recurrent:lstm"),
+    PreparedZooModel("gru", "harness.tools.zoo.recurrent:gru"),
+    ZooModel("digits", "harness.tools.zoo.digits:build", labelled=HELD_OUT),
+    ZooModel("tiny", "harness.tools.zoo.tiny:build"),
 )

@@ -6,8 +6,8 @@ to the four sides of a box in bins, and the classes.
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network, Value
-from harness.compile.models.graph_layers import ImageGraph
+from harness.tools.zoo.graph import Network, Value
+from harness.tools.zoo.graph_layers import ImageGraph
 
 SIDE, CLASSES, SIDES, BINS = 96, 10, 4, 16
 PLACES = (SIDE // 4) ** 2 + (SIDE // 8) ** 2

@@ -6,9 +6,9 @@ of 2, the last 1x1 convolution goes, and a global average stands beside a 1x1 co
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network
-from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.zoo.mobilenet import STAGES, conv_bn_relu6, inverted_residual
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.graph_layers import ImageGraph
+from harness.tools.zoo.mobilenet import STAGES, conv_bn_relu6, inverted_residual
 
 SIZE, GRID, CLASSES, HEAD = 513, 33, 21, 256
 DILATED_FROM = 5

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness.base.model import Distribution
-from harness.compile.models.graph import Network
-from harness.compile.models.graph_layers import SequenceGraph
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.graph_layers import SequenceGraph
 
 LENGTH, WIDTH = 128, 768
 """Tokens and features of the encoder."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.compile.models.graph import Network
-from harness.compile.models.graph_layers import ImageGraph
-from harness.compile.models.zoo.resnet import basic_block
-from harness.compile.models.zoo.squeezenet1_1 import fire
+from harness.tools.zoo.graph import Network
+from harness.tools.zoo.graph_layers import ImageGraph
+from harness.tools.zoo.resnet import basic_block
+from harness.tools.zoo.squeezenet1_1 import fire
 
 
 def build() -> Network:

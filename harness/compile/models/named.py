@@ -1,0 +1,21 @@
+"""Networks by name, which tools bring. No worker imports this: the list of tools would be a part of every key."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from harness.base.tool import load, tools
+from harness.compile.models.spec import ModelSource
+
+
+class NamedModel(ModelSource, Protocol):
+    """A network that a tool brings, in the form that is compiled."""
+
+    def outline(self) -> Any:
+        """Return the network as an ONNX model to be looked at; the data of its weights may be left out."""
+
+
+def named_models() -> dict[str, NamedModel]:
+    """Return the networks that tools bring, by name (`Tool.models`)."""
+    groups: list[tuple[NamedModel, ...]] = [load(tool.models) for tool in tools() if tool.models]
+    return {model.name: model for group in groups for model in group}
