@@ -64,8 +64,8 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
             files = opened.prune(unused_for_s)
     pruned = prune(root, unused_for_s, everything=everything)
     if as_json:
-        kept, gone = ([_plain(entry) for entry in some] for some in (pruned.in_use, pruned.removed))
-        out_json({"folder": str(root), "removed": gone, "in_use": kept, "files_removed_from_device": files})
+        in_use, removed = ([_plain(entry) for entry in some] for some in (pruned.in_use, pruned.removed))
+        out_json({"folder": str(root), "removed": removed, "in_use": in_use, "files_removed_from_device": files})
         return
     if device:
         out(f"removed {files} files from {device}")
@@ -77,20 +77,20 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
 def _list(root: Path, as_json: bool) -> None:
     from harness.tools.cache.entries import entries
 
-    found, now = entries(root), time.time()
+    listed, now = entries(root), time.time()
     if as_json:
-        out_json({"folder": str(root), "entries": [_plain(entry) for entry in found]})
+        out_json({"folder": str(root), "entries": [_plain(entry) for entry in listed]})
         return
     rows = [
-        (e.kind, e.key, e.title, size(e.size_bytes), f"{max(0.0, now - e.used_at) / 3600:.1f} h ago") for e in found
+        (e.kind, e.key, e.title, size(e.size_bytes), f"{max(0.0, now - e.used_at) / 3600:.1f} h ago") for e in listed
     ]
     out(table(rows, ("kind", "key", "what", "size", "used"), prose=("what",), spare=("key",)))
-    out(f"\n{_amount(found)} in {root}")
+    out(f"\n{_amount(listed)} in {root}")
 
 
 def _plain(entry: CacheEntry) -> dict[str, object]:
-    told = {"kind": entry.kind, "key": entry.key, "what": entry.title, "size_bytes": entry.size_bytes}
-    return {**told, "used_at": entry.used_at}
+    facts = {"kind": entry.kind, "key": entry.key, "what": entry.title, "size_bytes": entry.size_bytes}
+    return {**facts, "used_at": entry.used_at}
 
 
 def _amount(entries: Sequence[CacheEntry]) -> str:

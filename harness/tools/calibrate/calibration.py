@@ -107,16 +107,16 @@ def _emulated_paths(records: Sequence[Record]) -> tuple[str, ...]:
 
 def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:
     """Return the exit code of a calibration. A series that is too noisy is nobody's fault."""
-    known = [Outcome.OK for one in done if one.profile]
-    return exit_code([*known, *(one.outcome for one in done if one.outcome)])
+    good = [Outcome.OK for result in done if result.profile]
+    return exit_code([*good, *(result.outcome for result in done if result.outcome)])
 
 
 def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
     """Return the noise profile that records of one series give, in the order taken; or why they give none."""
     timed = [record for record in records if record.outcome is Outcome.OK and record.comparable_ms]
-    found = estimate_noise([record.wall_ms for record in timed], rules)
-    if not found.ok:
-        return found.reasons
+    noise = estimate_noise([record.wall_ms for record in timed], rules)
+    if not noise.ok:
+        return noise.reasons
     good, _ = summarise([record.wall_ms for record in timed])
     last = timed[-1]
     return NoiseProfile(
@@ -128,18 +128,18 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
         ffi=last.ffi,
         began=timed[0].started_at,
         ended=last.started_at,
-        sessions=found.sessions,
+        sessions=noise.sessions,
         location_ms=round_digits(math.exp(robust.location([session.log_ms for session in good]))),
-        sd=max(LEAST_SD, round_digits(found.noise.sd)),
-        df=round_digits(found.noise.df),
-        sd_upper=max(LEAST_SD, round_digits(found.sd_upper)),
-        false_alarm_rate=found.false_alarm_rate,
-        splits=found.splits,
+        sd=max(LEAST_SD, round_digits(noise.noise.sd)),
+        df=round_digits(noise.noise.df),
+        sd_upper=max(LEAST_SD, round_digits(noise.sd_upper)),
+        false_alarm_rate=noise.false_alarm_rate,
+        splits=noise.splits,
         smallest_detectable=tuple(
-            DetectableChange(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
+            DetectableChange(sessions=count, change=finite(round_digits(noise.smallest_detectable(count, rules))))
             for count in SESSIONS_A_SIDE
         ),
-        left_out=found.reasons,
+        left_out=noise.reasons,
     )
 
 

@@ -61,7 +61,7 @@ def calibrate(
             show_default=str(DEFAULT_CALIBRATION),
         ),
     ] = None,
-    given: Annotated[
+    source: Annotated[
         str | None, typer.Option("--from", metavar="PLACE", help="Take the sessions of these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
@@ -76,17 +76,17 @@ def calibrate(
     from harness.tools.calibrate.calibration import exit_code_of, profile_all
 
     rules = relevance.rules
-    if given:
+    if source:
         unused = ("suite", *MODEL_OPTIONS, "sessions", "budget", "records")
         refuse_options(context, unused, "with --from, which runs nothing")
-        done = list(profile_all(_latest_builds(given, what.covers, device), rules))
+        done = list(profile_all(_latest_builds(source, what.covers, device), rules))
         if not done:
-            raise UsageError(f"{given} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
+            raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     else:
         done = list(profile_all(_sessions(what, device, sessions, budget, records).values(), rules))
-    written = [_save(one, baselines) for one in done]
+    written = [_save(result, baselines) for result in done]
     if as_json:
-        out_json([_plain(one, rules, saved) for one, saved in zip(done, written, strict=True)])
+        out_json([_plain(result, rules, saved) for result, saved in zip(done, written, strict=True)])
     else:
         out_parts(_table(done, written), _in_words(done, rules))
     raise typer.Exit(exit_code_of(done))
@@ -117,79 +117,82 @@ def _latest_builds(place: str, covers: Covers, device: str | None) -> Iterator[l
     return (latest_build(build) for build in read_builds(place, covers, device) if not build[0].as_shipped)
 
 
-def _save(one: CalibrationResult, baselines: Path) -> bool:
+def _save(result: CalibrationResult, baselines: Path) -> bool:
     """Write its noise profile, if it has one; whether the file changed."""
     from harness.judge.noise import PROFILES
 
-    return bool(one.profile and one.profile.save(baselines / PROFILES))
+    return bool(result.profile and result.profile.save(baselines / PROFILES))
 
 
 def _table(done: Sequence[CalibrationResult], written: Sequence[bool]) -> str:
     from harness.tools.calibrate.calibration import SESSIONS_A_SIDE
 
-    shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
-    headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)
-    spare = ("noise profile", "false alarms", *shown[:-1], "sessions")
-    rows = [(name, *_row(one, saved)) for name, one, saved in zip(_names(done), done, written, strict=True)]
+    counts = [f"{count} a side" for count in SESSIONS_A_SIDE]
+    headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *counts)
+    spare = ("noise profile", "false alarms", *counts[:-1], "sessions")
+    rows = [(name, *_row(result, saved)) for name, result, saved in zip(_names(done), done, written, strict=True)]
     return table(rows, headers, spare=spare)
 
 
 def _names(done: Sequence[CalibrationResult]) -> list[str]:
     """Return what each series is called: its case, of several devices with the identity."""
-    several = len({one.key.identity for one in done}) > 1
-    return [f"{one.key} on {one.key.identity}" if several else str(one.key) for one in done]
+    ambiguous = len({result.key.identity for result in done}) > 1
+    return [f"{result.key} on {result.key.identity}" if ambiguous else str(result.key) for result in done]
 
 
 def _row(done: CalibrationResult, written: bool) -> tuple[str, ...]:
-    found = done.profile
-    if found is None:
+    profile = done.profile
+    if profile is None:
         return ("inconclusive",)
-    shown = (_percent(math.inf if one.change is None else one.change) for one in found.smallest_detectable)
+    changes = (
+        _percent(math.inf if detectable.change is None else detectable.change)
+        for detectable in profile.smallest_detectable
+    )
     state = "written" if written else "unchanged"
-    noise = f"{100 * found.sd:.2g}"
-    alarms = f"{found.false_alarm_rate:.1%}"
-    return state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
+    noise = f"{100 * profile.sd:.2g}"
+    alarms = f"{profile.false_alarm_rate:.1%}"
+    return state, str(profile.sessions), f"{profile.location_ms:.4g}", noise, alarms, *changes
 
 
 def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
     named = list(zip(_names(done), done, strict=True))
-    lines = [f"{name}: {_sentence(one, rules)}" for name, one in named]
-    lines += [f"{name}: {reason}" for name, one in named if one.profile for reason in one.reasons]
-    emulated = dict.fromkeys(part for one in done if one.profile for part in one.profile.emulated)
+    lines = [f"{name}: {_sentence(result, rules)}" for name, result in named]
+    lines += [f"{name}: {reason}" for name, result in named if result.profile for reason in result.reasons]
+    emulated = dict.fromkeys(part for result in done if result.profile for part in result.profile.emulated)
     if emulated:
         lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing about a phone's")
     return "\n".join(lines)
 
 
-def _sentence(one: CalibrationResult, rules: Rules) -> str:
+def _sentence(result: CalibrationResult, rules: Rules) -> str:
     """Return what a person wants to know of a case."""
     from harness.tools.calibrate.calibration import estimate_of
 
-    if one.profile is None:
-        return f"inconclusive: {'; '.join(one.reasons)}"
-    known = estimate_of(one.profile)
-    change = _percent(known.smallest_detectable(SHOWN_A_SIDE, rules))
-    seen = f"a change of {change} can be seen with {SHOWN_A_SIDE} sessions"
-    needed = known.sessions_needed(rules.relevant, rules)
-    wanted = f"{rules.relevant:.1%} takes {needed}" if needed else f"{rules.relevant:.1%} takes more than 64"
-    return f"{seen} a side, {wanted}"
+    if result.profile is None:
+        return f"inconclusive: {'; '.join(result.reasons)}"
+    estimate = estimate_of(result.profile)
+    change = _percent(estimate.smallest_detectable(SHOWN_A_SIDE, rules))
+    smallest = f"a change of {change} can be seen with {SHOWN_A_SIDE} sessions"
+    needed = estimate.sessions_needed(rules.relevant, rules)
+    sessions = f"{rules.relevant:.1%} takes {needed}" if needed else f"{rules.relevant:.1%} takes more than 64"
+    return f"{smallest} a side, {sessions}"
 
 
 def _percent(change: float) -> str:
     return f"{change:.1%}" if change < MUCH else f"> {MUCH:.0%}"
 
 
-def _plain(one: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
+def _plain(result: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
     from harness.tools.calibrate.calibration import estimate_of
 
-    found = one.profile
+    profile = result.profile
     return {
-        "case": one.key.case,
-        "identity": one.key.identity,
-        "known": found is not None,
+        "case": result.key.case,
+        "identity": result.key.identity,
+        "known": profile is not None,
         "written": written,
-        "reasons": one.reasons,
-        "noise_profile": found.model_dump(mode="json", by_alias=True) if found else None,
-        "sessions_needed": estimate_of(found).sessions_needed(rules.relevant, rules) if found else None,
+        "reasons": result.reasons,
+        "noise_profile": profile.model_dump(mode="json", by_alias=True) if profile else None,
+        "sessions_needed": estimate_of(profile).sessions_needed(rules.relevant, rules) if profile else None,
         "relevant": rules.relevant,
     }

@@ -79,8 +79,8 @@ def estimate_noise(sessions: Sequence[Samples], rules: Rules = RULES) -> NoiseEs
 
 def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
     """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
-    logs = [one.log_ms for one in sessions]
-    within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
+    logs = [session.log_ms for session in sessions]
+    within = math.sqrt(sum(session.error**2 for session in sessions) / len(sessions))
     return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
 
 

@@ -97,11 +97,11 @@ def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
 
 
 def _list(tracker: str | None, as_json: bool) -> None:
-    found = _lister(tracker)()
+    listed = _lister(tracker)()
     if as_json:
-        out_json([asdict(entry) for entry in found])
+        out_json([asdict(entry) for entry in listed])
         return
-    rows = [(one.name, one.kind, one.state, _detail(one)) for one in found]
+    rows = [(entry.name, entry.kind, entry.state, _detail(entry)) for entry in listed]
     out(table(rows, ("device", "kind", "state", "detail"), prose=("detail",)))
 
 
@@ -126,7 +126,7 @@ def watch_devices(
 
     An adb server or a tracker that does not answer is shown as such, and asked again.
     """
-    shown: Sequence[Row] = ()
+    before: Sequence[Row] = ()
     with _live() as live:
         while rounds is None or rounds > 0:
             now = datetime.now(timezone.utc)
@@ -134,8 +134,8 @@ def watch_devices(
             if live:
                 live.update(_table(rows), refresh=True)
             else:
-                _say_changes(shown, rows, now)
-            shown = rows
+                _say_changes(before, rows, now)
+            before = rows
             rounds = rounds - 1 if rounds is not None else None
             sleep(WATCH_EVERY_S)
 
@@ -184,9 +184,9 @@ def _table(rows: Sequence[Row]) -> Text:
 
 
 def _say_changes(before: Sequence[Row], rows: Sequence[Row], now: datetime) -> None:
-    known = {row[0]: row[1:5] for row in before}
-    gone = [(name, "gone") for name in known if name not in {row[0] for row in rows}]
-    changed = [row[:5] for row in rows if known.get(row[0]) != row[1:5]]
+    states = {row[0]: row[1:5] for row in before}
+    gone = [(name, "gone") for name in states if name not in {row[0] for row in rows}]
+    changed = [row[:5] for row in rows if states.get(row[0]) != row[1:5]]
     for row in (*changed, *gone):
         out(f"{now.astimezone():%H:%M:%S}  " + "  ".join(text for text in row if text))
 
@@ -199,18 +199,18 @@ def show_health(records: str, device: str | None, as_json: bool) -> None:
     from harness.tools.fleet.health import health
 
     with open_index(records) as index:
-        found = health(index.outcomes(device))
-        if not found:
+        weeks = health(index.outcomes(device))
+        if not weeks:
             of = f" of {device}" if device and index.devices else ""
             raise UsageError(f"there are no records{of} in {records}", hint="name another file with --records")
     if as_json:
-        out_json([asdict(week) for week in found])
+        out_json([asdict(week) for week in weeks])
         return
     rows = [
         (
             *(w.phone, w.week or "?", w.records, w.lost, w.rig_failures, w.crashes, w.recoveries),
             "-" if w.throttled_share is None else f"{w.throttled_share:.1%}",
         )
-        for w in found
+        for w in weeks
     ]
     out(table(rows, HEALTH_COLUMNS, right=HEALTH_COLUMNS[2:], spare=("rig failures", "crashes")))

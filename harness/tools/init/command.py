@@ -58,15 +58,15 @@ def init(
         raise _already_exists(file)
     for name in path or ():
         require_path(name)
-    precisions, found = ["float32"], None
+    precisions, search = ["float32"], None
     models: Sequence[str | OnnxModel] = model or ()
     if preset:
         models, precisions = PRESETS[preset].models, list(PRESETS[preset].precisions)
     elif model:
         _require_models(model, file.parent)
     else:
-        found = _search(file.parent)
-        models = found.models or DEFAULT_MODELS
+        search = _search(file.parent)
+        models = search.models or DEFAULT_MODELS
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(suite_text(models, path or DEFAULT_PATHS, precisions))
@@ -76,12 +76,12 @@ def init(
         raise UsageError(f"cannot write {file}: {error.strerror}", hint="name a file in a folder of yours") from error
     suite = "" if file == DEFAULT_SUITE else f" --suite {shlex.quote(str(file))}"
     device, remarks = _phones()
-    of = f" with {', '.join(str(one.onnx) for one in found.models)}" if found and found.models else ""
+    of = f" with {', '.join(str(model_file.onnx) for model_file in search.models)}" if search and search.models else ""
     out(
         f"wrote {file}{of}; now see its cases with `adreno-bench list{suite}` and run them with "
         f"`adreno-bench run{suite}{device}`"
     )
-    for line in (*(f"left out {line}" for line in (found.left_out if found else ())), *remarks):
+    for line in (*(f"left out {line}" for line in (search.left_out if search else ())), *remarks):
         out(line)
 
 

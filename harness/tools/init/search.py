@@ -57,14 +57,14 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
 
 def _files(folder: Path) -> Iterator[Path]:
     """Paths from the folder, the nearest first."""
-    seen, found = 0, list[Path]()
+    count, matches = 0, list[Path]()
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in FOREIGN_FOLDERS)
-        found += [Path(place, name).relative_to(folder) for name in files if name.lower().endswith(SUFFIX)]
-        seen += len(folders) + len(files)
-        if seen > MOST_ENTRIES:
+        matches += [Path(place, name).relative_to(folder) for name in files if name.lower().endswith(SUFFIX)]
+        count += len(folders) + len(files)
+        if count > MOST_ENTRIES:
             break
-    yield from sorted(found, key=lambda file: (len(file.parts), str(file)))
+    yield from sorted(matches, key=lambda file: (len(file.parts), str(file)))
 
 
 def _guess_shapes(file: Path) -> dict[str, list[int] | int]:

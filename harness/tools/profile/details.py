@@ -44,11 +44,11 @@ def _profiles(files: PageFiles, artifacts: Collection[str]) -> dict[str, Profile
         profiles = _profiles_of_records(files.records, artifacts)
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
-    given = {file: Profile.read(file) for file in files.profiles}
-    for file, profile in given.items():
+    named = {file: Profile.read(file) for file in files.profiles}
+    for file, profile in named.items():
         if profile.artifact not in artifacts:
             tell(f"{file} is the profile of another build of {profile.case}, which the page does not show")
-    return profiles | {profile.artifact: profile for profile in given.values()}
+    return profiles | {profile.artifact: profile for profile in named.values()}
 
 
 def _profiles_of_records(records: Sequence[Path], artifacts: Collection[str]) -> dict[str, Profile]:

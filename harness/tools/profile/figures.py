@@ -37,23 +37,25 @@ def kernel_times(kernels: CaseKernels) -> Figure:
     """Return the operators that take longest at any commit, and all others as one, over the commits."""
     times = list(kernels.times_ms.values())
     longest: dict[str, float] = {}
-    for one in times:
-        for label, ms in one.items():
+    for by_label in times:
+        for label, ms in by_label.items():
             longest[label] = max(ms, longest.get(label, 0.0))
     labels = sorted(longest, key=lambda label: -longest[label])[:OPERATORS]
-    columns = [(label, [one.get(label) for one in times], COLOURS[place]) for place, label in enumerate(labels)]
+    columns = [
+        (label, [times_of.get(label) for times_of in times], COLOURS[place]) for place, label in enumerate(labels)
+    ]
     if len(longest) > OPERATORS:
-        rest = [sum(ms for label, ms in one.items() if label not in labels) for one in times]
+        rest = [sum(ms for label, ms in by_label.items() if label not in labels) for by_label in times]
         columns.append((f"{len(longest) - OPERATORS} others", list(rest), QUIET))
     points = [kernels.point(commit) for commit in kernels.times_ms]
     x = [plain_text(point.tvm if words.is_release(point) else point.commit[: words.HASH_LENGTH]) for point in points]
-    told = [plain_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]
+    commits = [plain_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]
     traces = [
         {
             "name": plain_text(name),
             "x": x,
             "y": [number(ms) for ms in column],
-            "customdata": told,
+            "customdata": commits,
             "mode": "lines+markers",
             "line": {"color": colour, "dash": LINES[place % len(LINES)]},
             "hovertemplate": f"{plain_text(name)}<br>%{{customdata}}<br>%{{y}} ms<extra></extra>",
@@ -75,7 +77,7 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     operator needs, so a point is where a perfect kernel of it would lie, moved down by what its kernels waste.
     """
     points = {profile.case: points_of(profile) for profile in profiles}
-    intensities = [point.intensity for found in points.values() for point in found]
+    intensities = [point.intensity for of_case in points.values() for point in of_case]
     if not intensities:
         return None
     traces = [
@@ -92,7 +94,7 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     ]
     looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
     labels = label_places(points)
-    traces += [_operators(*found, *look, labels) for look, found in zip(looks, points.items(), strict=False)]
+    traces += [_operators(*of_case, *look, labels) for look, of_case in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
         "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
@@ -127,14 +129,14 @@ def _operators(
     case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str, named: Collection[tuple[str, int]]
 ) -> Trace:
     labels = [plain_text(point.label) for point in points]
-    told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
+    shares = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
     sizes = [number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
     return {
         "name": plain_text(case),
         "x": [number(point.intensity) for point in points],
         "y": [number(point.gflop_s) for point in points],
         "text": [label if (case, place) in named else "" for place, label in enumerate(labels)],
-        "customdata": told,
+        "customdata": shares,
         "mode": "markers+text",
         "textposition": names,
         "textfont": {"size": 10},

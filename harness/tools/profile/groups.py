@@ -58,8 +58,8 @@ class Group:
 
 def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
     """Return the operators of a profile, those of one kind together with what they are called; the longest first."""
-    found = _by_kind(profile.operators).values()
-    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in found]
+    groups = _by_kind(profile.operators).values()
+    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in groups]
     return sorted(named, key=lambda pair: -sum(operator.ms for operator in pair[1]))
 
 
@@ -67,20 +67,20 @@ def groups_of(mine: Profile, other: Profile) -> list[Group]:
     """Return all kinds of operators of two profiles, those with the largest difference first."""
     sides = [_by_kind(profile.operators) for profile in (mine, other)]
     kinds = dict.fromkeys(kind for side in sides for kind in side)
-    found = [_group(kind, *(tuple(side.get(kind, ())) for side in sides)) for kind in kinds]
-    return sorted(found, key=lambda group: -abs(group.more_ms))
+    groups = [_group(kind, *(tuple(side.get(kind, ())) for side in sides)) for kind in kinds]
+    return sorted(groups, key=lambda group: -abs(group.more_ms))
 
 
 def _by_kind(operators: Sequence[Operator]) -> dict[OperatorKind, list[Operator]]:
-    found: dict[OperatorKind, list[Operator]] = {}
+    groups: dict[OperatorKind, list[Operator]] = {}
     for operator in operators:
-        found.setdefault(kind_of(operator.function, operator.work), []).append(operator)
-    return found
+        groups.setdefault(kind_of(operator.function, operator.work), []).append(operator)
+    return groups
 
 
 def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:
-    one = (mine or other)[0]
-    return Group(kind, label_of(one.function, one.work), mine, other)
+    operator = (mine or other)[0]
+    return Group(kind, label_of(operator.function, operator.work), mine, other)
 
 
 def in_words(mine: Profile, other: Profile) -> Iterator[str]:
@@ -134,7 +134,7 @@ def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:
             group.label,
             group.other_ms if group.other else None,
             group.mine_ms if group.mine else None,
-            (sum(one.launches for one in group.other), sum(one.launches for one in group.mine)),
+            (sum(operator.launches for operator in group.other), sum(operator.launches for operator in group.mine)),
             group.source,
         )
         for group in groups_of(head, base)

@@ -66,8 +66,11 @@ class KernelPage:
 
 def pages_of(kernels: Kernels) -> list[KernelPage]:
     """Return the pages, by case and device."""
-    found = sorted(kernels.items(), key=lambda one: (one[0][1], one[0][2], one[0][0]))
-    return [KernelPage(one, one.series, file_of(key), rows_of(one.newest[1])) for key, one in found]
+    ordered = sorted(kernels.items(), key=lambda item: (item[0][1], item[0][2], item[0][0]))
+    return [
+        KernelPage(case_kernels, case_kernels.series, file_of(key), rows_of(case_kernels.newest[1]))
+        for key, case_kernels in ordered
+    ]
 
 
 def file_of(key: Key) -> str:
@@ -79,10 +82,10 @@ def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[KernelComparis
     """Return the newest commit against the one before it, the last change of the build, and the newest steps."""
     kernels = page.kernels
     events = [event for event in moved if event.series is page.series]
-    steps = [one for event in events if (one := comparison_of(event, kernels))][:STEPS]
+    steps = [comparison for event in events if (comparison := comparison_of(event, kernels))][:STEPS]
     pairs = dict.fromkeys([*list(pairwise(kernels.times_ms))[-1:], *([kernels.rebuilt] if kernels.rebuilt else [])])
-    told = [(one.before.commit, one.now.commit) for one in steps]
-    return [_comparison(kernels, *pair) for pair in pairs if pair not in told] + steps
+    pairs_of_steps = [(comparison.before.commit, comparison.now.commit) for comparison in steps]
+    return [_comparison(kernels, *pair) for pair in pairs if pair not in pairs_of_steps] + steps
 
 
 def comparison_of(event: Event, kernels: CaseKernels | None) -> KernelComparison | None:

@@ -9,7 +9,7 @@ from harness.tools.profile.groups import Group, groups_of
 from harness.tools.profile.roofline import bound_of
 from harness.tools.shared.kernels.profile import Profile
 
-SHOWN = 15
+MOST_GROUPS = 15
 """Rows of a table; the rest is one more."""
 
 
@@ -55,16 +55,16 @@ def _longest_first(groups: Sequence[Group]) -> list[Group]:
 
 
 def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[KernelRow]:
-    rows = [_row(group.label, [group], now, compared=compared) for group in groups[:SHOWN]]
-    rest = groups[SHOWN:]
+    rows = [_row(group.label, [group], now, compared=compared) for group in groups[:MOST_GROUPS]]
+    rest = groups[MOST_GROUPS:]
     return rows + ([_row(f"{len(rest)} others", rest, now, compared=compared)] if rest else [])
 
 
 def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> KernelRow:
-    now = [one for group in groups for one in group.mine]
-    before = [one for group in groups for one in group.other]
-    now_ms, before_ms = (sum(one.ms for one in side) if side else None for side in (now, before))
-    launches = [str(sum(one.launches for one in side)) for side in (before, now)]
+    now = [operator for group in groups for operator in group.mine]
+    before = [operator for group in groups for operator in group.other]
+    now_ms, before_ms = (sum(operator.ms for operator in side) if side else None for side in (now, before))
+    launches = [str(sum(operator.launches for operator in side)) for side in (before, now)]
     bound = bound_of(now, profile.peaks)
     return KernelRow(
         label,
@@ -79,5 +79,5 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
 
 def _source(groups: Sequence[Group]) -> str:
     """Return the change of their kernels' source; empty if it differs between them."""
-    found = {group.source for group in groups}
-    return found.pop() if len(found) == 1 else ""
+    sources = {group.source for group in groups}
+    return sources.pop() if len(sources) == 1 else ""

@@ -27,30 +27,33 @@ def roofline_strip(points: Sequence[RooflinePoint], peaks: Peaks, low: float, hi
     roof = roof_of(peaks, low, high)
     if not roof or not points:
         return Markup()
-    rates = [*(one.gflop_s for one in points), *(rate for _, rate in roof)]
+    rates = [*(point.gflop_s for point in points), *(rate for _, rate in roof)]
     across, up = _logarithmic(low, high, WIDTH), _logarithmic(min(rates), max(rates), ROOF_HEIGHT)
     line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in roof)
     dots = Markup("").join(
         Markup('<path class="dots" style="stroke-width:{:.0f}px" d="M{} {}h.1"><title>{}</title></path>').format(
-            4 + 20 * math.sqrt(one.share), across(one.intensity), ROOF_HEIGHT - up(one.gflop_s), _point_text(one, peaks)
+            4 + 20 * math.sqrt(point.share),
+            across(point.intensity),
+            ROOF_HEIGHT - up(point.gflop_s),
+            _point_text(point, peaks),
         )
-        for one in points
+        for point in points
     )
-    nearest = max(points, key=lambda one: one.share)
+    nearest = max(points, key=lambda point: point.share)
     label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, peaks)}"
     return svg(f'<path class="bar" d="M{line}"/>{dots}', ROOF_HEIGHT, label)
 
 
 def roof_bounds(points: Sequence[RooflinePoint], peaks: Peaks) -> tuple[float, float]:
     """Return the least and the most operations for each byte that are drawn."""
-    found = [one.intensity for one in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
-    return (min(found), max(found)) if found else (1.0, 1.0)
+    intensities = [point.intensity for point in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
+    return (min(intensities), max(intensities)) if intensities else (1.0, 1.0)
 
 
-def _point_text(one: RooflinePoint, peaks: Peaks) -> str:
-    best = roof_gflop_s(peaks, one.intensity)
-    share = f", {one.gflop_s / best:.1%} of the roof" if best else ""
-    return f"{one.label}: {one.gflop_s:.3g} GFLOP/s{share}, {one.share:.0%} of the time"
+def _point_text(point: RooflinePoint, peaks: Peaks) -> str:
+    best = roof_gflop_s(peaks, point.intensity)
+    share = f", {point.gflop_s / best:.1%} of the roof" if best else ""
+    return f"{point.label}: {point.gflop_s:.3g} GFLOP/s{share}, {point.share:.0%} of the time"
 
 
 def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]:
@@ -72,13 +75,13 @@ class RooflinePoint(NamedTuple):
 
 def points_of(profile: Profile) -> list[RooflinePoint]:
     """Return what can be drawn of a profile: operators with known operations and bytes, the longest first."""
-    found = []
+    points = []
     for label, alike in by_kind(profile):
-        flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
-        ms = sum(one.ms for one in alike)
+        flops, moved = sum(operator.flops or 0 for operator in alike), sum(operator.bytes or 0 for operator in alike)
+        ms = sum(operator.ms for operator in alike)
         if flops and moved and ms and profile.kernels_ms > 0:
-            found.append(RooflinePoint(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
-    return found
+            points.append(RooflinePoint(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
+    return points
 
 
 def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
@@ -110,12 +113,12 @@ class Bound(NamedTuple):
 
 def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
     """Their rate as a share of the roof above them; None if that or what they need is not known."""
-    ms, moved = sum(one.ms for one in operators), [one.bytes for one in operators]
-    flops = [one.flops or 0 for one in operators]
+    ms, moved = sum(operator.ms for operator in operators), [operator.bytes for operator in operators]
+    flops = [operator.flops or 0 for operator in operators]
     if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:
         return None
-    known = [count for count in moved if count]
-    if len(known) < len(moved):
+    sizes = [count for count in moved if count]
+    if len(sizes) < len(moved):
         return None
-    memory, arithmetic = sum(known) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
+    memory, arithmetic = sum(sizes) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
     return Bound(memory, "GB/s") if memory > arithmetic else Bound(arithmetic, "GFLOP/s")

@@ -30,28 +30,28 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
     Takes only tvm_rpc, TVM's runtime libraries and what they need.
     """
     try:
-        examined = check.examine(folder, check.host_interface())
+        contents = check.examine(folder, check.host_interface())
     except check.RuntimeRefused as refused:
         for reason in refused.reasons:
             tell(f"  {reason}")
         raise
-    added = RuntimeStore(cache_root()).add(examined)
-    out(f"{added.digest} for {added.abi}: {len(examined.files)} files, {size(added.size_bytes)}")
-    for note in examined.notes:
+    added = RuntimeStore(cache_root()).add(contents)
+    out(f"{added.digest} for {added.abi}: {len(contents.files)} files, {size(added.size_bytes)}")
+    for note in contents.notes:
         out(f"  {note}")
 
 
 @runtime.command("list")
 def list_runtimes(as_json: AsJson = False) -> None:
     """List the runtimes that are kept."""
-    kept = RuntimeStore(cache_root()).entries()
+    runtimes = RuntimeStore(cache_root()).entries()
     if as_json:
-        told = ("digest", "abi", "tvm", "size_bytes", "added_at")
-        out_json([{name: getattr(runtime, name) for name in told} for runtime in kept])
+        fields = ("digest", "abi", "tvm", "size_bytes", "added_at")
+        out_json([{name: getattr(runtime, name) for name in fields} for runtime in runtimes])
         return
     rows = [
         (r.digest, r.abi, r.tvm, size(r.size_bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.added_at)))
-        for r in kept
+        for r in runtimes
     ]
     out(table(rows, ("runtime", "abi", "checked against TVM", "size", "added"), prose=("checked against TVM",)))
 

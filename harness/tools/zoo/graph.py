@@ -54,7 +54,7 @@ class Network:
         from onnx import numpy_helper
 
         rng = np.random.default_rng(list(hashlib.sha256(self.name.encode()).digest()))
-        model = self._model([numpy_helper.from_array(one.fill(rng), one.name) for one in self.weights])
+        model = self._model([numpy_helper.from_array(weight.fill(rng), weight.name) for weight in self.weights])
         return bytes(model.SerializeToString(deterministic=True))
 
     def outline(self) -> Any:
@@ -62,7 +62,7 @@ class Network:
         from onnx import TensorProto
 
         return self._model(
-            [TensorProto(name=one.name, dims=one.shape, data_type=TensorProto.FLOAT) for one in self.weights]
+            [TensorProto(name=weight.name, dims=weight.shape, data_type=TensorProto.FLOAT) for weight in self.weights]
         )
 
     def _model(self, weights: Sequence[Any]) -> Any:

@@ -153,10 +153,10 @@ class SequenceGraph(GraphBuilder):
     def linear(self, x: Value, features: int, *, bias: bool = True) -> Value:
         """Apply one fully connected layer at every position."""
         weight = self._normal("weight", (x.channels, features), 0.0, float(x.channels) ** -0.5)
-        made = self._add("MatMul", [x.name, weight], features)
+        product = self._add("MatMul", [x.name, weight], features)
         if not bias:
-            return made
-        return self._add("Add", [made.name, self._normal("bias", (features,), 0.0, 0.1)], features)
+            return product
+        return self._add("Add", [product.name, self._normal("bias", (features,), 0.0, 0.1)], features)
 
     def layer_norm(self, x: Value) -> Value:
         """Ba et al., 2016, arXiv:1607.06450."""
@@ -206,9 +206,9 @@ class SequenceGraph(GraphBuilder):
 
     def repeat_heads(self, x: Value, heads: int, times: int, length: int) -> Value:
         """Repeat each head, because queries share keys and values (Ainslie et al., 2023, arXiv:2305.13245)."""
-        apart = self.reshape(x, (1, heads, 1, length, x.channels))
+        split = self.reshape(x, (1, heads, 1, length, x.channels))
         shape = self._constant(np.array([1, heads, times, length, x.channels]))
-        spread = self._add("Expand", [apart.name, shape], x.channels)
+        spread = self._add("Expand", [split.name, shape], x.channels)
         return self.reshape(spread, (1, heads * times, length, x.channels))
 
     def rotate(self, x: Value, cosine: Value, sine: Value) -> Value:
@@ -233,8 +233,8 @@ class SequenceGraph(GraphBuilder):
         """`(1, length)` of 1 and 0 to what is added to scores: 0, and -10000 at positions that are hidden."""
         from onnx import TensorProto
 
-        shown = self.reshape(self._add("Cast", [mask.name], 1, to=TensorProto.FLOAT), (1, 1, 1, -1))
-        return self.scale(self._add("Sub", [self._constant(np.float32(1)), shown.name], 1), -10_000)
+        visible = self.reshape(self._add("Cast", [mask.name], 1, to=TensorProto.FLOAT), (1, 1, 1, -1))
+        return self.scale(self._add("Sub", [self._constant(np.float32(1)), visible.name], 1), -10_000)
 
     def recurrent(
         self, kind: str, x: Value, hidden: int, gates: int, *, both: bool = False, **attributes: int
@@ -248,8 +248,8 @@ class SequenceGraph(GraphBuilder):
             self._normal("bias", (count, 2 * gates * hidden), 0.0, 0.1),
         ]
         direction = "bidirectional" if both else "forward"
-        made = self._add(kind, [x.name, *weights], hidden, hidden_size=hidden, direction=direction, **attributes)
-        turned = self._add("Transpose", [made.name], hidden, perm=[0, 2, 1, 3])
+        states = self._add(kind, [x.name, *weights], hidden, hidden_size=hidden, direction=direction, **attributes)
+        turned = self._add("Transpose", [states.name], hidden, perm=[0, 2, 1, 3])
         return self.reshape(turned, (-1, 1, count * hidden))
 
     def _slice(self, x: Value, start: int, end: int) -> Value:

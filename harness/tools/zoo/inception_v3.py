@@ -11,8 +11,8 @@ from harness.tools.zoo.graph_layers import ImageGraph, Size
 
 def conv(net: ImageGraph, x: Value, channels: int, kernel: Size, *, stride: int = 1, pad: Size = 0) -> Value:
     """Convolution, batch norm with this network's epsilon, rectifier."""
-    made = net.conv(x, channels, kernel, stride=stride, pad=pad, bias=False)
-    return net.relu(net.batch_norm(made, epsilon=1e-3))
+    convolved = net.conv(x, channels, kernel, stride=stride, pad=pad, bias=False)
+    return net.relu(net.batch_norm(convolved, epsilon=1e-3))
 
 
 def pooled(net: ImageGraph, x: Value, channels: int) -> Value:
@@ -42,10 +42,10 @@ def block_17(net: ImageGraph, x: Value, inner: int) -> Value:
     def column(x: Value, channels: int) -> Value:
         return conv(net, x, channels, (7, 1), pad=(3, 0))
 
-    one = conv(net, x, 192, 1)
+    pointwise = conv(net, x, 192, 1)
     once = column(row(conv(net, x, inner, 1), inner), 192)
     twice = row(column(row(column(conv(net, x, inner, 1), inner), inner), inner), 192)
-    return net.concat(one, once, twice, pooled(net, x, 192))
+    return net.concat(pointwise, once, twice, pooled(net, x, 192))
 
 
 def reduce_17(net: ImageGraph, x: Value) -> Value:

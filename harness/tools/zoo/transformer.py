@@ -66,13 +66,13 @@ def decoder_layer() -> Network:
     net = SequenceGraph("decoder_layer")
     x = net.add_input("input", (1, 1, FEATURES), channels=FEATURES)
     position = net.add_input("position", (1,), channels=1, integers=True)
-    kept = [net.add_input(name, (1, SHARED, BEFORE, HEAD), channels=HEAD) for name in ("keys", "values")]
+    earlier = [net.add_input(name, (1, SHARED, BEFORE, HEAD), channels=HEAD) for name in ("keys", "values")]
     normal = net.rms_norm(x)
     query, key, value = (net.heads(net.linear(normal, count * HEAD), count) for count in (HEADS, SHARED, SHARED))
     cosine, sine = (net.lookup(table, position) for table in rotation())
     key = net.rotate(key, cosine, sine)
-    keys, values = net.concat(kept[0], key, axis=2), net.concat(kept[1], value, axis=2)
-    spread = [net.repeat_heads(one, SHARED, HEADS // SHARED, BEFORE + 1) for one in (keys, values)]
+    keys, values = net.concat(earlier[0], key, axis=2), net.concat(earlier[1], value, axis=2)
+    spread = [net.repeat_heads(heads, SHARED, HEADS // SHARED, BEFORE + 1) for heads in (keys, values)]
     attended = net.join_heads(net.attention(net.rotate(query, cosine, sine), *spread), HEADS)
     x = net.add(x, net.linear(attended, FEATURES, bias=False))
     normal = net.rms_norm(x)

@@ -22,7 +22,7 @@ from harness.judge.report.site import PAGES, write_site
 from harness.judge.report.summary import lines
 from harness.tools.profile import kernel_times
 from harness.tools.profile.kernel_pages import comparisons, pages_of
-from harness.tools.profile.kernel_rows import SHOWN, rows_between, rows_of
+from harness.tools.profile.kernel_rows import MOST_GROUPS, rows_between, rows_of
 from harness.tools.profile.kernel_times import load_kernels
 from harness.tools.profile.measure import append_profile
 from harness.tools.profile.roofline import bound_of
@@ -225,10 +225,10 @@ def test_a_profile_of_before_has_no_source_to_compare() -> None:
 
 
 def test_rows_beyond_those_that_are_shown_are_one() -> None:
-    profile = a_profile(*(an_operator(f"op{'x' * n}", 1.0 + n, size=n + 1) for n in range(SHOWN + 3)))
+    profile = a_profile(*(an_operator(f"op{'x' * n}", 1.0 + n, size=n + 1) for n in range(MOST_GROUPS + 3)))
     rows = rows_of(profile)
-    assert [len(rows), rows[-1].label, rows[-1].launches] == [SHOWN + 1, "3 others", "3"]
-    assert rows[0].now_ms == SHOWN + 3
+    assert [len(rows), rows[-1].label, rows[-1].launches] == [MOST_GROUPS + 1, "3 others", "3"]
+    assert rows[0].now_ms == MOST_GROUPS + 3
     assert sum(row.share for row in rows) == pytest.approx(1)
 
 
