@@ -39,8 +39,8 @@ def case_summary(record: Record) -> str:
         ("emulated", ", ".join(record.emulated)),
         ("command", reproduce(record)),
     ]
-    told = [f"{name:{LABEL}} {value}" for name, value in lines if value]
-    return "\n".join([*told, "", f"`adreno-bench show --all {record.case}` shows every field"])
+    texts = [f"{name:{LABEL}} {value}" for name, value in lines if value]
+    return "\n".join([*texts, "", f"`adreno-bench show --all {record.case}` shows every field"])
 
 
 def histogram(samples: Sequence[float]) -> str:
@@ -55,14 +55,14 @@ def histogram(samples: Sequence[float]) -> str:
 
 def _samples(name: str, samples_ms: Sequence[float]) -> list[tuple[str, str]]:
     """Median with its interval and percentiles; then a histogram, if there is something to see."""
-    found = summarise_samples(samples_ms)
-    if found is None:
+    summary = summarise_samples(samples_ms)
+    if summary is None:
         return []
-    interval = f" ({found.low_ms:.4g} to {found.high_ms:.4g})" if found.low_ms and found.high_ms else ""
+    interval = f" ({summary.low_ms:.4g} to {summary.high_ms:.4g})" if summary.low_ms and summary.high_ms else ""
     text = (
-        f"median {words.latency(found.median_ms)}{interval}, min {found.min_ms:.4g}, p90 {found.p90_ms:.4g}, "
-        f"p99 {found.p99_ms:.4g}, {found.count} samples"
+        f"median {words.latency(summary.median_ms)}{interval}, min {summary.min_ms:.4g}, p90 {summary.p90_ms:.4g}, "
+        f"p99 {summary.p99_ms:.4g}, {summary.count} samples"
     )
-    if found.min_ms == found.max_ms:
+    if summary.min_ms == summary.max_ms:
         return [(name, text)]
-    return [(name, text), ("", f"{found.min_ms:.4g} {histogram(samples_ms)} {found.max_ms:.4g} ms")]
+    return [(name, text), ("", f"{summary.min_ms:.4g} {histogram(samples_ms)} {summary.max_ms:.4g} ms")]

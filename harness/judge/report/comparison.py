@@ -164,15 +164,18 @@ class ComparisonExport(Export):
     def worst_first(self) -> list[CaseComparison]:
         """The cases in the order in which a person reads them."""
         rank = {verdict: place for place, verdict in enumerate(ORDER)}
-        return sorted(self.cases, key=lambda one: (rank.get(one.verdict, len(rank)), -abs(one.relative or 0.0)))
+        return sorted(
+            self.cases,
+            key=lambda comparison: (rank.get(comparison.verdict, len(rank)), -abs(comparison.relative or 0.0)),
+        )
 
     @property
     def reach(self) -> float:
         """Where a forest plot of all cases ends: far enough for every estimate and nearly every interval."""
-        known = [abs(one.relative) for one in self.cases if one.relative is not None]
-        bounds = [(one.low, one.high) for one in self.cases]
+        changes = [abs(comparison.relative) for comparison in self.cases if comparison.relative is not None]
+        bounds = [(comparison.low, comparison.high) for comparison in self.cases]
         ends = sorted(max(abs(low), abs(high)) for low, high in bounds if low is not None and high is not None)
-        far = max([*known, *ends[: math.ceil(0.9 * len(ends))], LEAST_REACH])
+        far = max([*changes, *ends[: math.ceil(0.9 * len(ends))], LEAST_REACH])
         return min(MOST_REACH, math.ceil(far * 20) / 20)
 
 
@@ -181,7 +184,7 @@ def export_comparison(
 ) -> ComparisonExport:
     """Return a result with all that is said of it."""
     code = exit_code(result)
-    summarise_sides(side for one in result.cases for side in (one.base, one.head) if side)
+    summarise_sides(side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     return ComparisonExport(
         verdict=verdict_of(code),
         exit_code=code,
@@ -189,14 +192,14 @@ def export_comparison(
         unfit_because=list(result.fitness.reasons) if result.fitness.fit is False else [],
         needed_minutes=result.needed_minutes,
         cases=[_case(comparison) for comparison in result.cases],
-        not_compared=[NotCompared(**one.key._asdict(), reason=one.reason) for one in result.left_out],
+        not_compared=[NotCompared(**pair.key._asdict(), reason=pair.reason) for pair in result.left_out],
         geometric_means=[
             GeometricMean(
                 identity=mean.identity, path=mean.path, **{k: finite(v) for k, v in vars(mean.overall).items()}
             )
             for mean in means
         ],
-        ranking_flips=[RankingFlip(identity=one.identity, what=one.what, **vars(one.flip)) for one in flips],
+        ranking_flips=[RankingFlip(identity=flip.identity, what=flip.what, **vars(flip.flip)) for flip in flips],
     )
 
 
@@ -234,9 +237,9 @@ def read_comparison(file: Path) -> ComparisonExport:
             raise ValueError(f"larger than {LARGEST_FILE_BYTES >> 20} MB")
         return ComparisonExport.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         hint = "`adreno-bench gate --export-json FILE` writes one"
-        raise UsageError(f"{file} is no result of gate or compare: {told}", hint=hint) from error
+        raise UsageError(f"{file} is no result of gate or compare: {problem}", hint=hint) from error
 
 
 def _case(comparison: Comparison) -> CaseComparison:
@@ -281,9 +284,9 @@ def _side_text(side: SideExport) -> str:
     return f"{words.SYMBOLS[side.state]} {side.state.value}"
 
 
-def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
-    base, head = (_side_text(side) if side else "-" for side in (one.base, one.head))
-    bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
+def _verdict_row(comparison: CaseComparison) -> tuple[str, ...]:
+    base, head = (_side_text(side) if side else "-" for side in (comparison.base, comparison.head))
+    bounds = (comparison.low, comparison.high) if comparison.low is not None and comparison.high is not None else None
     interval = words.interval(bounds).strip(" ()") or "-"
-    sees = "-" if one.sees is None else f"{one.sees:.1%}"
-    return one.case, one.verdict.value, base, head, words.percent(one.relative), interval, sees
+    sees = "-" if comparison.sees is None else f"{comparison.sees:.1%}"
+    return comparison.case, comparison.verdict.value, base, head, words.percent(comparison.relative), interval, sees

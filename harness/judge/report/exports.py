@@ -123,10 +123,10 @@ def records_markdown(records: Iterable[Record]) -> str:
 
 def benchmark_text(records: Iterable[Record]) -> str:
     """Return the samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
-    found = list(records)
-    benchmarks = [stats for record in found if (stats := _benchmark(record))]
+    all_records = list(records)
+    benchmarks = [stats for record in all_records if (stats := _benchmark(record))]
     head = {"machine_info": {"node": platform.machine(), "machine": platform.machine()}, "commit_info": {}}
-    about = {"datetime": max((record.started_at for record in found), default=""), "version": "5.0.0"}
+    about = {"datetime": max((record.started_at for record in all_records), default=""), "version": "5.0.0"}
     return json.dumps({**head, "benchmarks": benchmarks, **about}, indent=1) + "\n"
 
 
@@ -200,7 +200,7 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            row |= {f"{name}_{inner}": one for inner, one in _flat(value).items()}
+            row |= {f"{name}_{inner}": part for inner, part in _flat(value).items()}
         elif not isinstance(value, list):
             row[name] = value
         elif not name.endswith("_ms"):
@@ -209,14 +209,19 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _benchmark(record: Record) -> dict[str, Any] | None:
-    found = summarise_samples(record.comparable_ms) if record.path not in record.emulated else None
-    if found is None:
+    summary = summarise_samples(record.comparable_ms) if record.path not in record.emulated else None
+    if summary is None:
         return None
-    times = {"min": found.min_ms, "max": found.max_ms, "mean": found.mean_ms, "stddev": found.stddev_ms}
-    times |= {"median": found.median_ms, "q1": found.q1_ms, "q3": found.q3_ms, "iqr": found.q3_ms - found.q1_ms}
-    times |= {"total": math.fsum(record.comparable_ms), "ld15iqr": found.min_ms, "hd15iqr": found.max_ms}
+    times = {"min": summary.min_ms, "max": summary.max_ms, "mean": summary.mean_ms, "stddev": summary.stddev_ms}
+    times |= {
+        "median": summary.median_ms,
+        "q1": summary.q1_ms,
+        "q3": summary.q3_ms,
+        "iqr": summary.q3_ms - summary.q1_ms,
+    }
+    times |= {"total": math.fsum(record.comparable_ms), "ld15iqr": summary.min_ms, "hd15iqr": summary.max_ms}
     stats = {name: ms / 1000 for name, ms in times.items()}
-    counts = {"rounds": found.count, "iterations": 1, "iqr_outliers": 0, "stddev_outliers": 0, "outliers": "0;0"}
+    counts = {"rounds": summary.count, "iterations": 1, "iqr_outliers": 0, "stddev_outliers": 0, "outliers": "0;0"}
     return {
         "group": record.model,
         "name": record.case,
@@ -225,5 +230,5 @@ def _benchmark(record: Record) -> dict[str, Any] | None:
         "param": None,
         "extra_info": {"outcome": record.outcome.value, "emulated": list(record.emulated)},
         "options": {},
-        "stats": {**stats, **counts, "ops": 1000 / found.mean_ms, "data": [ms / 1000 for ms in record.comparable_ms]},
+        "stats": {**stats, **counts, "ops": 1000 / summary.mean_ms, "data": [ms / 1000 for ms in record.comparable_ms]},
     }

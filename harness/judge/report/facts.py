@@ -30,20 +30,20 @@ def device_facts(matrix: Matrix) -> Facts:
     """Return what the device is, and how it was while it measured."""
     record, entries = matrix.record, matrix.entries
     identity = record.identity
-    records = [one for entry in entries for one in entry.sessions]
-    began = sorted(one.started for one in records)
+    sessions = [session for entry in entries for session in entry.sessions]
+    began = sorted(session.started for session in sessions)
     facts = [
         ("SoC", identity.soc),
         ("GPU", identity.gpu),
         ("CLML", identity.clml),
         ("memory", size(identity.memory_bytes) if identity.memory_bytes else ""),
-        ("TVM", ", ".join(sorted({one.compilers.tvm for one in records}))),
-        ("clocks", clock_text(records)),
-        ("GPU heat", heat_text(records)),
+        ("TVM", ", ".join(sorted({session.compilers.tvm for session in sessions}))),
+        ("clocks", clock_text(sessions)),
+        ("GPU heat", heat_text(sessions)),
         ("measured", words.between(began[0], began[-1])),
         ("ROM", identity.rom),
         ("driver", identity.driver),
-        ("workarounds", workarounds_text(records)),
+        ("workarounds", workarounds_text(sessions)),
     ]
     return [(name, value) for name, value in facts if value]
 
@@ -99,12 +99,12 @@ def _throughput(entry: Entry, batches: Batches | None) -> str:
 
 def clock_text(records: Sequence[Record]) -> str:
     """Return the clock of the GPU that was used most, over all sessions that know it."""
-    histograms = [found for record in records if (found := histogram_of(record.steadiness))]
+    histograms = [histogram for record in records if (histogram := histogram_of(record.steadiness))]
     if not histograms:
         return ""
     shares: dict[str, float] = {}
-    for one in histograms:
-        for clock, share in one.items():
+    for histogram in histograms:
+        for clock, share in histogram.items():
             shares[clock] = shares.get(clock, 0.0) + share / len(histograms)
     most = max(shares, key=lambda clock: shares[clock])
     return f"{shares[most]:.0%} of the time at {most} MHz"
@@ -113,11 +113,11 @@ def clock_text(records: Sequence[Record]) -> str:
 def heat_text(records: Sequence[Record]) -> str:
     """Between which temperatures the GPU was, before and after the samples."""
     readings = [record.steadiness.get(when) for record in records for when in ("before", "after")]
-    known = [one.get("gpu_c") for one in readings if isinstance(one, dict)]
-    found = [heat for heat in known if isinstance(heat, (int, float)) and math.isfinite(heat)]
-    if not found:
+    heats = [reading.get("gpu_c") for reading in readings if isinstance(reading, dict)]
+    temperatures = [heat for heat in heats if isinstance(heat, (int, float)) and math.isfinite(heat)]
+    if not temperatures:
         return ""
-    low, high = min(found), max(found)
+    low, high = min(temperatures), max(temperatures)
     return f"{low:.0f} °C" if round(low) == round(high) else f"{low:.0f} to {high:.0f} °C"
 
 

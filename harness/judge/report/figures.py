@@ -65,23 +65,23 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
     `named` has, by the identity of a series, commits that are drawn in any case.
     """
     places = {commit: place for place, commit in enumerate(commits)}
-    kinds = list(dict.fromkeys(words.kind_text(one.case) for one in series))
-    looks = list(dict.fromkeys((words.kind_text(one.case), one.quirks) for one in series))
+    kinds = list(dict.fromkeys(words.kind_text(entry.case) for entry in series))
+    looks = list(dict.fromkeys((words.kind_text(entry.case), entry.quirks) for entry in series))
     looks.sort(key=lambda look: look[1] == AS_SHIPPED)  # whose thin lines have the colours that show in the dark, too
     traces, names, samples = [], [], []
-    for row, one in enumerate(series):
-        kind = kinds.index(words.kind_text(one.case))
-        hollow = one.quirks == AS_SHIPPED
-        colour = COLOURS[looks.index((words.kind_text(one.case), one.quirks)) % len(COLOURS)]
+    for row, entry in enumerate(series):
+        kind = kinds.index(words.kind_text(entry.case))
+        hollow = entry.quirks == AS_SHIPPED
+        colour = COLOURS[looks.index((words.kind_text(entry.case), entry.quirks)) % len(COLOURS)]
         line = {"dash": LINES[kind % len(LINES)], "color": colour, "width": 1 if hollow else 2}
-        points = [one.points[place] for place in thin(one.points, named.get(id(one), ()))]
+        points = [entry.points[place] for place in thin(entry.points, named.get(id(entry), ()))]
         x = [places[point.commit] for point in points]
         dense = len(commits) > DENSE
         traces += _latency(points, x, dense, line, "circle-open" if hollow else "circle", str(row))
         traces += _states(points, x, dense, row + 0.72)
-        names.append(_row_name(f"{words.kind_text(one.case)}, {words.quirks_text(one)}", row))
+        names.append(_row_name(f"{words.kind_text(entry.case)}, {words.quirks_text(entry)}", row))
         samples.append(_row_sample(line, row))
-    timed = any(point.wall_ms is not None for one in series for point in one.points)
+    timed = any(point.wall_ms is not None for entry in series for point in entry.points)
     height = (PLOT_PX if timed else UNTIMED_PX) + ROW_PX * len(series)
     inner = height - MARGIN_PX["t"] - MARGIN_PX["b"]
     rows = ROW_PX * len(series) / inner
@@ -107,14 +107,14 @@ def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
 
     A reader knows a commit by the release of TVM that was measured there if each has another one, else by its day.
     """
-    found = {}
+    names = {}
     for machine, commits in history.commits.items():
         points: dict[str, Point] = {}
-        for one in (one for one in history.series if one.machine == machine):
-            points.update((p.commit, p) for p in one.points if p.tvm or p.commit not in points)
+        for series in (series for series in history.series if series.machine == machine):
+            points.update((p.commit, p) for p in series.points if p.tvm or p.commit not in points)
         releases = len({point.tvm for point in points.values()}) == len(commits)
-        found[machine] = [_commit_name(points[commit], by_release=releases) for commit in commits]
-    return found
+        names[machine] = [_commit_name(points[commit], by_release=releases) for commit in commits]
+    return names
 
 
 def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> l
     line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, "hoverinfo": "skip"}
     traces = [{**line, "yaxis": "y2"}] if dense else []
     for state, mark in MARKS.items():
-        places = [place for place, one in enumerate(states) if one is state]
+        places = [place for place, other in enumerate(states) if other is state]
         if state is CaseState.RIGHT:
             places = _dots(right, dense)
         if places:
@@ -157,8 +157,8 @@ def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> l
 
 def _dots(values: Sequence[float | None], dense: bool) -> list[int]:
     """Return the places that have a dot: all with a value or, where points are many, those without a neighbour."""
-    known = {place for place, value in enumerate(values) if value is not None}
-    return sorted(place for place in known if not (dense and {place - 1, place + 1} & known))
+    filled = {place for place, value in enumerate(values) if value is not None}
+    return sorted(place for place in filled if not (dense and {place - 1, place + 1} & filled))
 
 
 def _marks(x: Sequence[int], y: Sequence[float | None], mark: tuple[str, str], size: int) -> Trace:
@@ -175,12 +175,12 @@ def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Tr
         for p in points
     ]
     above, below = ([number(pair[side]) for pair in bounds] for side in (0, 1))
-    known = any(value is not None for value in above)
+    bounded = any(value is not None for value in above)
     return {
         "type": "data",
         "symmetric": False,
-        "array": above if known else [],
-        "arrayminus": below if known else [],
+        "array": above if bounded else [],
+        "arrayminus": below if bounded else [],
         "width": 0,
         "thickness": thickness,
         "color": colour,

@@ -48,7 +48,7 @@ class Entry:
         """What stands beside its state: words of `harness.judge.remarks`, and how it was run."""
         record = self.record
         how = ["emulated"] * (record.path in record.emulated) + [QUICK] * record.quick
-        return how + [one.word for one in remarks(record) if one.word != self.state.value]
+        return how + [remark.word for remark in remarks(record) if remark.word != self.state.value]
 
     @property
     def kind(self) -> str:
@@ -69,8 +69,8 @@ class Entry:
 
     @property
     def _rivals(self) -> tuple[object, ...]:
-        one = self.record
-        return one.identity_key, one.model, one.precision, one.tuning, one.as_shipped
+        record = self.record
+        return record.identity_key, record.model, record.precision, record.tuning, record.as_shipped
 
 
 @dataclass(frozen=True)
@@ -157,24 +157,26 @@ def markdown(matrices: Iterable[Matrix]) -> str:
 
 def _entry(group: Sequence[Record]) -> Entry:
     side, latest = side_of(group), latest_build(group)
-    sessions = tuple(one for one in latest if not one.quick) or tuple(latest)  # a quick look is compared with nothing
-    record = next(one for one in reversed((*latest, *sessions)) if one.outcome is side.outcome)
+    sessions = tuple(session for session in latest if not session.quick) or tuple(
+        latest
+    )  # a quick look is compared with nothing
+    record = next(session for session in reversed((*latest, *sessions)) if session.outcome is side.outcome)
     return Entry(sessions, record, _latency(side, record))
 
 
 def _latency(side: Side, record: Record) -> float | None:
     if record.path in record.emulated or record.outcome is not Outcome.OK:
         return None
-    found = side.location_ms
-    one = found if math.isfinite(found) else location_ms(record.wall_ms)
-    return one if math.isfinite(one) else None
+    over_sessions = side.location_ms
+    wall_ms = over_sessions if math.isfinite(over_sessions) else location_ms(record.wall_ms)
+    return wall_ms if math.isfinite(wall_ms) else None
 
 
 def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
     latencies = [other.wall_ms for other in rivals if other.wall_ms]
     if entry.wall_ms is None:
         return entry
-    base = next((one.wall_ms for one in rivals if one.record.path == BASE_PATH), None)
+    base = next((rival.wall_ms for rival in rivals if rival.record.path == BASE_PATH), None)
     return replace(
         entry,
         speedup=base / entry.wall_ms if base and entry.record.path != BASE_PATH else None,

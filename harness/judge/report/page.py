@@ -33,16 +33,16 @@ def environment(*packages: str) -> Environment:
         from jinja2.utils import htmlsafe_json_dumps
     except ImportError as error:
         raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
-    made = Environment(
+    templates = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, ROOM)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.globals.update(zip=zip, words=words)
-    made.filters["json"] = lambda value: htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return made
+    templates.globals.update(zip=zip, words=words)
+    templates.filters["json"] = lambda value: htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return templates
 
 
 def write_scripts(folder: Path) -> None:

@@ -27,9 +27,9 @@ def write_points(history: History, folder: Path) -> None:
 
 
 def _lines(history: History) -> Iterator[str]:
-    for one in history.series:
-        series = _cells(one.machine, one.case.id, words.quirks_text(one))
-        for point in one.points:
+    for entry in history.series:
+        series = _cells(entry.machine, entry.case.id, words.quirks_text(entry))
+        for point in entry.points:
             commit, state = _commit(point.commit, point.date_ms, point.tvm), STATES[point.state]
             numbers = _numbers(point.wall_ms, point.low_ms, point.high_ms)
             message = _cells("", point.message) if point.message else ","

@@ -131,8 +131,8 @@ class Screen(Progress):
         name = together if together in self._now else record.case
         self._cases.did()
         self._hide(name)
-        said = f"{name}: {record.outcome.value}" + (f": {record.message}" if record.message else "")
-        self._tell(f"{said}{_in_brackets(self._cases)}")
+        outcome = f"{name}: {record.outcome.value}" + (f": {record.message}" if record.message else "")
+        self._tell(f"{outcome}{_in_brackets(self._cases)}")
 
     def _show(self, key: str, text: str) -> None:
         with self._lock:
@@ -152,8 +152,8 @@ class Screen(Progress):
     def _going_on(self) -> dict[str, str]:
         """How far it has come, and what it is at: what was said last, if nothing else is known."""
         tallies = {"builds": f"built {self._builds}", "cases": f"ran {self._cases}"}
-        known = {name: text for name, text in tallies.items() if " of " in text}
-        return {**known, **self._now} or ({"last": self._last} if self._last else {})
+        begun = {name: text for name, text in tallies.items() if " of " in text}
+        return {**begun, **self._now} or ({"last": self._last} if self._last else {})
 
     def _draw(self) -> None:
         """Make the live list say what is going on."""

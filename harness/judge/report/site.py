@@ -112,7 +112,7 @@ class Table:
 
     @cached_property
     def _labels(self) -> tuple[list[str], list[str]]:
-        labels = [_labels(one.series) for row in self.rows for one in row.series]
+        labels = [_labels(row.series) for model in self.rows for row in model.series]
         return [kind for kind, _ in labels], [quirks for _, quirks in labels]
 
 
@@ -143,18 +143,18 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():
         raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
-    said: list[str] = []
+    output: list[str] = []
 
     def hear(line: str) -> None:
         if line.strip() in REMARKS.values():
             return  # for those who type asv's command
-        said.append(line)
+        output.append(line)
         step(f"asv has done {line.strip()}")  # it ends a line, with the share of its steps, when the next one begins
 
     if asv(project, ["publish", "--no-pull"], output=hear):
         bad = load(project.results).skipped
-        message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(said), 'it said nothing')}"
-        raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
+        message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(output), 'it output nothing')}"
+        raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(output))
     step("reading the results")
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
@@ -197,7 +197,7 @@ def write_site(
         anchor=lambda machine, model: f"{machine}-{model}",
         graph=lambda series: _graph(graphs, series),
         notes=lambda series: list(_notes(sections, series)),
-        links=lambda series: [(one.link_text, file) for one in sections if (file := one.link(series))],
+        links=lambda series: [(section.link_text, file) for section in sections if (file := section.link(series))],
         remarks=lambda event: list(filter(None, (section.remark(event) for section in sections))),
     )
     facts = {
@@ -249,14 +249,16 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, st
         return series.machine, series.case.model, series.case.path
 
     paths = words.ordered_paths({series.case.path for series in history.series})
-    ordered = sorted(history.series, key=lambda one: (one.machine, one.case.model, paths.index(one.case.path)))
+    ordered = sorted(
+        history.series, key=lambda series: (series.machine, series.case.model, paths.index(series.case.path))
+    )
     groups = groupby(ordered, key=key)
     return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
     """Return how many series are in which state now."""
-    counts = Counter(one.state for table in tables for row in table.rows for one in row.series)
+    counts = Counter(row.state for table in tables for model in table.rows for row in model.series)
     return {state: counts[state] for state in CaseState if counts[state]}
 
 
@@ -264,12 +266,15 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
     verdicts = {id(event.series): event.verdict for event in reversed(moved) if is_news(event, history)}
     tables = []
     for machine, commits in sorted(history.commits.items()):
-        here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
+        here = [
+            series for series in history.series if series.machine == machine and series.newest.commit == commits[-1]
+        ]
         if here:
             rows = [
-                Row(one, verdicts.get(id(one)), sparkline(one.points, words.spark_text(one.points))) for one in here
+                Row(series, verdicts.get(id(series)), sparkline(series.points, words.spark_text(series.points)))
+                for series in here
             ]
-            paths = words.ordered_paths({one.case.path for one in here})
+            paths = words.ordered_paths({series.case.path for series in here})
             tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
     return tables
 
@@ -278,17 +283,17 @@ def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelHistoryRow
     by_model: dict[str, list[Row]] = {}
     for row in rows:
         by_model.setdefault(row.series.case.model, []).append(row)
-    found = [
+    models = [
         ModelHistoryRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
         for model, mine in by_model.items()
     ]
-    return sorted(found, key=lambda row: (row.urgency, row.model))
+    return sorted(models, key=lambda row: (row.urgency, row.model))
 
 
 def _largest_change(tables: Sequence[Table]) -> float | None:
     """Return the change since the last release that is farthest from none; None where all are below what matters."""
-    shown = (change(one.series) for table in tables for row in table.rows for cell in row.cells for one in cell)
-    largest = max((share for share in shown if share is not None), key=abs, default=0.0)
+    changes = (change(row.series) for table in tables for model in table.rows for cell in model.cells for row in cell)
+    largest = max((share for share in changes if share is not None), key=abs, default=0.0)
     return largest if abs(largest) >= Rules().relevant else None
 
 
@@ -311,18 +316,18 @@ MACHINE_FACTS = {
 def _machine_facts(table: Table) -> list[tuple[str, str]]:
     """Return what asv's machine file tells of a device, and what was installed at the newest commit."""
     newest = table.newest
-    found = [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
-    found += [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
-    return [(name, value) for name, value in found if value]
+    facts = [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
+    facts += [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
+    return [(name, value) for name, value in facts if value]
 
 
 def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
     """Return what can be hidden: paths, states and devices."""
-    rows = [one for table in tables for row in table.rows for one in row.series]
+    rows = [row for table in tables for model in table.rows for row in model.series]
     return {
-        "path": words.ordered_paths({one.series.case.path for one in rows}),
-        "state": [state.value for state in CaseState if any(one.state is state for one in rows)],
-        "device": sorted({one.series.machine for one in rows}),
+        "path": words.ordered_paths({row.series.case.path for row in rows}),
+        "state": [state.value for state in CaseState if any(row.state is state for row in rows)],
+        "device": sorted({row.series.machine for row in rows}),
     }
 
 
@@ -336,13 +341,13 @@ def _installed(history: History) -> Iterable[Installation]:
     """Yield the newest commit first. Points of one commit agree on releases and differ in quirks."""
     for machine, commits in sorted(history.commits.items()):
         by_commit: dict[str, list[Point]] = {commit: [] for commit in commits}
-        for one in history.series:
-            if one.machine == machine:
-                for point in one.points:
+        for series in history.series:
+            if series.machine == machine:
+                for point in series.points:
                     by_commit[point.commit].append(point)
         for points in reversed(by_commit.values()):
-            known = next((point for point in points if point.tvm), points[0])
-            yield Installation(machine, known, sorted({quirk for point in points for quirk in point.quirks}))
+            point = next((point for point in points if point.tvm), points[0])
+            yield Installation(machine, point, sorted({quirk for point in points for quirk in point.quirks}))
 
 
 def _notes(sections: Sequence[HistorySection], series: Series) -> Iterator[Note]:

@@ -49,17 +49,17 @@ def samples_strip(
     """
     if whole is None:
         return Markup()
-    shown = [session for session in sessions if session]
+    lanes_of = [session for session in sessions if session]
     place = _scale(*(scale_ms or (whole.min_ms, whole.max_ms)))
-    lanes = min(len(shown), MOST_LANES)
+    lanes = min(len(lanes_of), MOST_LANES)
     height = lanes * LANE + BOX + 4
     dots = "".join(
         f"M{place(ms)} {LANE // 2 + LANE * (number % lanes)}h.1"
-        for number, session in enumerate(shown)
+        for number, session in enumerate(lanes_of)
         for ms in _thin(session)
     )
     label = (
-        f"{whole.count} samples of {name} in {len(shown)} session{'s' * (len(shown) > 1)}: {whole.min_ms:.4g} to "
+        f"{whole.count} samples of {name} in {len(lanes_of)} session{'s' * (len(lanes_of) > 1)}: {whole.min_ms:.4g} to "
         f"{whole.max_ms:.4g} ms, half of them between {whole.q1_ms:.4g} and {whole.q3_ms:.4g} ms"
     )
     return svg(f'<path class="dots" d="{dots}"/>{_box(whole, place, lanes * LANE + 2)}', height, label)
@@ -92,8 +92,10 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
         parts.append(f'<path class="bar" d="{"".join(ends)}"/>')
     if math.isfinite(middle):
         parts.append(f'<path class="mark" d="M{place(middle)} 12h.1"/>')
-    told = f"{middle:+.1%}, {low:+.1%} to {high:+.1%}" if math.isfinite(low) else f"{middle:+.1%}, no interval"
-    return svg("".join(parts), 24, told if math.isfinite(middle) else "no change of latency is known", f"forest {kind}")
+    label = f"{middle:+.1%}, {low:+.1%} to {high:+.1%}" if math.isfinite(low) else f"{middle:+.1%}, no interval"
+    return svg(
+        "".join(parts), 24, label if math.isfinite(middle) else "no change of latency is known", f"forest {kind}"
+    )
 
 
 def sparkline(points: Sequence[Point], label: str) -> Markup:

@@ -75,14 +75,14 @@ def write_report(
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
         notes=lambda record: _notes(sections, BuildKey.of(record)),
-        notes_now=lambda one: _notes(sections, _head_build(one)) if one.head else [],
-        kernels_between=lambda one: _kernels_between(one, details),
+        notes_now=lambda comparison: _notes(sections, _head_build(comparison)) if comparison.head else [],
+        kernels_between=lambda comparison: _kernels_between(comparison, details),
         most_kernels=MOST_KERNELS,
         longest=LONGEST_FACT,
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=lambda entry: case_facts(entry, others.get((SeriesKey.of(entry.record), entry.record.build), ())),
-        details=lambda record: [Markup(html) for one in details if (html := one.block(record))],
+        details=lambda record: [Markup(html) for tool in details if (html := tool.block(record))],
         reproduce=reproduce,
     )
 
@@ -93,13 +93,13 @@ def _title(matrices: Sequence[Matrix]) -> str:
         return "Report"
     cases = sum(len(matrix.entries) for matrix in matrices)
     where = matrices[0].name if len(matrices) == 1 else f"{len(matrices)} devices"
-    compilers = {one.compilers.tvm for matrix in matrices for entry in matrix.entries for one in entry.sessions}
+    compilers = {session.compilers.tvm for matrix in matrices for entry in matrix.entries for session in entry.sessions}
     return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
 
 
 def _measured_at(matrices: Sequence[Matrix]) -> str:
     """Return when the first and the last session began; empty without any."""
-    began = sorted(one.started for matrix in matrices for entry in matrix.entries for one in entry.sessions)
+    began = sorted(session.started for matrix in matrices for entry in matrix.entries for session in entry.sessions)
     return words.between(began[0], began[-1]) if began else ""
 
 
@@ -113,8 +113,12 @@ def conclusions_of(row: ModelRow) -> list[str]:
     """Return which path of a model wins, as far as the sessions tell."""
     timed = {entry.record.path for entry in row.entries if entry.wall_ms}
     ranked = rank_paths([record for entry in row.entries for record in entry.sessions]) if len(timed) > 1 else []
-    several = len(ranked) > 1
-    return [f"{f'{one.precision} {one.tuning}: ' if several else ''}{_winner(one)}" for one in ranked if one.lead]
+    many = len(ranked) > 1
+    return [
+        f"{f'{ranking.precision} {ranking.tuning}: ' if many else ''}{_winner(ranking)}"
+        for ranking in ranked
+        if ranking.lead
+    ]
 
 
 def _winner(ranking: PathRanking) -> str:
@@ -126,17 +130,17 @@ def _notes(sections: Sequence[BuildLines], build: BuildKey) -> list[Sequence[str
     return [lines for section in sections if (lines := section(build))]
 
 
-def _head_build(one: CaseComparison) -> BuildKey:
-    head = one.head
+def _head_build(comparison: CaseComparison) -> BuildKey:
+    head = comparison.head
     assert head is not None
-    return BuildKey(one.identity, one.case, one.as_shipped, head.artifact, head.tvm)
+    return BuildKey(comparison.identity, comparison.case, comparison.as_shipped, head.artifact, head.tvm)
 
 
-def _kernels_between(one: CaseComparison, details: Sequence[Details]) -> list[KernelExport]:
+def _kernels_between(comparison: CaseComparison, details: Sequence[Details]) -> list[KernelExport]:
     """Which kernels take longer or shorter now: what the gate watched, else what tools know."""
-    if one.kernels or not one.verdict.changed or not one.base or not one.head:
-        return one.kernels
-    moved = (tool.moved(one.base.artifact, one.head.artifact) for tool in details)
+    if comparison.kernels or not comparison.verdict.changed or not comparison.base or not comparison.head:
+        return comparison.kernels
+    moved = (tool.moved(comparison.base.artifact, comparison.head.artifact) for tool in details)
     return [KernelExport.of(kernel) for kernel in next(filter(None, moved), ())]
 
 
@@ -144,7 +148,7 @@ def clocks_of(entry: Entry) -> Iterator[ClockSamples]:
     """Both clocks of a case, as far as it has samples."""
     right = [record for record in entry.sessions if record.outcome is entry.record.outcome]
     device = "device" if entry.record.device_clock in ("", KERNELS) else "device (whole recordings)"
-    by_clock = {"wall": [one.wall_ms for one in right], device: [one.device_ms for one in right]}
+    by_clock = {"wall": [record.wall_ms for record in right], device: [record.device_ms for record in right]}
     samples = {name: [ms for session in sessions for ms in session] for name, sessions in by_clock.items()}
     summaries = {name: numbers for name, all_ms in samples.items() if (numbers := summarise_samples(all_ms))}
     ends = (

@@ -37,7 +37,7 @@ def lines(
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
-        if any(one.machine == machine for one in history.series):
+        if any(series.machine == machine for series in history.series):
             yield from _machine(history, machine, markdown, sections)
     for section in sections:
         yield from _section(section, markdown)
@@ -63,10 +63,10 @@ def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str
             {
                 "machine": machine,
                 "commit": history.commits[machine][-1],
-                "cases": [_case(one) for one in _at_newest(history, machine)],
+                "cases": [_case(series) for series in _at_newest(history, machine)],
                 "moved": [_event(event) for event in _news(history, machine)],
-                "vanished": [_which(one) for one in vanished_series(history) if one.machine == machine],
-                "too_short": [_which(one) for one in short_series(history) if one.machine == machine],
+                "vanished": [_which(series) for series in vanished_series(history) if series.machine == machine],
+                "too_short": [_which(series) for series in short_series(history) if series.machine == machine],
             }
             for machine in sorted(history.commits)
         ],
@@ -77,7 +77,7 @@ def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str
 
 def _at_newest(history: History, machine: str) -> list[Series]:
     newest = history.commits[machine][-1]
-    return [one for one in history.series if one.machine == machine and one.newest.commit == newest]
+    return [series for series in history.series if series.machine == machine and series.newest.commit == newest]
 
 
 def _news(history: History, machine: str) -> list[Event]:
@@ -98,15 +98,15 @@ def _event(event: Event) -> dict[str, Any]:
     step = event.step
     before_ms, after_ms = (step.before_ms, step.after_ms) if step else (event.before.wall_ms, event.after.wall_ms)
     numbers = {"verdict": event.verdict.value, "before_ms": before_ms, "after_ms": after_ms}
-    told = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
+    places = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
     sure = {"low": step.low, "high": step.high, "p": step.p, "confirm": words.confirmation(event)} if step else {}
     sure |= {"in_turns": to_builtins(event.decided)} if step else {}
-    return {**_which(event.series), **numbers, **told, **sure}
+    return {**_which(event.series), **numbers, **places, **sure}
 
 
 def _machine(history: History, machine: str, markdown: bool, sections: Sequence[HistorySection]) -> Iterator[str]:
     newest, here = history.commits[machine][-1], _at_newest(history, machine)
-    counts = Counter(one.newest.state.value for one in here)
+    counts = Counter(series.newest.state.value for series in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
     yield f"{'## ' if markdown else ''}{machine} at {label}"
     yield ""
@@ -115,31 +115,31 @@ def _machine(history: History, machine: str, markdown: bool, sections: Sequence[
         yield ""
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
     moved = _news(history, machine)
-    gone = [one for one in vanished_series(history) if one.machine == machine]
+    gone = [series for series in vanished_series(history) if series.machine == machine]
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
             before, after = words.numbers(event)
             where = f"since {words.commit_text(event.before)}"
             what = _bold(verdict.value, markdown)
-            told = words.step_text(event) or event.after.message
-            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(told)}"
+            text = words.step_text(event) or event.after.message
+            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(text)}"
             yield from (f"  {_plain(remark)}" for section in sections if (remark := section.remark(event)))
             if command := words.confirmation(event):
                 yield f"  confirm it: {command}"
-    for one in gone:
-        yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {words.commit_text(one.newest)}"
-    if told := too_short_text([one for one in short_series(history) if one.machine == machine]):
-        yield f"- {told}"
+    for series in gone:
+        yield f"- {_bold('vanished', markdown)} {_name(series)}: last seen at {words.commit_text(series.newest)}"
+    if text := too_short_text([series for series in short_series(history) if series.machine == machine]):
+        yield f"- {text}"
     yield ""
     rows = [
         (
-            one.case.id,
-            words.quirks_text(one),
-            words.state_text(one.newest),
-            words.latency(one.newest.wall_ms),
-            words.percent(change(one)) + words.interval(change_bounds(one)),
+            series.case.id,
+            words.quirks_text(series),
+            words.state_text(series.newest),
+            words.latency(series.newest.wall_ms),
+            words.percent(change(series)) + words.interval(change_bounds(series)),
         )
-        for one in here[:MOST_ROWS]
+        for series in here[:MOST_ROWS]
     ]
     heads = ("case", "quirks", "state", "latency", "since last release")
     drawn = markdown_table(rows, heads) if markdown else table(rows, heads, alike=("quirks",))

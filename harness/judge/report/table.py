@@ -55,8 +55,8 @@ def json_array(records: Sequence[Record]) -> str:
     """Return records as a JSON array, one to a line, each with the remarks on it."""
 
     def line(record: Record) -> str:
-        told = json.dumps([remark._asdict() for remark in remarks(record)])
-        return f'{record.line().removesuffix("}")},"remarks":{told}}}'
+        texts = json.dumps([remark._asdict() for remark in remarks(record)])
+        return f'{record.line().removesuffix("}")},"remarks":{texts}}}'
 
     return "[" + ",\n".join(map(line, records)) + "]"
 
@@ -74,12 +74,13 @@ def results_table(records: Sequence[Record]) -> str:
 
 
 def _table(records: Sequence[Record]) -> str:
-    several = len({record.device for record in records}) > 1
-    told, _ = row_remarks(records)
+    many = len({record.device for record in records}) > 1
+    remarks_of, _ = row_remarks(records)
     rows = [
-        (*([record.device] if several else []), *_row(record, mine)) for record, mine in zip(records, told, strict=True)
+        (*([record.device] if many else []), *_row(record, mine))
+        for record, mine in zip(records, remarks_of, strict=True)
     ]
-    headers = ("device", *COLUMNS) if several else COLUMNS
+    headers = ("device", *COLUMNS) if many else COLUMNS
     if len({record.as_shipped for record in records}) > 1:
         quirks = [AS_SHIPPED if record.as_shipped else "with workarounds" for record in records]
         rows = [(*row, own) for row, own in zip(rows, quirks, strict=True)]
@@ -98,14 +99,14 @@ def by_default(records: Sequence[Record]) -> dict[int, str]:
     """Speed-up by tuned schedules over the same case without them, by the record's identity."""
     from harness.judge.stats.session import location_ms
 
-    known = {(record.device, record.run, record.case): record for record in records}
-    found: dict[int, str] = {}
+    by_case = {(record.device, record.run, record.case): record for record in records}
+    ratios: dict[int, str] = {}
     for record in records:
-        other = known.get((record.device, record.run, Case.parse(record.case).by_default.id))
+        other = by_case.get((record.device, record.run, Case.parse(record.case).by_default.id))
         if record.schedules and other is not None and record.comparable_ms and other.comparable_ms:
             ratio = location_ms(other.comparable_ms) / location_ms(record.comparable_ms)
-            found[id(record)] = f"{ratio:.3g}" if math.isfinite(ratio) else "-"
-    return found
+            ratios[id(record)] = f"{ratio:.3g}" if math.isfinite(ratio) else "-"
+    return ratios
 
 
 def milliseconds(value_ms: float) -> str:
@@ -113,13 +114,13 @@ def milliseconds(value_ms: float) -> str:
     return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
 
 
-def _row(record: Record, told: Sequence[Remark]) -> tuple[str, ...]:
+def _row(record: Record, own: Sequence[Remark]) -> tuple[str, ...]:
     return (
         record.model,
         record.path,
         record.precision,
         record.tuning,
-        ", ".join([record.outcome.value, *(remark.word for remark in told)]),
+        ", ".join([record.outcome.value, *(remark.word for remark in own)]),
         "emulated" if record.path in record.emulated else _location(record.wall_ms),
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
@@ -144,8 +145,8 @@ def _location(samples_ms: Sequence[float]) -> str:
     """Return the number that verdicts use, so that a run and a comparison show the same for the same samples."""
     from harness.judge.stats.session import location_ms
 
-    found = location_ms(samples_ms)
-    return milliseconds(found) if math.isfinite(found) else "-"
+    latency_ms = location_ms(samples_ms)
+    return milliseconds(latency_ms) if math.isfinite(latency_ms) else "-"
 
 
 def _is_of_another_kind(record: Record) -> bool:
@@ -160,8 +161,8 @@ def complaints(records: Sequence[Record]) -> list[str]:
     """
     alike: dict[tuple[str, str], list[str]] = {}
     rows = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
-    told, of_all = row_remarks(rows)
-    for r, mine in zip(rows, told, strict=True):
+    remarks_by_row, of_all = row_remarks(rows)
+    for r, mine in zip(rows, remarks_by_row, strict=True):
         if r.outcome is not Outcome.OK:
             why = f"{r.outcome.value} (owner: {r.owner.value}): {r.message}"
             alike.setdefault((why, r.hint), []).append(r.case)

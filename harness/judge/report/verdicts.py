@@ -31,21 +31,22 @@ SPARE = ("can see", "interval", "confidence", "base ms", "head ms")
 
 def headline(comparisons: Sequence[Comparison]) -> str:
     """Return what a pull request's reader needs first, in Markdown: what became worse or right, and how to see it."""
-    counts = Counter(one.verdict for one in comparisons)
+    counts = Counter(comparison.verdict for comparison in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 
     def counted(verdicts: Iterable[Verdict]) -> str:
         return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in verdicts if counts[verdict])
 
-    told = [*worse, *([Verdict.FIXED] if counts[Verdict.FIXED] else [])]
-    rest = counted(verdict for verdict in Verdict if verdict not in told)
+    verdicts = [*worse, *([Verdict.FIXED] if counts[Verdict.FIXED] else [])]
+    rest = counted(verdict for verdict in Verdict if verdict not in verdicts)
     cases = f"{len(comparisons)} cases{f' ({rest})' if rest else ''}"
-    said = ", ".join(filter(None, (counted(worse) or "Nothing became worse", counted(told[len(worse) :]))))
-    lines = [f"**{said}** in {cases}", ""]
-    for verdict in told:
-        for one in (one for one in comparisons if one.verdict is verdict):
-            shipped = " --as-shipped" if one.key.as_shipped else ""
-            lines.append(f"* **{verdict.value}** `{one.key.case}`: `adreno-bench run --case {one.key.case}{shipped}`")
+    summary_text = ", ".join(filter(None, (counted(worse) or "Nothing became worse", counted(verdicts[len(worse) :]))))
+    lines = [f"**{summary_text}** in {cases}", ""]
+    for verdict in verdicts:
+        for comparison in (comparison for comparison in comparisons if comparison.verdict is verdict):
+            shipped = " --as-shipped" if comparison.key.as_shipped else ""
+            case = comparison.key.case
+            lines.append(f"* **{verdict.value}** `{case}`: `adreno-bench run --case {case}{shipped}`")
     return "\n".join(lines).rstrip()
 
 
@@ -80,24 +81,24 @@ def _is_uneventful(comparison: Comparison) -> bool:
 
 def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) -> Iterator[str]:
     """Yield the kernels of each case that has some: what changed most first, then the rest and the sum."""
-    for one in (one for one in comparisons if one.kernels):
-        shown, rest = one.kernels[:MOST_KERNELS], one.kernels[MOST_KERNELS:]
-        rows = [_kernel_row(kernel.operator, [kernel], kernel.source) for kernel in shown]
+    for comparison in (comparison for comparison in comparisons if comparison.kernels):
+        largest, rest = comparison.kernels[:MOST_KERNELS], comparison.kernels[MOST_KERNELS:]
+        rows = [_kernel_row(kernel.operator, [kernel], kernel.source) for kernel in largest]
         rows += [_kernel_row(f"{len(rest)} others", rest)] if rest else []
-        rows.append(_kernel_row("all kernels", one.kernels))
+        rows.append(_kernel_row("all kernels", comparison.kernels))
         if markdown:
             drawn = markdown_table(rows, KERNEL_HEADERS)
         else:
             drawn = table(rows, KERNEL_HEADERS, right=KERNEL_HEADERS[1:4], spare=("source",))
-        clml = f"; {NOT_OF_TVM}" if "-clml-" in one.key.case else ""
-        yield f"kernels of {one.key}, one session of each side{clml}:\n\n{drawn}"
+        clml = f"; {NOT_OF_TVM}" if "-clml-" in comparison.key.case else ""
+        yield f"kernels of {comparison.key}, one session of each side{clml}:\n\n{drawn}"
 
 
 def _kernel_row(name: str, kernels: Sequence[KernelChange], source: str = "") -> tuple[str, ...]:
     base, head = (
         [ms for kernel in kernels if (ms := getattr(kernel, f"{side}_ms")) is not None] for side in ("base", "head")
     )
-    times = (f"{sum(known):.3f}" if known else "-" for known in (base, head))
+    times = (f"{sum(times_ms):.3f}" if times_ms else "-" for times_ms in (base, head))
     return (name, *times, f"{sum(kernel.change_ms for kernel in kernels):+.3f}", source)
 
 
@@ -116,7 +117,11 @@ def summary(
 
 def undecided(result: ComparisonResult, *, markdown: bool = False) -> str:
     """Return the last line: what looks changed and could not be decided; empty if nothing does."""
-    named = [f"{one.key} looks {one.suspicion.value}{_by(one)}" for one in result.undecided if one.suspicion]
+    named = [
+        f"{comparison.key} looks {comparison.suspicion.value}{_by(comparison)}"
+        for comparison in result.undecided
+        if comparison.suspicion
+    ]
     return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
 
 
@@ -130,11 +135,11 @@ def needed(result: ComparisonResult) -> str:
     return f"the time was up: {of_all}. Run it again with about {counted(more, 'more minute')} (--minutes)"
 
 
-def keep_for_history(found: Sequence[PairedDecision]) -> None:
+def keep_for_history(decisions: Sequence[PairedDecision]) -> None:
     """Keep what was decided in turns where `history` looks for it."""
     from harness.judge.decisions import keep
 
-    if problem := keep(found):
+    if problem := keep(decisions):
         tell(f"adreno-bench: {problem}")
 
 
@@ -165,7 +170,7 @@ def _row(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _ms(comparison: Comparison, name: Literal["base", "head"]) -> str:
-    side, shown = getattr(comparison, name), comparison.shown_ms(name)
+    side, ms = getattr(comparison, name), comparison.shown_ms(name)
     if side is None:
         return "-"
-    return milliseconds(shown) if math.isfinite(shown) else side.outcome.value
+    return milliseconds(ms) if math.isfinite(ms) else side.outcome.value

@@ -31,7 +31,9 @@ SYMBOLS = {
 HASH_LENGTH = 8
 LONGEST_CAUSE = 80
 """Characters of a message in a cell."""
-_RELEASED_MS = {tvm: datetime.fromisoformat(one.released_at).timestamp() * 1000 for tvm, one in RELEASES.items()}
+_RELEASED_MS = {
+    tvm: datetime.fromisoformat(release.released_at).timestamp() * 1000 for tvm, release in RELEASES.items()
+}
 
 
 def state_text(point: Point) -> str:
@@ -58,8 +60,8 @@ def kind_text(case: Case) -> str:
 
 def spark_text(points: Sequence[Point]) -> str:
     """Return what a sparkline shows: how many commits, and between which latencies."""
-    known = sorted(point.wall_ms for point in points if point.wall_ms is not None)
-    bounds = list(dict.fromkeys(latency(ms) for ms in (known[0], known[-1]))) if known else ["no latency"]
+    times = sorted(point.wall_ms for point in points if point.wall_ms is not None)
+    bounds = list(dict.fromkeys(latency(ms) for ms in (times[0], times[-1]))) if times else ["no latency"]
     return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
 
 
@@ -145,20 +147,20 @@ def step_text(event: Event) -> str:
         return ""
     step = event.step
     trend = ", beside a trend" if step.trend else ""
-    found = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
-    return f"{found}, {_decided(event)}"
+    amount = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
+    return f"{amount}, {_decided(event)}"
 
 
 def _decided(event: Event) -> str:
     """Return what became of a step: `suspected`, or what sessions in turns said of it."""
-    one = event.decided
-    if not one:
+    decision = event.decided
+    if not decision:
         return "suspected"
-    known = one.relative is not None and one.low is not None and one.high is not None
-    interval = f" ({one.low:+.1%} to {one.high:+.1%})" if known else ""
-    change = "" if one.relative is None else f": {one.relative:+.1%}{interval}"
-    said = f"not borne out in turns, {one.verdict.value}" if event.refuted else "confirmed in turns"
-    return f"{said}{change}, {one.sessions} sessions by {one.by}, {one.day}"
+    bounded = decision.relative is not None and decision.low is not None and decision.high is not None
+    interval = f" ({decision.low:+.1%} to {decision.high:+.1%})" if bounded else ""
+    change = "" if decision.relative is None else f": {decision.relative:+.1%}{interval}"
+    result = f"not borne out in turns, {decision.verdict.value}" if event.refuted else "confirmed in turns"
+    return f"{result}{change}, {decision.sessions} sessions by {decision.by}, {decision.day}"
 
 
 def confirmation(event: Event) -> str:
