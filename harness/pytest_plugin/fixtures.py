@@ -84,11 +84,11 @@ def adreno_complaint(
     if adreno_record.outcome is Outcome.OK:
         return ""
     try:
-        known = adreno_bench.baseline(adreno_case.id)
+        baseline = adreno_bench.baseline(adreno_case.id)
     except Failure as failure:
         pytest.fail(str(failure), pytrace=False)
     suite, justified = adreno_bench.options.suite, adreno_bench.suite.justified(adreno_case)
-    return explain(adreno_record, suite, known, justified, whole=pytestconfig.get_verbosity() > 0)
+    return explain(adreno_record, suite, baseline, justified, whole=pytestconfig.get_verbosity() > 0)
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class Options:
     with_quirks: tuple[str, ...]
 
     @classmethod
-    def of(cls, config: pytest.Config, beside: Path) -> Options:
+    def of(cls, config: pytest.Config, folder: Path) -> Options:
         """Return the options of this run. A suite file `beside` the tests is their default."""
-        own = beside / SUITE
+        own = folder / SUITE
         start = config.invocation_params.dir
         suite = config.getoption("suite", None)
         return cls(

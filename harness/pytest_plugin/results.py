@@ -46,9 +46,9 @@ def explain(
 
 def _evidence(record: Record, *, whole: bool) -> list[str]:
     lines = record.evidence.splitlines()
-    shown = lines if whole else lines[-SHOWN_EVIDENCE:]
-    left_out = f" (the last {len(shown)} of {len(lines)} lines; -v shows all)" if len(shown) < len(lines) else ""
-    return [f"evidence{left_out}", *(f"  {line}" for line in shown)] if lines else []
+    tail = lines if whole else lines[-SHOWN_EVIDENCE:]
+    left_out = f" (the last {len(tail)} of {len(lines)} lines; -v shows all)" if len(tail) < len(lines) else ""
+    return [f"evidence{left_out}", *(f"  {line}" for line in tail)] if lines else []
 
 
 def headline(record: Record) -> str:

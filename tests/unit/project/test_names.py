@@ -18,8 +18,16 @@ NO_NAMES = {
 NO_VALUES = NO_NAMES | {"one", "said", "given", "wanted", "taken", "made", "seen"}
 """The same for parameters, variables and fields."""
 
-TOOLS = ("builders", "bundle", "doctor", "explain", "isa", "lake", "llm", "ops", "sustain", "tune")
-VALUE_ROOMS = ("device_runner", "harness/base", "harness/measure", *(f"harness/tools/{tool}" for tool in TOOLS))
+TOOLS = (
+    *("builders", "bundle", "cache", "calibrate", "doctor", "explain", "fleet", "init", "isa", "lake", "llm", "ops"),
+    *("profile", "runtime", "shared", "sustain", "tune", "zoo"),
+)
+ROOMS = ("base", "measure", "pytest_plugin", "judge/history", "judge/report", "judge/revisions")
+VALUE_ROOMS = (
+    "device_runner",
+    *(f"harness/{room}" for room in ROOMS),
+    *(f"harness/tools/{tool}" for tool in TOOLS),
+)
 """Where values are looked at, too."""
 
 PUBLIC = {("harness/tools/shared/finding.py", "seen")}
