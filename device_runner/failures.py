@@ -42,6 +42,8 @@ class PathFailure(Failure):
     """The path under test misbehaved on the device."""
 
     outcome = "runtime-error"
+    gpu_resets = 0
+    """How often the GPU was reset meanwhile, by the program or by something else."""
 
 
 class KernelBuildFailure(PathFailure):

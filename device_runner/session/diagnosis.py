@@ -138,7 +138,9 @@ def explain_crash(transport: Transport, reset_count: str, resets_before: Callabl
             command = ["sh", "-c", SCRIPT, "read its crash log", *arguments]
             report = transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout
             if (count := _RESETS.search(report)) and before is not None and int(count[1]) > before:
-                failure.message += f"; the GPU was reset meanwhile ({int(count[1]) - before} times)"
+                failure.gpu_resets = int(count[1]) - before
+                often = "once" if failure.gpu_resets == 1 else f"{failure.gpu_resets} times"
+                failure.message += f"; the GPU was reset meanwhile ({often})"
             _add(failure, report)
         raise
 

@@ -122,11 +122,16 @@ def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) ->
     """Carry one case to its record; while the device is lost, bring it back and try again.
 
     Afterwards `run.recovery.quarantine` says whether the device was given up. What the path itself does wrong is never
-    tried again. Never raises for what the case or the device does wrong.
+    tried again, but for a failure in which the GPU was reset: a program that resets it is one that does so twice. Never
+    raises for what the case or the device does wrong.
     """
+    resets: list[Failure] = []
 
     def attempt() -> tuple[Record, Failure | None]:
         recording = run_case(plan, built, run, progress)
+        if (reset := recording.gpu_reset) and not resets:
+            resets.append(reset)
+            return recording.record, reset
         return recording.record, recording.lost
 
     def climbing(rung: str) -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
-from device_runner.failures import DeviceLost, Failure, LinkFailure, RigFailure
+from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure, RigFailure
 from device_runner.interrupt import interruption
 from device_runner.store import cache_root
 from harness.base.case import Case
@@ -111,6 +111,12 @@ class Recording:
         """The loss of the device or of the way to it, if that ended the case and trying again may help."""
         failure = self.facts.failure
         return failure if isinstance(failure, (DeviceLost, LinkFailure)) and not self.facts.running else None
+
+    @property
+    def gpu_reset(self) -> Failure | None:
+        """The failure of a case in which the GPU was reset, which may be the program's doing or not."""
+        failure = self.facts.failure
+        return failure if isinstance(failure, PathFailure) and failure.gpu_resets else None
 
     @property
     def record(self) -> Record:

@@ -14,7 +14,7 @@ import pytest
 from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Rung
-from device_runner.failures import DeviceLost
+from device_runner.failures import DeviceLost, ProgramFailure
 from device_runner.workers import Arrival, serve
 from harness.base.outcome import Outcome
 from harness.measure import case_worker
@@ -117,3 +117,34 @@ def test_a_device_that_is_lost_in_a_case_is_given_up_with_the_reason(tmp_path: P
     assert message.record.outcome is Outcome.DEVICE_LOST
     assert message.lost == "unplugged in a sample"
     rig.end()
+
+
+class ResetGpu(FakeDevice):
+    """Its GPU is reset in the first runs."""
+
+    resets = 0
+
+    def met(self, step: str) -> None:
+        super().met(step)
+        if step == "run" and self.resets:
+            self.resets -= 1
+            failure = ProgramFailure("CL_OUT_OF_RESOURCES")
+            failure.gpu_resets = 1
+            raise failure
+
+
+@pytest.mark.parametrize(("resets", "outcome"), [(0, Outcome.OK), (1, Outcome.OK), (2, Outcome.RUNTIME_ERROR)])
+def test_a_program_is_to_blame_for_a_reset_of_the_gpu_that_happens_twice(
+    tmp_path: Path, resets: int, outcome: Outcome
+) -> None:
+    device = ResetGpu(rungs=[Rung("retry", 1.0, lambda _timeout_s: None)])
+    device.resets = resets
+    rig = Rig(device, tmp_path)
+    rig.said()
+    rig.order()
+    while isinstance(message := rig.said(), StepChange):
+        pass
+    rig.end()
+    assert isinstance(message, CaseResult)
+    assert (message.record.outcome, message.lost) == (outcome, "")
+    assert [step.because for step in message.record.recovery] == ["CL_OUT_OF_RESOURCES"] * min(resets, 1)
