@@ -3,7 +3,7 @@
 Generating them takes half a minute, so they are kept: one folder for each set, under a hash of all that decides it.
 
     <cache>/operators/<key>/index.json               what they are
-    <cache>/operators/<key>/<name>/model.onnx, inputs.npz, outputs.npz
+    <cache>/operators/<key>/<name>/model.onnx, prepared.onnx, inputs.npz, outputs.npz
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
 from device_runner.store import Store, key_of, sha256_of
-from harness.base.failures import UsageError
+from harness.base.failures import ModelError, UsageError
+from harness.compile.artifacts.keys import ROOT, digest
+from harness.compile.models.onnx_read import parse
 from harness.tools.ops.networks import OperatorNetwork, half_sweep, node_tests, sweep
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 KIND = "operators"
 MODEL, INPUTS, OUTPUTS, INDEX = "model.onnx", "inputs.npz", "outputs.npz", "index.json"
+PREPARED = "prepared.onnx"
+"""The network as `run` compiles it (`harness.compile.models.preparation`)."""
 LOCK_WAIT_S = 300.0
 LIBRARIES = ("onnx", "numpy")
 """Whose release decides what is generated."""
@@ -49,6 +53,8 @@ class OperatorCase:
     """Number format of its first input."""
     set: str
     model_sha256: str
+    prepared_sha256: str
+    """Hash of the network as `run` compiles it; the same if there is nothing to prepare."""
     data_sha256: str
     """Hash of the inputs and outputs."""
 
@@ -109,8 +115,26 @@ def choose(cases: Sequence[OperatorCase], globs: Sequence[str] | None) -> list[O
     return [case for case in cases if not globs or any(case.matches(glob) for glob in globs)]
 
 
+def _prepared(file: Path) -> bytes:
+    """Return a network as `run` compiles it; the file itself if there is nothing to prepare, or a build refuses it."""
+    from harness.compile.models.sources import read_and_prepare
+
+    try:
+        network = read_and_prepare(file, file, {})
+    except ModelError:
+        return file.read_bytes()
+    same_inputs = _input_names(network.model) == _input_names(parse(file))
+    data: bytes = network.model.SerializeToString(deterministic=True)
+    return data if network.changes and same_inputs else file.read_bytes()
+
+
+def _input_names(model: Any) -> list[str]:
+    return [value.name for value in model.graph.input]
+
+
 def _key(name: str) -> str:
     sources = {file.name: sha256_of(file) for file in Path(__file__).parent.glob("*.py") if file.stem in _DECIDING}
+    sources["preparation"] = digest(ROOT, sorted((ROOT / "harness" / "compile" / "models").rglob("*.py")))
     return key_of({"set": name, "sources": sources, **{library: version(library) for library in LIBRARIES}})
 
 
@@ -126,13 +150,14 @@ def _generate(name: str, folder: Path) -> None:
         place = folder / network.name
         place.mkdir()
         (place / MODEL).write_bytes(network.model)
+        (place / PREPARED).write_bytes(_prepared(place / MODEL))
         savez: Any = np.savez  # its stub takes no unpacked mapping
         savez(place / INPUTS, **network.inputs)
         savez(place / OUTPUTS, **network.outputs)
         data = key_of({file: sha256_of(place / file) for file in (INPUTS, OUTPUTS)})
         dtype = str(next(iter(network.inputs.values())).dtype)
         about = (network.name, network.operator, dtype, name)
-        cases.append(OperatorCase(*about, model_sha256=sha256_of(place / MODEL), data_sha256=data))
+        cases.append(OperatorCase(*about, sha256_of(place / MODEL), sha256_of(place / PREPARED), data))
     index = {"cases": [dataclasses.asdict(case) for case in cases], "left_out": left_out}
     (folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
     (folder / "title").write_text(f"{len(cases)} cases of the set {name}\n", encoding="utf-8")

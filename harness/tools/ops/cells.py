@@ -1,7 +1,8 @@
 """The cells of the table: one operator case on one path, and what it came to, kept so that nothing is run twice.
 
-Each case is built as shipped and with the known defects worked around. It is judged as every network is, from outside
-TVM. Cells of another release of TVM come from this command, in the environment that holds that release.
+Each case is built as shipped, and as `run` builds it: prepared, with the known defects worked around. It is judged as
+every network is, from outside TVM. Cells of another release of TVM come from this command, in the environment that
+holds that release.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from harness.judge.revisions.sources import revision
 from harness.judge.revisions.toolchain import CommandLine
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
-from harness.tools.ops.catalogue import INPUTS, MODEL, Catalogue, OperatorCase
+from harness.tools.ops.catalogue import INPUTS, MODEL, PREPARED, Catalogue, OperatorCase
 
 MODES = {False: "worked round", True: "as shipped"}
 """What the table calls it, by `as_shipped`."""
@@ -85,18 +86,19 @@ def cells(
         oracle, witness = _judges(catalogue, case)
         for path in paths:
             for as_shipped in modes:
-                quirks, file = list(_quirks(path, precision, as_shipped)), str(catalogue.file(case, MODEL))
-                request = replace(base, model_file=file, path=path, precision=precision.value, quirks=quirks)
-                job = compile_job(request, case.model_sha256, f"{case.name} on {path}, {MODES[as_shipped]}")
+                quirks = list(_quirks(path, precision, as_shipped))
+                file, sha256 = (MODEL, case.model_sha256) if as_shipped else (PREPARED, case.prepared_sha256)
+                given = str(catalogue.file(case, file))
+                request = replace(base, model_file=given, path=path, precision=precision.value, quirks=quirks)
+                job = compile_job(request, sha256, f"{case.name} on {path}, {MODES[as_shipped]}")
                 yield Cell(case, path, precision, as_shipped, job, oracle, witness)
 
 
 def _judges(catalogue: Catalogue, case: OperatorCase) -> tuple[Job, Job]:
     """Return what finds out the truth about a case, and what asks LLVM."""
-    file = catalogue.file(case, MODEL)
-    asked = key_of({"model": case.model_sha256, "data": case.data_sha256})
-    inputs = catalogue.file(case, INPUTS)
-    job = oracle_job(Original(file), witness_request(file), asked, SEED, case.name, inputs)
+    asked = key_of({"model": case.prepared_sha256, "data": case.data_sha256})
+    original, witness = Original(catalogue.file(case, MODEL)), witness_request(catalogue.file(case, PREPARED))
+    job = oracle_job(original, witness, asked, SEED, case.name, catalogue.file(case, INPUTS))
     assert job.otherwise
     return replace(job, otherwise=None), job.otherwise  # the case has an answer of its own in the place of the truth
 

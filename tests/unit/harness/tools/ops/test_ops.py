@@ -27,7 +27,17 @@ from harness.compile.artifacts.pool import Builder
 from harness.compile.models.preparation.constants import FOLDABLE
 from harness.judge.revisions.sources import Revision
 from harness.tools.ops import cells, networks
-from harness.tools.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
+from harness.tools.ops.catalogue import (
+    INPUTS,
+    MODEL,
+    OUTPUTS,
+    PREPARED,
+    SETS,
+    Catalogue,
+    OperatorCase,
+    catalogue,
+    choose,
+)
 from harness.tools.ops.cells import Cell, CellVerdict, Results
 from harness.tools.ops.networks import OperatorNetwork
 from harness.tools.ops.page import Coverage
@@ -79,6 +89,34 @@ def test_in_half_precision_every_tensor_is_rounded_and_the_sums_are_not(
 def test_a_set_is_generated_once(small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "ENTRIES", [])
     assert catalogue("sweep", tmp_path) == small_sweep
+
+
+def test_a_case_is_built_as_run_prepares_it_and_as_shipped_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.ones((1, 2, 3), np.float32)
+    nodes = {
+        "negative": helper.make_node("LogSoftmax", ["x"], ["y"], axis=-1),
+        "plain": helper.make_node("Relu", ["x"], ["y"]),
+    }
+    made = [OperatorNetwork(name, node.op_type, _model(node, x), {"x": x}, {"y": x}) for name, node in nodes.items()]
+    monkeypatch.setitem(SETS, "sweep", lambda _left_out: iter(made))
+    cases = catalogue("sweep", tmp_path)
+    options = {"precision": Precision.FLOAT32, "modes": (False, True)}
+    built = list(cells.cells(cases, cases.cases, ["opencl"], FakeDevice().identity, **options))
+    files = [Path(cell.compile.payload["request"]["model_file"]) for cell in built]
+    assert [file.name for file in files] == [PREPARED, MODEL, PREPARED, MODEL]
+    assert [onnx.load(file).graph.node[0].attribute[0].i for file in files[:2]] == [2, -1]
+    assert files[2].read_bytes() == files[3].read_bytes()
+
+
+def _model(node: onnx.NodeProto, x: np.ndarray) -> bytes:
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", x.shape), ("y", x.shape))
+    ]
+    graph = helper.make_graph([node], "one", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
 
 def test_no_expected_output_leans_on_batch_norms_of_old_operator_sets() -> None:
@@ -186,7 +224,7 @@ class Rig:
     builder: Ready
 
     def run(self, count: int = 1) -> list[CellResult]:
-        case = OperatorCase("relu", "Relu", "float32", "sweep", "m", "d")
+        case = OperatorCase("relu", "Relu", "float32", "sweep", "m", "m", "d")
         made = Catalogue(self.folder, (case,), {})
         (self.folder / "relu").mkdir(exist_ok=True)
         np.savez(self.folder / "relu" / INPUTS, x=ANSWER)
