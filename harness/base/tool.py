@@ -24,6 +24,7 @@ TOOLS = (
     "harness.tools.init",
     "harness.tools.zoo",
     "harness.tools.calibrate",
+    "harness.tools.ab",
     "harness.tools.tune",
     "harness.tools.ops",
     "harness.tools.llm",
@@ -123,6 +124,8 @@ class Tool:
     remote_devices: str = ""
     """Place of a function of the address of a tracker, which returns the devices of other hosts behind it
     (`device_runner.workers.DeviceSource`)."""
+    side_by_side: str = ""
+    """Place of a function of two requests that measures them in turns (`harness.api.compare_requests`)."""
     remote_builders: str = ""
     """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 

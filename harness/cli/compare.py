@@ -1,14 +1,19 @@
-"""`adreno-bench compare`: two sets of records or baselines, or two revisions of the compiler, side by side."""
+"""`adreno-bench compare`: two models, two sets of options, two sets of records, or two revisions, side by side."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.main import get_command
 
 from device_runner.selection import select_one
 from device_runner.store import cache_root
+from harness.api import Verdicts, compare_requests, judge_sides
 from harness.base.failures import UsageError
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
@@ -26,29 +31,37 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.cli.record_filter import load_sides
-from harness.judge.report import verdicts
+from harness.judge.record_reader import load_sides
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.verdicts import keep_for_history
 from harness.judge.revisions.sources import revision
 
 if TYPE_CHECKING:
-    from harness.judge.compare import ComparisonResult
-    from harness.judge.sides import SeriesKey, Side
+    from harness.judge.stats.turns import Arm
     from harness.measure.records.record import Record
 
 
 @grouped
 def compare(
     context: typer.Context,
-    base: Annotated[
-        str,
-        typer.Argument(metavar="BASE", help="Base: records, a folder of baselines, a TVM release, or a commit."),
-    ],
-    head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     exports: TableExports,
+    base: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BASE", help="Base: a model's file, records, a folder of baselines, a TVM release, or a commit."
+        ),
+    ] = None,
+    head: Annotated[
+        str | None, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")
+    ] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", metavar="OPTIONS", help="Options of base alone: --a '--precision float32'.")
+    ] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", metavar="OPTIONS", help="Options of head alone: --b '--precision float16'.")
+    ] = None,
     latency: Annotated[
         bool | None,
         typer.Option(
@@ -65,74 +78,134 @@ def compare(
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
-        seldom_option(metavar="FOLDER", help="Folder for the records of two revisions: base.jsonl and head.jsonl."),
+        seldom_option(metavar="FOLDER", help="Folder for the records of what is measured: base.jsonl and head.jsonl."),
+    ] = None,
+    page: Annotated[
+        Path | None, output_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page.")
     ] = None,
     as_json: AsJson = False,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown for a pull request.")] = False,
 ) -> None:
-    """Compare two releases, commits or records files.
+    """Compare two models, sets of options, releases, commits or records files.
 
     The verdict on each case is wrong, broken, slower, faster, fixed, same or inconclusive.
 
-    Releases and commits are installed, built and run, and what looks slower or faster is measured in turns; if it is,
-    its kernels on both sides are shown. Records and baselines are compared as they are, on the same identity. On an
-    emulated GPU only outcomes are compared, unless you pass --latency. If artifacts that are the same on both sides
-    look changed, the run is unfit and no latency is believed. Exit code 6: something looks slower and is undecided.
+    Two models, or one with two sets of options, are built and measured in turns on one device, each judged by its own
+    truth; the last line has the answer. Releases and commits are installed, built and run, and what looks slower or
+    faster is measured in turns; if it is, its kernels on both sides are shown. Records and baselines are compared as
+    they are, on the same identity. On an emulated GPU only the outcomes of releases and commits are compared, unless
+    you pass --latency. If artifacts that are the same on both sides look changed, the run is unfit and no latency is
+    believed. Exit code 6: something looks slower and is undecided.
     """
     from harness.judge.compare import exit_code
-    from harness.judge.path_ranking import path_flips, path_means
-    from harness.judge.report.comparison import export_comparison, write_comparison
-    from harness.measure.records.places import is_place
+    from harness.judge.report.comparison import write_comparison
     from harness.measure.records.view import without_garbage_collection
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    given = [is_place(word) for word in (base, head)]
-    if all(given):
-        unused = ("latency", "minutes", *MODEL_OPTIONS)
+    kept = _Folder(records)
+    if a is not None or b is not None or _is_model(base) or _is_model(head):
+        refuse_options(context, ("latency", "config", "states"), "on two models or two sets of options")
+        sides = [
+            _side(name, base if name == "--a" else head or base, text, what) for name, text in (("--a", a), ("--b", b))
+        ]
+        verdicts = _side_by_side(sides, confirming, device, kept, minutes, page)
+    elif base is None or head is None:
+        raise UsageError("compare takes two sides", hint="name two models, two places of records, or two releases")
+    elif _are_places(base, head):
+        unused = ("latency", "minutes", "page", *MODEL_OPTIONS)
         refuse_options(context, unused, "with files: what was measured before is not measured in turns")
         context.with_resource(without_garbage_collection())
-        result, remark = _of_records(base, head, what, confirming, gauged=not states)
-    elif any(given):
-        file, other = (base, head) if given[0] else (head, base)
+        before, now = (load_sides(word, what.covers) for word in (base, head))
+        verdicts = judge_sides(before, now, confirming.rules, gauged=not states)
+    else:
+        refuse_options(context, ("states", "page"), "on releases and commits")
+        verdicts = _of_revisions((base, head), what, confirming, device, config, kept, latency, minutes)
+    write_comparison(verdicts.export, **vars(exports))
+    if as_json:
+        out_json(verdicts.export.plain())
+    else:
+        (out_whole if markdown else out)(verdicts.text(markdown=markdown))
+    raise typer.Exit(exit_code(verdicts.result))
+
+
+class _Folder:
+    """The folder in which the records of both sides are kept, if one was named."""
+
+    def __init__(self, folder: Path | None) -> None:
+        from harness.judge.stats.turns import Arm
+        from harness.measure.records.record import RecordFile
+
+        self.files = {arm: RecordFile(folder / f"{arm.value}.jsonl") for arm in Arm} if folder else {}
+        self.remark = f"; the records are in {folder}" if folder else ""
+        for file in self.files.values():
+            file.require_writable()
+
+    def keep(self, arm: Arm, record: Record) -> None:
+        """Append a record of one side."""
+        if arm in self.files:
+            self.files[arm].append(record)
+
+
+def _is_model(word: str | None) -> bool:
+    from harness.base.model import SUFFIXES
+
+    return word is not None and word.endswith(SUFFIXES)
+
+
+def _are_places(base: str, head: str) -> bool:
+    """Return whether both words name records or baselines. Raises UsageError if only one does."""
+    from harness.measure.records.places import is_place
+
+    there = [is_place(word) for word in (base, head)]
+    if any(there) and not all(there):
+        file, other = (base, head) if there[0] else (head, base)
         raise UsageError(
             f"there is no file {other}, but {file} is one: what was measured before cannot be measured in turns",
             hint="name two files, or two revisions",
         )
-    elif states:
-        raise UsageError("--states goes with two files of records", hint="leave it out")
-    else:
-        result, remark = _of_revisions((base, head), what, confirming, device, config, records, latency, minutes)
-    means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
-    export = export_comparison(result, means, flips)
-    write_comparison(export, **vars(exports))
-    if as_json:
-        out_json(export.plain())
-    else:
-        texts = [
-            verdicts.headline(result.cases) if markdown else "",
-            verdicts.verdict_table(result.cases, markdown=markdown),
-            *verdicts.kernel_tables(result.cases, markdown=markdown),
-            verdicts.summary(result.fitness, means, flips, markdown=markdown),
-            remark,
-            _emulated(result),
-            verdicts.needed(result),
-            verdicts.undecided(result, markdown=markdown),
-        ]
-        (out_whole if markdown else out)("\n\n".join(text for text in texts if text))
-    raise typer.Exit(exit_code(result))
+    return all(there)
 
 
-def _of_records(
-    base: str, head: str, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
-) -> tuple[ComparisonResult, str]:
-    from harness.judge.compare import compare_sides
-    from harness.judge.confirm import settle
+def _side(option: str, model: str | None, text: str | None, what: CaseOptions) -> CaseOptions:
+    """Return the options of one side: its own, and for the others those of both. Raises UsageError."""
+    program = typer.Typer(add_completion=False)
+    program.command()(grouped(_take_options))
+    try:
+        context = get_command(program).make_context(option, shlex.split(text or ""))
+    except Exception as error:  # typer does not export the base of its own errors
+        raise UsageError(f"{option} {text!r}: {error}", hint=f"for example {option} '--precision float16'") from None
+    own = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
+    side = replace(what, **{name: context.params[name] for name in own})
+    if model and not _is_model(model):
+        raise UsageError(f"{model} is not a model's file", hint="name an .onnx or .pt2 file")
+    if model and side.model:
+        raise UsageError(f"{model} and --model name two models for one side", hint="leave one of them out")
+    return replace(side, model=[model]) if model else side
 
-    sides = load_sides(base, what.covers), load_sides(head, what.covers)
-    compared = compare_sides(*sides, confirming.rules, gauged=gauged)
-    result = settle(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
-    return result, _remark(*sides)
+
+def _take_options(what: CaseOptions) -> None:
+    """Take the options of one side."""
+
+
+def _side_by_side(
+    sides: Sequence[CaseOptions],
+    confirming: ConfirmOptions,
+    device: str,
+    kept: _Folder,
+    minutes: float,
+    page: Path | None,
+) -> Verdicts:
+    from harness.judge.report.page import environment, require_page
+
+    if page:
+        require_page(page)
+        environment()  # which says what to install
+    base, head = (side.request() for side in sides)
+    how = {"minutes": minutes, "most_sessions": confirming.most_sessions, "keep": kept.keep, "page": page}
+    with Screen() as screen:
+        name = select_one(device, cache_root(), screen.say)
+        return compare_requests(base, head, name, confirming.rules, screen, **how)
 
 
 def _of_revisions(
@@ -141,52 +214,23 @@ def _of_revisions(
     confirming: ConfirmOptions,
     device: str,
     config: Path,
-    folder: Path | None,
+    kept: _Folder,
     latency: bool | None,
     minutes: float,
-) -> tuple[ComparisonResult, str]:
+) -> Verdicts:
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
     from harness.judge.revisions.compare import RevisionPair
     from harness.judge.revisions.toolchain import Toolchain
-    from harness.judge.stats.turns import Arm
-    from harness.measure.records.record import RecordFile
 
     cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
-    kept_in = {arm: RecordFile(folder / f"{arm.value}.jsonl") for arm in Arm} if folder else {}
-    for file in kept_in.values():
-        file.require_writable()
     with Screen() as screen:
-
-        def keep(arm: Arm, record: Record) -> None:
-            if arm in kept_in:
-                kept_in[arm].append(record)
-
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
-        pair = RevisionPair(first, second, keep, latency, SessionBudget(minutes, say=screen.say))
-        explain = explainer("compare", pair, {arm: file.path for arm, file in kept_in.items()})
+        pair = RevisionPair(first, second, kept.keep, latency, SessionBudget(minutes, say=screen.say))
+        explain = explainer("compare", pair, {arm: file.path for arm, file in kept.files.items()})
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
-    kept = f"; the records are in {folder}" if folder else ""
-    return result, f"base is {base}, head is {head}{kept}"
-
-
-def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
-    """Return why nothing could be compared."""
-    from harness.judge.sides import of_one_model
-
-    identities = [sorted({key.identity for key in side}) for side in (base, head)]
-    if set(identities[0]) & set(identities[1]):
-        return ""
-    ran = f"nothing was compared: base ran on {', '.join(identities[0])}, head on {', '.join(identities[1])}"
-    return "; ".join(filter(None, (ran, of_one_model(*identities))))
-
-
-def _emulated(result: ComparisonResult) -> str:
-    """Return what a person should not take for a phone."""
-    shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
-    emulated = dict.fromkeys(part for side in shown for part in side.emulated)
-    return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""
+    return Verdicts(result, confirming.rules, f"base is {base}, head is {head}{kept.remark}")

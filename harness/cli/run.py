@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from device_runner.device import Permission
-from device_runner.failures import Failure
 from device_runner.interrupt import interruption
 from device_runner.registry import LOCAL
 from device_runner.selection import ALL, select
+from harness.api import run_request
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.base.plan import SUSTAINED, Plan
+from harness.base.plan import SUSTAINED
 from harness.base.tables import size
 from harness.base.terminal import tell as say
 from harness.base.tool import load, tools
@@ -46,7 +45,7 @@ from harness.judge.report.table import json_array, results_table
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
-    from harness.measure.context import Origin
+    from harness.api import Results
     from harness.measure.records.record import Record, RecordFile
 
 
@@ -104,8 +103,7 @@ def run(
     """
     from harness.measure.records.index import RecordIndex, skipped_lines
     from harness.measure.records.record import RecordFile
-    from harness.measure.runner import missing_plans, settled_by
-    from harness.measure.workbench import devices_behind, open_suite
+    from harness.measure.workbench import devices_behind
 
     for place in (place for tool in tools() for place in tool.runs if what.model):
         how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json, "narrowed": bool(what.axes)}
@@ -127,30 +125,19 @@ def run(
         if allowed and set(names) == {LOCAL}:
             wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
             raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
-        settled: list[Record] = []
-
-        def missing(plans: Sequence[Plan], origin: Origin) -> list[Plan]:
-            records_of_plans = settled_by(plans, origin, kept) if kept else []
-            settled.extend(records_of_plans)
-            return missing_plans(plans, records_of_plans)
-
-        with (
-            _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)),
-            open_suite(request, names, missing, file, screen, allowed=allowed, source=source) as suite,
-        ):
-            done = list(suite.run())
-        results = _Results(done, settled, suite.failures)
+        with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
+            results = run_request(request, names, file, screen, index=kept, allowed=allowed, source=source)
     code = _exit_code(results, findings_are_fine)
-    exports.write_records(results.all, code)
+    exports.write_records(results.records, code)
     if as_json:
-        out_whole(json_array(results.all))
+        out_whole(json_array(results.records))
     else:
-        drawn = view_of(SUSTAINED).table(results.all) if sustain else results_table(results.all)
+        drawn = (view_of(SUSTAINED).table if sustain else results_table)(results.records)
         out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
-        ids = ", ".join(record.case for record in settled)
+        ids = ", ".join(record.case for record in results.settled)
         again = [f"settled before and not run again: {ids}"] if ids else []
-        out("\n".join([*_summary(done, records), *again, *lost]))
+        out("\n".join([*_summary(results.new, records), *again, *lost]))
     raise typer.Exit(code)
 
 
@@ -165,23 +152,6 @@ def _last_words(file: RecordFile, cases: int, more: Sequence[str]) -> Iterator[N
             settled = sum(record.outcome.conclusive for record in file.load(before).records)
             command = shlex.join(["adreno-bench", *sys.argv[1:], *more])
             say(f"interrupted: {settled} of {cases} cases are settled; `{command}` continues")
-
-
-@dataclass(frozen=True)
-class _Results:
-    """What came of a run."""
-
-    done: list[Record]
-    settled: list[Record]
-    """Records of earlier runs, in place of the cases that are not run again."""
-    lost: Mapping[str, Failure] = field(default_factory=dict)
-    """Devices that could not be opened or were lost."""
-
-    @property
-    def all(self) -> list[Record]:
-        """What is known of every case, model by model."""
-        models = list(dict.fromkeys(record.model for record in (*self.settled, *self.done)))
-        return sorted([*self.settled, *self.done], key=lambda record: models.index(record.model))
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
@@ -240,9 +210,9 @@ def _tuned(record: Record) -> str:
     return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
-def _exit_code(results: _Results, findings_are_fine: bool) -> ExitCode:
+def _exit_code(results: Results, findings_are_fine: bool) -> ExitCode:
     """Return the exit code of a run; right answers that prove nothing do not count."""
-    proving = (record for record in results.all if not (record.outcome is Outcome.OK and record.vacuous))
+    proving = (record for record in results.records if not (record.outcome is Outcome.OK and record.vacuous))
     outcomes = [record.outcome for record in proving] + [Outcome.DEVICE_LOST] * len(results.lost)
     if findings_are_fine and outcomes:
         outcomes = without_findings(outcomes) or [Outcome.OK]

@@ -22,6 +22,7 @@ from harness.judge.sides import (
     clock_difference,
     measured_in_sequence,
     runtime_difference,
+    same_artifact,
     same_build,
     summarise_sides,
 )
@@ -267,7 +268,7 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
         return ()
     if same_build(base, head):
         return ("the artifact is the same: the device changed, not the compiler",)
-    if base.artifact == head.artifact:
+    if same_artifact(base, head):
         return ("the artifact is the same: the runtime or the device changed, not the compiler",)
     other = sorted({*base.quirks} ^ {*head.quirks})
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()

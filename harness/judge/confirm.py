@@ -17,7 +17,7 @@ from harness.base.tool import load, places
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_artifact, same_build
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
@@ -149,7 +149,7 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
         return None
     if case.verdict is not Verdict.INCONCLUSIVE and not case.in_sequence:
         return None
-    if case.base.artifact == case.head.artifact:
+    if same_artifact(case.base, case.head):
         return "the artifact is the same, so the compiler did not do it"
     return measurer(case)
 

@@ -236,9 +236,14 @@ def measured_in_sequence(base: Side, head: Side) -> bool:
     return not INTERLEAVED <= earlier / pairs <= 1 - INTERLEAVED
 
 
+def same_artifact(base: Side, head: Side) -> bool:
+    """Return whether both sides ran one artifact for one case: two cases of it differ in what the device is given."""
+    return base.artifact == head.artifact and base.key.case == head.key.case
+
+
 def same_build(base: Side, head: Side) -> bool:
     """Return whether both sides ran the same, so that whatever differs is the device's doing."""
-    return base.artifact == head.artifact and not runtime_difference(base, head)
+    return same_artifact(base, head) and not runtime_difference(base, head)
 
 
 def runtime_difference(base: Side, head: Side) -> str:

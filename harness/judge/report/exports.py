@@ -9,11 +9,12 @@ import math
 import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from device_runner.device import PeakMemory
+from device_runner.failures import SetupMissing
 from device_runner.files import write_whole
 from harness.base.outcome import ExitCode, Outcome, Owner
 from harness.base.terminal import tell
@@ -24,6 +25,9 @@ from harness.judge.stats.pair import finite
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.judge.stats.session import location_ms
 from harness.measure.records.record import Record
+
+if TYPE_CHECKING:
+    import pandas
 
 SCHEMA: Literal[1] = 1
 
@@ -98,7 +102,7 @@ def verdict_of(code: ExitCode) -> str:
 
 def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
     """Return the records of a run, or those that somebody chose."""
-    return RunExport(verdict=verdict_of(code), exit_code=code, cases=[_case(record) for record in records])
+    return RunExport(verdict=verdict_of(code), exit_code=code, cases=[export_case(record) for record in records])
 
 
 def json_text(export: Export) -> str:
@@ -153,7 +157,36 @@ def write_records(
             tell(f"{export_pytest_benchmark} has no samples: {why}")
 
 
-def _case(record: Record) -> CaseExport:
+def data_frame(cases: Iterable[CaseExport]) -> pandas.DataFrame:
+    """Return a row for each case, samples as lists. Raises SetupMissing without pandas."""
+    try:
+        import pandas
+    except ImportError:
+        raise SetupMissing("pandas is not installed", hint="pip install 'adreno-bench[pandas]'") from None
+    return pandas.DataFrame([case.plain() for case in cases], columns=list(CaseExport.model_fields))
+
+
+def arrow_table(cases: Iterable[CaseExport]) -> Any:
+    """Return a row for each case as a table of pyarrow. Raises SetupMissing without that."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise SetupMissing("pyarrow is not installed", hint="pip install 'adreno-bench[records]'") from None
+    columns = [(name, _arrow_type(field.annotation, pyarrow)) for name, field in CaseExport.model_fields.items()]
+    return pyarrow.Table.from_pylist([case.plain() for case in cases], pyarrow.schema(columns))
+
+
+def _arrow_type(annotation: Any, pyarrow: Any) -> Any:
+    """Return Arrow's type of a field of `CaseExport`: every column has one, whatever its values."""
+    if get_origin(annotation) is list:
+        return pyarrow.list_(_arrow_type(get_args(annotation)[0], pyarrow))
+    kinds = get_args(annotation) or (annotation,)
+    types = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+    return next((types[kind] for kind in kinds if kind in types), pyarrow.string())
+
+
+def export_case(record: Record) -> CaseExport:
+    """Return a session for programs."""
     right = record.outcome is Outcome.OK and record.path not in record.emulated
     numbers = summarise_samples(record.wall_ms) if right else None
     memory = record.part(PeakMemory) or PeakMemory()

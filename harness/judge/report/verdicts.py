@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from harness.base.tables import counted, markdown_table, table
+from harness.base.tables import counted, html_table, markdown_table, table
 from harness.base.terminal import tell
 from harness.judge.report.table import milliseconds
 from harness.judge.verdict import Verdict
@@ -73,6 +74,11 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     return "\n".join([*([drawn] if rows or not others else []), *others, *([""] if reasons else []), *reasons])
 
 
+def verdict_html(comparisons: Sequence[Comparison], answer: str) -> str:
+    """Return a row for each case for a notebook, below the answer."""
+    return f"<p>{escape(answer)}</p>" + html_table(map(_row, comparisons), HEADERS)
+
+
 def _is_uneventful(comparison: Comparison) -> bool:
     if comparison.verdict is Verdict.INCONCLUSIVE:
         return comparison.change is not None and not comparison.suspicion
@@ -123,6 +129,13 @@ def undecided(result: ComparisonResult, *, markdown: bool = False) -> str:
         if comparison.suspicion
     ]
     return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
+
+
+def emulated_parts(result: ComparisonResult) -> str:
+    """Return what a person should not take for a phone; empty if nothing was emulated."""
+    shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
+    emulated = dict.fromkeys(part for side in shown for part in side.emulated)
+    return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""
 
 
 def needed(result: ComparisonResult) -> str:

@@ -170,7 +170,7 @@ class Result:
         return VERDICTS.get(self.outcome, CellVerdict.NOT_RUN)
 
 
-class Results:
+class CellStore:
     """Results under what they depend on.
 
     Those that blame a device or a rig are not kept, nor is a deadline that passed, which may be a busy machine's fault.

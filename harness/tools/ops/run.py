@@ -31,7 +31,7 @@ from harness.measure.witness import compare_with_witness
 from harness.measure.work import load_truth
 from harness.measure.workbench import make_ready, opening
 from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose, is_generated
-from harness.tools.ops.cells import Cell, CellVerdict, Result, Results, cells
+from harness.tools.ops.cells import Cell, CellStore, CellVerdict, Result, cells
 from harness.tools.shared.shared_session import SharedSession
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class CellResult:
 class Operators:
     """Runs cells on a device. A context manager: leaving it ends the session."""
 
-    def __init__(self, device: Device, builder: Builder, results: Results, say: Callable[[str], None]) -> None:
+    def __init__(self, device: Device, builder: Builder, results: CellStore, say: Callable[[str], None]) -> None:
         self._device = device
         self._builder = builder
         self._results = results
@@ -265,7 +265,7 @@ def operators(
     with (
         Builder(cache, LIMITS) as builder,
         open_device(device, cache, say=say) as opened,
-        Operators(opened, builder, Results(cache), say) as runner,
+        Operators(opened, builder, CellStore(cache), say) as runner,
     ):
         make_ready(paths, cache)
         for each in catalogues:

@@ -38,7 +38,7 @@ from harness.tools.ops.catalogue import (
     catalogue,
     choose,
 )
-from harness.tools.ops.cells import Cell, CellVerdict, Results
+from harness.tools.ops.cells import Cell, CellStore, CellVerdict
 from harness.tools.ops.networks import OperatorNetwork
 from harness.tools.ops.page import Coverage
 from harness.tools.ops.run import CellResult, Operators
@@ -234,7 +234,7 @@ class Rig:
             for number in range(count)
         ]
         builder = cast(Builder, self.builder)
-        with Operators(self.device, builder, Results(self.folder), lambda _: None) as operators:
+        with Operators(self.device, builder, CellStore(self.folder), lambda _: None) as operators:
             return list(operators.run(made, cells))
 
 

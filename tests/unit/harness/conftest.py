@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""What the tests of commands and of the Python interface share."""
 
 from pathlib import Path
 from typing import Any

@@ -1,0 +1,23 @@
+"""Measure networks on Apache TVM's paths to Adreno GPUs, from Python: see `docs/reference/api.md`.
+
+`harness` and `device_runner` are the program's own rooms, and change without notice; this name does not.
+"""
+
+from device_runner.device import DeviceEntry
+from device_runner.failures import Failure
+from harness.api import Results, Verdicts, compare, devices, load, run
+from harness.base.model import OnnxModel
+from harness.judge.report.exports import CaseExport
+
+__all__ = [
+    "CaseExport",
+    "DeviceEntry",
+    "Failure",
+    "OnnxModel",
+    "Results",
+    "Verdicts",
+    "compare",
+    "devices",
+    "load",
+    "run",
+]

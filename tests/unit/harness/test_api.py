@@ -1,0 +1,170 @@
+"""The Python interface, without a device: results that were read, and the verdicts on them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fake_records import a_record, sessions
+
+import adreno_bench as bench
+from device_runner.failures import SetupMissing
+from harness.api import Results
+from harness.base.outcome import Outcome
+from harness.base.suite import Suite
+from harness.judge.report.exports import CaseExport
+from harness.measure.records.record import Record, RecordFile
+from harness.measure.workbench import Request
+
+TEXTURE, OPENCL = "net-texture-float32-untuned", "net-opencl-float32-untuned"
+WRONG = a_record("other-texture-float32-untuned", outcome=Outcome.COMPILE_ERROR, message="off <by> 7", max_abs_err=None)
+
+
+def some_results() -> Results:
+    texture = sessions(2.0, 3, case=TEXTURE, model="net", path="texture")
+    return Results((*texture, a_record(OPENCL, wall_ms=[3.0] * 10, artifact="b"), WRONG))
+
+
+def test_the_public_names_are_few_and_each_has_its_own_page_entry() -> None:
+    assert len(bench.__all__) <= 12
+    assert all(getattr(bench, name).__doc__ for name in bench.__all__)
+
+
+def test_a_case_is_named_by_its_words_or_its_id() -> None:
+    results = some_results()
+    assert results["net", "opencl"].latency_ms == pytest.approx(3.0)
+    assert results[TEXTURE] == results["texture", "net", "float32"]
+    assert results[TEXTURE].latency_ms == pytest.approx(2.0, rel=0.05)
+    assert [case.case for case in results] == [TEXTURE, OPENCL, WRONG.case]
+    assert len(results) == 3
+    assert results["other", "texture"].latency_ms is None, "what does not compile has no latency"
+    with pytest.raises(KeyError, match=f"2 cases have the words net, among: {TEXTURE}, {OPENCL}"):
+        results["net"]
+    with pytest.raises(KeyError, match="0 cases have the words clml, net"):
+        results["net", "clml"]
+
+
+def test_what_a_file_says_is_what_a_run_returned(tmp_path: Path) -> None:
+    results = some_results()
+    RecordFile(tmp_path / "records.jsonl").append(*results.records)
+    loaded = bench.load(tmp_path / "records.jsonl")
+    assert loaded.table() == results.table() == repr(loaded)
+    assert list(loaded) == list(results)
+    with pytest.raises(bench.Failure, match="there is no"):
+        bench.load(tmp_path / "other.jsonl")
+
+
+def test_a_notebook_shows_the_matrix_and_nothing_of_a_record_is_markup() -> None:
+    html = some_results()._repr_html_()
+    assert html
+    assert html.count('<table class="matrix">') == 1
+    assert 'href="' not in html, "there is nothing to link to"
+    assert "off &lt;by&gt; 7" in html
+    assert "<by>" not in html
+
+
+def test_without_jinja2_a_notebook_shows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert some_results()._repr_html_() is None
+
+
+def test_arrow_has_a_typed_column_for_each_field_whatever_its_values() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(some_results())
+    assert table.column_names == list(CaseExport.model_fields)
+    assert table.column("latency_ms").to_pylist()[1:] == [pytest.approx(3.0), None]
+    empty = pyarrow.table(Results((WRONG,)))
+    assert empty.schema == table.schema
+    assert str(empty.schema.field("wall_ms").type).startswith("list<")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "ask"),
+    [("pandas", "pandas", Results.to_pandas), ("pyarrow", "records", Results.__arrow_c_stream__)],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str, extra: str, ask: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SetupMissing, match=rf"{module} is not installed: pip install 'adreno-bench\[{extra}\]'"):
+        ask(some_results())
+
+
+def test_pandas_gets_a_row_for_each_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = ModuleType("pandas")
+    stand_in.DataFrame = lambda rows, columns: (rows, columns)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pandas", stand_in)
+    rows, columns = some_results().to_pandas()
+    assert [row["case"] for row in rows] == [TEXTURE, OPENCL, WRONG.case]
+    assert set(rows[0]) == set(columns)
+
+
+def test_two_results_are_compared_as_the_command_compares_them(tmp_path: Path) -> None:
+    before = Results(tuple(sessions(2.0, 8, seed=1, case=TEXTURE, artifact="old")))
+    now = Results(tuple(sessions(2.4, 8, seed=2, case=TEXTURE, artifact="new")))
+    file = tmp_path / "before.jsonl"
+    RecordFile(file).append(*before.records)
+    for base in (before, file, str(file)):
+        verdicts = bench.compare(base, now)
+        assert [case.verdict.value for case in verdicts.export.cases] == ["slower"]
+    assert TEXTURE in repr(verdicts)
+    assert "<td>slower" in verdicts._repr_html_()
+
+
+def test_a_model_is_not_compared_with_records() -> None:
+    with pytest.raises(bench.Failure, match="a model is compared with another model"):
+        bench.compare("net.onnx", some_results())
+
+
+def test_what_there_is_not_is_refused_before_anything_is_opened(no_device: None) -> None:
+    with pytest.raises(bench.Failure, match="'float8' is not a valid Precision: float32, float16"):
+        bench.run("net.onnx", precisions="float8")
+    with pytest.raises(bench.Failure, match="there is no path 'textures'"):
+        bench.run("tiny", paths=["textures"])
+    with pytest.raises(bench.Failure, match=r"net\.onnx does not exist"):
+        bench.run("net.onnx")
+
+
+def test_ctrl_c_ends_the_run_alone(no_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> list[str]:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it went on")
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("device_runner.fleet.select.worker_names", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            bench.run("tiny", progress=False)
+        assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_one_word_is_as_good_as_a_list_of_one(no_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Request] = []
+
+    def run_request(request: Request, *_: Any, **__: Any) -> Results:
+        seen.append(request)
+        return Results(())
+
+    monkeypatch.setattr("harness.api.run_request", run_request)
+    bench.run("tiny", paths="texture", progress=False)
+    bench.run("tiny", paths=["texture"], progress=False)
+    assert seen[0] == seen[1]
+    assert [case.id for case in seen[0].cases] == ["tiny-texture-float32-untuned"]
+    assert isinstance(seen[0].suite, Suite)
+
+
+def test_the_devices_of_this_host_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = bench.DeviceEntry("virtual", "virtual", "ready", {})
+    monkeypatch.setattr("harness.api.list_devices", lambda _: [entry])
+    assert bench.devices() == [entry]
+
+
+def test_records_of_earlier_runs_are_not_new() -> None:
+    earlier, later = a_record(TEXTURE), a_record(OPENCL)
+    results = Results((earlier, later), settled=(earlier,))
+    new: list[Record] = results.new
+    assert new == [later]

@@ -1,0 +1,165 @@
+"""Two requests side by side: which cases are pairs, how they are measured, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_device import FakeDevice, FakeProgram, FakeSession, a_plan, things
+
+from device_runner.device import Identity, Loadable
+from harness.base.case import Case, Precision, Tuning
+from harness.base.failures import UsageError
+from harness.base.request import WORKED_AROUND
+from harness.base.suite import Suite
+from harness.judge.confirm import SessionBudget
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.turns import Arm
+from harness.judge.verdict import Verdict
+from harness.measure.case_worker import run_with_recovery
+from harness.measure.context import Run
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
+from harness.measure.tuning import TuningStore
+from harness.measure.workbench import Request
+from harness.tools.ab.pairs import CasePair, Pairing, pair_cases
+from harness.tools.ab.side_by_side import judge_in_turns
+
+A, B = Case("a", "opencl"), Case("b", "opencl")
+
+
+def request(*cases: Case, **facts: Any) -> Request:
+    return Request(Suite(models=["tiny"], paths=["opencl"]), cases, Path("cache"), **facts)
+
+
+def test_two_models_are_paired_path_by_path() -> None:
+    sides = [request(*(Case(model, path) for path in ("texture", "opencl"))) for model in ("a", "b")]
+    found = pair_cases(*sides)
+    assert found.names == ("a", "b")
+    assert [(pair.base.id, pair.head.path, found.common(pair)) for pair in found.pairs] == [
+        ("a-texture-float32-untuned", "texture", "texture"),
+        ("a-opencl-float32-untuned", "opencl", "opencl"),
+    ]
+
+
+def test_two_precisions_are_paired_model_by_model() -> None:
+    sides = [request(*(Case(m, "opencl", p) for m in ("a", "b"))) for p in (Precision.FLOAT32, Precision.FLOAT16)]
+    found = pair_cases(*sides)
+    assert found.names == ("float32", "float16")
+    assert [found.common(pair) for pair in found.pairs] == ["a opencl", "b opencl"]
+
+
+def test_two_tunings_of_one_artifact_are_two_sides() -> None:
+    assert pair_cases(request(A), request(replace(A, tuning=Tuning.TUNED))).names == ("untuned", "tuned")
+
+
+def test_sides_that_differ_in_no_axis_are_called_by_what_they_run_with() -> None:
+    shipped = request(A, quirks=replace(WORKED_AROUND, as_shipped=True))
+    assert pair_cases(request(A), shipped).names == ("with workarounds", "as shipped")
+    assert pair_cases(request(A), request(A)).names == ("a", "b")
+
+
+def test_what_could_be_meant_twice_is_refused() -> None:
+    two = request(A, B)
+    with pytest.raises(UsageError, match="the sides differ in the model, and one of them has a, b: name one model"):
+        pair_cases(two, request(Case("c", "opencl")))
+
+
+@dataclass
+class TimedProgram(FakeProgram):
+    ms: float = 2.0
+    noise: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        self.inferences += repeat
+        return [
+            float(ms) for ms in self.ms * np.exp(0.01 * self.noise.normal() + 0.01 * self.noise.normal(size=repeat))
+        ]
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        return self.wall_ms(repeat, timeout_s=timeout_s)
+
+
+class TimedSession(FakeSession):
+    def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
+        device = self.device
+        assert isinstance(device, TimedDevice)
+        return TimedProgram(device, ms=device.ms, noise=device.noise)
+
+
+@dataclass
+class TimedDevice(FakeDevice):
+    """A device whose clock is simulated: the next session's inferences take `ms`."""
+
+    ms: float = 20.0
+    noise: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+    identity: Identity = field(default_factory=lambda: Identity("phone", "simulated", gpu="G"))
+
+    def session(self, toggles: Any, *, timeout_s: float) -> Any:
+        from contextlib import nullcontext
+
+        self.met("session")
+        return nullcontext(TimedSession(self, toggles))
+
+
+@dataclass
+class Bench:
+    """Runs both sides through the loop of every run, on one simulated device."""
+
+    folder: Path
+    ms: dict[Arm, float]
+    errors: dict[Arm, float] = field(default_factory=dict)
+    order: list[Arm] = field(default_factory=list)
+    device: TimedDevice = field(default_factory=TimedDevice)
+
+    def measure(self, pair: CasePair, arm: Arm) -> Record:
+        self.order.append(arm)
+        self.device.ms, self.device.error = self.ms[arm], self.errors.get(arm, 0.0)
+        plan = a_plan("tiny")
+        run = Run(self.device, TuningStore(self.folder))
+        record = run_with_recovery(plan, things(self.folder / "tiny"), run, SilentProgress())
+        case = pair.head if arm is Arm.HEAD else pair.base
+        return record.model_copy(update={"case": case.id, "model": case.model})
+
+
+def judged(bench: Bench, **how: Any) -> tuple[Sequence[Verdict], str]:
+    verdicts, _ = judge_in_turns(Pairing((CasePair(A, B),), ("model",), ("a", "b")), bench.measure, Rules(), **how)
+    return [case.verdict for case in verdicts.result.cases], verdicts.answer
+
+
+def test_the_faster_side_is_named_with_how_many_times_and_one_artifact_may_be_two_sides(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {Arm.BASE: 26.2, Arm.HEAD: 20.0})
+    verdicts, answer = judged(bench)
+    assert verdicts == [Verdict.FASTER]
+    assert answer.startswith("b is 1.3")
+    assert " times as fast as a on opencl, 1." in answer
+    assert answer.endswith("; both right")
+    assert bench.order.count(Arm.BASE) == bench.order.count(Arm.HEAD) > 1, "in turns"
+
+
+def test_without_time_it_is_undecided_and_says_what_it_looks_like(tmp_path: Path) -> None:
+    verdicts, answer = judged(Bench(tmp_path, {Arm.BASE: 20.0, Arm.HEAD: 26.2}), budget=SessionBudget(0.0))
+    assert verdicts == [Verdict.INCONCLUSIVE]
+    assert answer.startswith("undecided, it looks as if a is 1.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "verdict", "begins", "ends"),
+    [
+        (Arm.HEAD, Verdict.WRONG, "b is wrong (output 0", ", a is right on opencl"),
+        (Arm.BASE, Verdict.FIXED, "a is wrong (output 0", ", b is right on opencl"),
+    ],
+)
+def test_each_side_is_judged_by_its_own_truth(
+    tmp_path: Path, wrong: Arm, verdict: Verdict, begins: str, ends: str
+) -> None:
+    bench = Bench(tmp_path, {Arm.BASE: 20.0, Arm.HEAD: 20.0}, {wrong: 1.0})
+    verdicts, answer = judged(bench)
+    assert verdicts == [verdict]
+    assert answer.startswith(begins)
+    assert answer.endswith(ends)
+    assert bench.order == [Arm.BASE, Arm.HEAD], "a wrong answer is not timed"
