@@ -10,7 +10,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent.parent / "docs"
 MOST_PAGES, MOST_WORDS, MOST_WORDS_OF_A_PAGE = 24, 20_000, 1_500
-CONTENTS, PRINTED = "index.md", ("data/", "reference/commands.md")
+CONTENTS, PRINTED = "index.md", ("data/", "reference/commands.md", "reference/api.md")
 """The page of contents, and the pages that commands print, are no prose."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

@@ -25,6 +25,7 @@ TOOLS = (
     "harness.tools.zoo",
     "harness.tools.calibrate",
     "harness.tools.ab",
+    "harness.tools.github",
     "harness.tools.tune",
     "harness.tools.ops",
     "harness.tools.llm",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from places import ROOT
 
-from benchmarks import commands_page, docs_size
+from benchmarks import api_page, commands_page, docs_size
 from harness.cli import every_command
 from harness.cli.commands import load_command
 
@@ -126,6 +126,10 @@ def test_what_does_not_parse_is_refused() -> None:
 
 def test_the_page_of_commands_is_what_help_says() -> None:
     assert commands_page.PAGE.read_text("utf-8") == commands_page.page(), "python -m benchmarks.commands_page"
+
+
+def test_the_page_of_the_python_interface_is_what_its_docstrings_say() -> None:
+    assert api_page.PAGE.read_text("utf-8") == api_page.page(), "python -m benchmarks.api_page"
 
 
 def test_the_prose_stays_short_enough_to_be_read() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from github_stand_in import github
 from places import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -219,5 +220,24 @@ def test_the_action_runs_both_sides_with_workarounds_and_as_shipped(
     given = {"BASE_PYTHON": str(python), "HEAD_PYTHON": str(python), "SUITE": "s", "CASE": "*", "ISA_GPUS": ""}
     given |= {"RECORDS": str(tmp_path / "records"), **({"AS_SHIPPED": as_shipped} if as_shipped else {})}
     subprocess.run(["bash", installed], env={**os.environ, **given}, check=True)
+    assert f"github annotate {tmp_path}/records/verdicts.json" in log.read_text()
     ran = [line for line in log.read_text().splitlines() if line.startswith("run ")]
     assert [line.partition("--findings-are-fine")[2].strip() for line in ran] == runs * 2
+
+
+def test_the_action_writes_one_comment_and_edits_it(tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
+    done = read(ACTIONS[0])["runs"]["steps"]
+    (step,) = (step for step in done if "GITHUB_TOKEN" in step.get("env", {}))
+    assert "inputs.token != ''" in step["if"], "without a token the step is left out"
+    with github() as there:
+        job = {"GITHUB_API_URL": there.url, "GITHUB_REPOSITORY": "some/repo", "GITHUB_TOKEN": "secret"}
+        job |= {"GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "BASE_PYTHON": sys.executable, "NAME": "job"}
+        for text in ("first", "second"):
+            (records / "comment.md").write_text(text)
+            environment = {**os.environ, **job, "RECORDS": str(records), "PYTHONPATH": str(ROOT)}
+            assert subprocess.run(["bash", "-c", step["run"]], env=environment, check=False).returncode == 0
+        assert [method for method, _ in there.requests] == ["GET", "POST", "GET", "PATCH"]
+        assert [comment["body"] for comment in there.comments] == ["<!-- adreno-bench: job -->\nsecond"]
