@@ -73,7 +73,7 @@ def test_the_program_of_the_wheel_runs_a_model_without_a_checkout(
     import onnx
 
     relu = onnx.helper.make_node("Relu", ["x"], ["y"])
-    onnx.save(network([relu], {"x": [1, 4, 8, 8]}), tmp_path / "net.onnx")
+    onnx.save(onnx.shape_inference.infer_shapes(network([relu], {"x": [1, 4, 8, 8]})), tmp_path / "net.onnx")
     program = environment / "adreno-bench"
     where = call(tmp_path, cache, environment / "python", "-c", "import harness; print(harness.__file__)")
     assert str(environment.parent) in where.stdout
