@@ -13,11 +13,12 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.cli import completion
 from harness.cli.options import AsJson
-from harness.judge.report.screen import out, out_json
+from harness.judge.report.screen import out, out_json, out_whole
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import examine_device
 from harness.tools.doctor.machine import examine
 from harness.tools.shared.finding import Condition
+from harness.tools.doctor.system_packages import fix_command, missing_packages
 
 
 def doctor(
@@ -31,9 +32,18 @@ def doctor(
             metavar="FILE", help="With --device: also write a report without serial numbers, for a bug report."
         ),
     ] = None,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Only print one command for apt that brings the system packages that are missing."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check what a run needs, and say how to fix what is missing."""
+    if fix:
+        if device or as_json:
+            raise UsageError("--fix prints a command for this host alone", hint="leave --device and --json out")
+        out_whole(fix_command(missing_packages()))
+        return
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")
     findings = []
