@@ -29,7 +29,7 @@ from harness.base.tool import tools
 if TYPE_CHECKING:
     import pandas
 
-    from device_runner.rpc_server.tracker import Address
+    from device_runner.workers import DeviceSource
     from harness.base.model import OnnxModel
     from harness.base.plan import Plan
     from harness.judge.compare import ComparisonResult
@@ -225,14 +225,14 @@ def run(
     Raises:
         Failure: What the command says in one line: a wrong option, a missing file or package, a lost device.
     """
-    from device_runner.fleet.select import worker_names
+    from device_runner.selection import select
     from harness.measure.records.record import RecordFile
 
     request = _request(models, paths, precisions, tunings, cases, suite, quick=quick)
     file = RecordFile(Path(records))
     file.require_writable()
     with _progress(progress) as watcher:
-        names = worker_names(_words(device), request.cache, None, watcher.say)
+        names = select(_words(device), request.cache, watcher.say)
         return run_request(request, names, file, watcher)
 
 
@@ -304,9 +304,9 @@ def run_request(
     *,
     index: RecordIndex | None = None,
     allowed: frozenset[Permission] = frozenset(),
-    tracker: Address | None = None,
+    source: DeviceSource | None = None,
 ) -> Results:
-    """Run a request on devices of these names, or of a tracker's; cases that `index` has settled are not run again.
+    """Run a request on devices of these names, or of `source`; cases that `index` has settled are not run again.
 
     Raises what opening the only device raises.
     """
@@ -320,7 +320,7 @@ def run_request(
         settled.extend(records_of_plans)
         return missing_plans(plans, records_of_plans)
 
-    with open_suite(request, names, missing, file, progress, allowed=allowed, tracker=tracker) as suite:
+    with open_suite(request, names, missing, file, progress, allowed=allowed, source=source) as suite:
         done = list(suite.run())
     models = list(dict.fromkeys(record.model for record in (*settled, *done)))
     records = sorted([*settled, *done], key=lambda record: models.index(record.model))

@@ -102,8 +102,8 @@ def test_a_case_is_built_as_run_prepares_it_and_as_shipped_as_it_is(
     made = [OperatorNetwork(name, node.op_type, _model(node, x), {"x": x}, {"y": x}) for name, node in nodes.items()]
     monkeypatch.setitem(SETS, "sweep", lambda _left_out: iter(made))
     cases = catalogue("sweep", tmp_path)
-    options = {"precision": Precision.FLOAT32, "modes": (False, True)}
-    built = list(cells.cells(cases, cases.cases, ["opencl"], FakeDevice().identity, **options))
+    identity, modes = FakeDevice().identity, (False, True)
+    built = list(cells.cells(cases, cases.cases, ["opencl"], identity, precision=Precision.FLOAT32, modes=modes))
     files = [Path(cell.compile.payload["request"]["model_file"]) for cell in built]
     assert [file.name for file in files] == [PREPARED, MODEL, PREPARED, MODEL]
     assert [onnx.load(file).graph.node[0].attribute[0].i for file in files[:2]] == [2, -1]
@@ -116,7 +116,8 @@ def _model(node: onnx.NodeProto, x: np.ndarray) -> bytes:
         for name, shape in (("x", x.shape), ("y", x.shape))
     ]
     graph = helper.make_graph([node], "one", ends[:1], ends[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString())
 
 
 def test_no_expected_output_leans_on_batch_norms_of_old_operator_sets() -> None:
