@@ -5,9 +5,10 @@
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure
-from harness.api import Results, Verdicts, compare, devices, load, run
 from harness.base.model import OnnxModel
 from harness.judge.report.exports import CaseExport
+from harness.tools.python.interface import compare, devices, load, run
+from harness.tools.python.results import Results, Verdicts
 
 __all__ = [
     "CaseExport",

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 import adreno_bench
-from harness import api
+from harness.tools.python import interface
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 HEAD = """# Python
@@ -38,7 +38,7 @@ The package is called `adreno_bench` and not `harness`, because `site-packages` 
 the matrix; Ctrl-C, or the stop button, raises KeyboardInterrupt after the device was given back.
 """
 SECTION = re.compile(r"^(Args|Raises):\n((?:    .*\n?|\n)+)", re.MULTILINE)
-ALIASES = {"Words": str(api.Words), "Place": str(api.Place)}
+ALIASES = {"Words": str(interface.Words), "Place": str(interface.Place)}
 ENTRY = re.compile(r"^    (\w+): (.*(?:\n        .*)*)", re.MULTILINE)
 
 
@@ -54,12 +54,19 @@ def _entry(name: str, value: Any) -> Iterator[str]:
         yield from _function(name, value)
         return
     yield f"{_text(inspect.getdoc(value) or '')}\n"
-    if rows := [f"| `{field}` | `{kind}` | {text} |" for field, kind, text in _fields(value)]:
+    fields = (field for kind in _kinds(value) for field in _fields(kind))
+    if rows := [f"| `{field}` | `{kind}` | {text} |" for field, kind, text in fields]:
         yield "\n".join(["| field | type | |", "|---|---|---|", *rows]) + "\n"
-    for method, function in vars(value).items():
-        if isinstance(function, FunctionType) and value.__module__ == "harness.api" and _is_public(method):
-            yield f"### {name}.{method}\n"
-            yield from _function(method, function)
+    for kind in _kinds(value) if value.__module__.startswith("harness.tools.python") else ():
+        for method, function in vars(kind).items():
+            if isinstance(function, FunctionType) and _is_public(method):
+                yield f"### {name}.{method}\n"
+                yield from _function(method, function)
+
+
+def _kinds(kind: type) -> list[type]:
+    """Return a class and those of ours that it builds on, these first."""
+    return [base for base in reversed(kind.__mro__) if base.__module__.startswith(("harness", "device_runner"))]
 
 
 def _is_public(method: str) -> bool:

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.detection_rigs import RigMaker, phone
 from device_runner.device import Identity
-from harness.api import Verdicts
 from harness.base.case import Case
 from harness.base.outcome import Outcome
+from harness.judge.report.verdicts import ComparisonView
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.measure.records.record import Record
@@ -31,7 +31,7 @@ PAIRING = Pairing((PAIR,), ("model",), ("a", "b"))
 IDENTITY = Identity("phone", "simulated")
 
 
-def answer(make: RigMaker, step: float, seed: int) -> Verdicts:
+def answer(make: RigMaker, step: float, seed: int) -> ComparisonView:
     """Return the verdict on a network `b` whose inferences take longer than those of `a` by `step`, a fraction."""
     rig = make(np.random.default_rng([seed, 51]))
 

@@ -62,13 +62,6 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
 
 
-def html_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
-    """Return a table for a notebook, its texts escaped."""
-    from tabulate import tabulate
-
-    return tabulate([list(row) for row in rows], headers, tablefmt="html", disable_numparse=True)
-
-
 def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
     """Return a Markdown table without alignment, which would make a page more than twice as long."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))

@@ -126,7 +126,8 @@ class Tool:
     """Place of a function of the address of a tracker, which returns the devices of other hosts behind it
     (`device_runner.workers.DeviceSource`)."""
     side_by_side: str = ""
-    """Place of a function of two requests that measures them in turns (`harness.api.compare_requests`)."""
+    """Place of a function of two requests that measures them in turns
+    (`harness.judge.report.verdicts.compare_requests`)."""
     remote_builders: str = ""
     """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 

@@ -21,7 +21,7 @@ from harness.cli.options import (
     matches_models,
     matching,
 )
-from harness.judge.record_reader import read_builds
+from harness.cli.record_filter import read_builds
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typer.main import get_command
 
 from device_runner.selection import select_one
 from device_runner.store import cache_root
-from harness.api import Verdicts, compare_requests, judge_sides
 from harness.base.failures import UsageError
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
@@ -31,9 +30,9 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.judge.record_reader import load_sides
+from harness.cli.record_filter import load_sides
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.judge.report.verdicts import keep_for_history
+from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
 from harness.judge.revisions.sources import revision
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def _side_by_side(
     kept: _Folder,
     minutes: float,
     page: Path | None,
-) -> Verdicts:
+) -> ComparisonView:
     from harness.judge.report.page import environment, require_page
 
     if page:
@@ -217,7 +216,7 @@ def _of_revisions(
     kept: _Folder,
     latency: bool | None,
     minutes: float,
-) -> Verdicts:
+) -> ComparisonView:
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
     from harness.judge.revisions.compare import RevisionPair
     from harness.judge.revisions.toolchain import Toolchain
@@ -233,4 +232,4 @@ def _of_revisions(
         explain = explainer("compare", pair, {arm: file.path for arm, file in kept.files.items()})
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
-    return Verdicts(result, confirming.rules, f"base is {base}, head is {head}{kept.remark}")
+    return ComparisonView(result, confirming.rules, f"base is {base}, head is {head}{kept.remark}")

@@ -24,8 +24,7 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records, sustained_records
-from harness.judge.record_reader import read_sides
+from harness.cli.record_filter import device_of_records, read_sides, sustained_records
 from harness.judge.report import verdicts
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.report.verdicts import keep_for_history

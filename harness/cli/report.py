@@ -20,8 +20,7 @@ from harness.cli.options import (
     matches_models,
     matching,
 )
-from harness.cli.record_filter import sustained_records
-from harness.judge.record_reader import load_sides, read_builds
+from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.judge.report.screen import out
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from device_runner.device import Permission
 from device_runner.interrupt import interruption
 from device_runner.registry import LOCAL
 from device_runner.selection import ALL, select
-from harness.api import run_request
 from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
@@ -45,8 +44,8 @@ from harness.judge.report.table import json_array, results_table
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
-    from harness.api import Results
     from harness.measure.records.record import Record, RecordFile
+    from harness.measure.workbench import RunResults
 
 
 @grouped
@@ -103,7 +102,7 @@ def run(
     """
     from harness.measure.records.index import RecordIndex, skipped_lines
     from harness.measure.records.record import RecordFile
-    from harness.measure.workbench import devices_behind
+    from harness.measure.workbench import devices_behind, run_request
 
     for place in (place for tool in tools() for place in tool.runs if what.model):
         how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json, "narrowed": bool(what.axes)}
@@ -210,7 +209,7 @@ def _tuned(record: Record) -> str:
     return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
-def _exit_code(results: Results, findings_are_fine: bool) -> ExitCode:
+def _exit_code(results: RunResults, findings_are_fine: bool) -> ExitCode:
     """Return the exit code of a run; right answers that prove nothing do not count."""
     proving = (record for record in results.records if not (record.outcome is Outcome.OK and record.vacuous))
     outcomes = [record.outcome for record in proving] + [Outcome.DEVICE_LOST] * len(results.lost)

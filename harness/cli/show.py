@@ -21,8 +21,7 @@ from harness.cli.options import (
     grouped,
     matches_globs,
 )
-from harness.cli.record_filter import no_records
-from harness.judge.record_reader import open_index
+from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
 from harness.judge.report.screen import out, out_whole
 from harness.judge.report.table import json_array, results_table

@@ -9,15 +9,16 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from device_runner import registry, selection
 from device_runner.device import ADRENO_LOCAL_BYTES, Device, Identity, Permission
+from device_runner.failures import Failure
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
@@ -36,8 +37,9 @@ from harness.compile.paths import family_of
 from harness.measure.case_worker import Settings, run_cases
 from harness.measure.context import Origin, Run, new_id
 from harness.measure.progress import Progress, ProgressTee
-from harness.measure.records.record import NO_DEVICE, RecordFile
-from harness.measure.runner import Prefetcher, SuiteRun, own_suite
+from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import NO_DEVICE, Record, RecordFile
+from harness.measure.runner import Prefetcher, SuiteRun, missing_plans, own_suite, settled_by
 from harness.measure.tuning import TuningStore
 
 STORE = "ADRENO_BENCH_STORE"
@@ -155,6 +157,23 @@ class Workbench:
 
 
 @dataclass(frozen=True)
+class RunResults:
+    """Records of a run, model by model."""
+
+    records: tuple[Record, ...]
+    settled: tuple[Record, ...] = ()
+    """Those of earlier runs, in place of the cases that were not run again."""
+    lost: Mapping[str, Failure] = field(default_factory=dict)
+    """Devices that could not be opened or were lost."""
+
+    @property
+    def new(self) -> list[Record]:
+        """Those that were measured, not taken from earlier runs."""
+        earlier = set(map(id, self.settled))
+        return [record for record in self.records if id(record) not in earlier]
+
+
+@dataclass(frozen=True)
 class PlannedRequest:
     """A request planned for a device on which nothing will be run."""
 
@@ -264,6 +283,31 @@ def open_suite(
         WorkerPool(names, processes, progress.say) as workers,
     ):
         yield SuiteRun(workers, prefetcher, plans_for, origin, records, progress)
+
+
+def run_request(
+    request: Request,
+    names: Sequence[str],
+    file: RecordFile,
+    progress: Progress,
+    *,
+    index: RecordIndex | None = None,
+    allowed: frozenset[Permission] = frozenset(),
+    source: DeviceSource | None = None,
+) -> RunResults:
+    """Run a request on devices, as `open_suite` does; cases that `index` has settled are not run again."""
+    settled: list[Record] = []
+
+    def missing(plans: Sequence[Plan], origin: Origin) -> list[Plan]:
+        records_of_plans = settled_by(plans, origin, index) if index else []
+        settled.extend(records_of_plans)
+        return missing_plans(plans, records_of_plans)
+
+    with open_suite(request, names, missing, file, progress, allowed=allowed, source=source) as suite:
+        done = list(suite.run())
+    models = list(dict.fromkeys(record.model for record in (*settled, *done)))
+    records = sorted([*settled, *done], key=lambda record: models.index(record.model))
+    return RunResults(tuple(records), tuple(settled), suite.failures)
 
 
 @contextlib.contextmanager

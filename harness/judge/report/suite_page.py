@@ -6,18 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
-from device_runner.failures import SetupMissing
 from harness.base.outcome import CaseState
 from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.report import words
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce
 from harness.judge.report.matrix import Entry, Matrix, ModelRow, entries_of, matrices_of
-from harness.judge.report.page import COPY, FILTER, environment, write_page
+from harness.judge.report.page import COPY, FILTER, write_page
 from harness.judge.report.part_view import part_facts
 from harness.judge.report.sections import BuildKey, BuildLines, Details
 from harness.judge.report.strips import samples_strip
@@ -90,15 +88,6 @@ def write_report(
         details=lambda record: [Markup(html) for tool in details if (html := tool.block(record))],
         reproduce=reproduce,
     )
-
-
-def matrix_html(builds: Iterable[Sequence[Record]]) -> str | None:
-    """Return the matrices for a notebook; None without jinja2."""
-    try:
-        macros: Any = environment().get_template("matrix.html.j2").module
-    except SetupMissing:
-        return None
-    return str(macros.notebook(matrices_of(entries_of(builds)), conclusions_of))
 
 
 def _title(matrices: Sequence[Matrix]) -> str:

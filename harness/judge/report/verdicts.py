@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from harness.base.tables import counted, html_table, markdown_table, table
+from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
+from harness.base.tool import load, tools
 from harness.judge.report.table import milliseconds
 from harness.judge.verdict import Verdict
 
@@ -17,8 +19,13 @@ if TYPE_CHECKING:
     from harness.judge.compare import Comparison, ComparisonResult, KernelChange
     from harness.judge.decisions import PairedDecision
     from harness.judge.path_ranking import PathFlip, PathMean
+    from harness.judge.report.comparison import ComparisonExport
+    from harness.judge.sides import Sides
     from harness.judge.stats.controls import Fitness
+    from harness.judge.stats.pair import Rules
     from harness.judge.stats.suite import Overall
+    from harness.measure.progress import Progress
+    from harness.measure.workbench import Request
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
@@ -28,6 +35,77 @@ UNEVENTFUL = (Verdict.SAME, Verdict.NEW)
 NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
 SPARE = ("can see", "interval", "confidence", "base ms", "head ms")
 """What a narrow terminal gets along without, the least important first."""
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """A comparison, and how it is shown."""
+
+    result: ComparisonResult
+    rules: Rules
+    remark: str = ""
+    """What was compared, or why nothing was."""
+    answer: str = ""
+    """One sentence, where two models or two sets of options were compared."""
+
+    def text(self, *, markdown: bool = False) -> str:
+        """Return what `adreno-bench compare` prints: the table, its reasons, and what is undecided."""
+        result, (means, flips) = self.result, self._paths
+        parts = (
+            headline(result.cases) if markdown else "",
+            verdict_table(result.cases, markdown=markdown),
+            *kernel_tables(result.cases, markdown=markdown),
+            summary(result.fitness, means, flips, markdown=markdown),
+            self.remark,
+            emulated_parts(result),
+            needed(result),
+            undecided(result, markdown=markdown),
+            self.answer,
+        )
+        return "\n\n".join(filter(None, parts))
+
+    @cached_property
+    def export(self) -> ComparisonExport:
+        """All of it as frozen values, as `compare --json` prints them; `export.cases` are the cases."""
+        from harness.judge.report.comparison import export_comparison
+
+        return export_comparison(self.result, *self._paths)
+
+    @cached_property
+    def _paths(self) -> tuple[list[PathMean], list[PathFlip]]:
+        from harness.judge.path_ranking import path_flips, path_means
+
+        return path_means(self.result.cases), path_flips(self.result.cases, self.rules)
+
+
+def judge_sides(base: Sides, head: Sides, rules: Rules, *, gauged: bool = True) -> ComparisonView:
+    """Compare two sides as they are; unless `gauged`, unchanged builds are findings, too."""
+    from harness.judge.compare import compare_sides
+    from harness.judge.confirm import settle
+
+    compared = compare_sides(base, head, rules, gauged=gauged)
+    result = settle(compared, rules, lambda _: "what was measured before cannot be measured in turns")
+    return ComparisonView(result, rules, _nothing_common(base, head))
+
+
+def compare_requests(
+    base: Request, head: Request, device: str, rules: Rules, progress: Progress, **how: Any
+) -> ComparisonView:
+    """Measure two requests in turns on one device, with the tool that does; `how` goes to it."""
+    place = next(tool.side_by_side for tool in tools() if tool.side_by_side)
+    view: ComparisonView = load(place)(base, head, device, rules, progress, **how)
+    return view
+
+
+def _nothing_common(base: Sides, head: Sides) -> str:
+    """Return why nothing could be compared; empty if something could."""
+    from harness.judge.sides import of_one_model
+
+    before, now = (sorted({key.identity for key in side}) for side in (base, head))
+    if set(before) & set(now):
+        return ""
+    ran = f"nothing was compared: base ran on {', '.join(before)}, head on {', '.join(now)}"
+    return "; ".join(filter(None, (ran, of_one_model(before, now))))
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
@@ -72,11 +150,6 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     counts = Counter(c.verdict.value for c in uneventful)
     others = [f"{count} others: {verdict} (--json names them)" for verdict, count in counts.items()]
     return "\n".join([*([drawn] if rows or not others else []), *others, *([""] if reasons else []), *reasons])
-
-
-def verdict_html(comparisons: Sequence[Comparison], answer: str) -> str:
-    """Return a row for each case for a notebook, below the answer."""
-    return f"<p>{escape(answer)}</p>" + html_table(map(_row, comparisons), HEADERS)
 
 
 def _is_uneventful(comparison: Comparison) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness.api import Verdicts
 from harness.base.case import Case
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, SessionBudget, settle
 from harness.judge.in_turns import Measure
+from harness.judge.report.verdicts import ComparisonView
 from harness.judge.sides import SeriesKey, Side, side_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
@@ -38,7 +38,7 @@ def measure_side_by_side(
     most_sessions: int = MOST_SESSIONS,
     keep: Callable[[Arm, Record], None] = lambda *_: None,
     page: Path | None = None,
-) -> Verdicts:
+) -> ComparisonView:
     """Measure the cases of two requests in turns until each pair is decided, or the time is up.
 
     Args:
@@ -85,7 +85,7 @@ def judge_in_turns(
     rules: Rules,
     budget: SessionBudget | None = None,
     most_sessions: int = MOST_SESSIONS,
-) -> tuple[Verdicts, Records]:
+) -> tuple[ComparisonView, Records]:
     """Measure both sides of each pair once, then in turns what that leaves open. Returns the sessions as well."""
     records: dict[SeriesKey, dict[Arm, list[Record]]] = {}
     pairs: dict[SeriesKey, CasePair] = {}
@@ -110,7 +110,7 @@ def judge_in_turns(
         budget = replace(budget, control=blind)
     compared = compare_sides(_sides(records, Arm.BASE), _sides(records, Arm.HEAD), rules, gauged=False, together=True)
     result = settle(compared, rules, measurer, most_sessions, budget=budget)
-    return Verdicts(
+    return ComparisonView(
         result, rules, f"base is {pairing.names[0]}, head is {pairing.names[1]}", _answer(result, pairing, pairs)
     ), records
 
@@ -128,7 +128,7 @@ def _answer(result: ComparisonResult, pairing: Pairing, pairs: Mapping[SeriesKey
     return "\n".join(sentence(case, pairing.names, pairing.common(pairs[case.key])) for case in result.cases)
 
 
-def _write_page(page: Path, records: Records, verdicts: Verdicts) -> None:
+def _write_page(page: Path, records: Records, verdicts: ComparisonView) -> None:
     from harness.judge.report.suite_page import write_report
 
     builds = [sides[arm] for sides in records.values() for arm in Arm]

@@ -23,8 +23,7 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records
-from harness.judge.record_reader import Covers, read_builds
+from harness.cli.record_filter import Covers, device_of_records, read_builds
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
 

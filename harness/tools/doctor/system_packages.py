@@ -27,5 +27,5 @@ def missing_packages(root: Path = Path("/"), which: Callable[[str], object] = sh
 
 
 def fix_command(missing: Sequence[str]) -> str:
-    """Return one command that brings packages; what to say without any."""
+    """Return the command that brings packages; a comment if none is missing."""
     return f"{COMMAND} {' '.join(missing)}" if missing else "# nothing is missing"

@@ -11,8 +11,7 @@ import typer
 from harness.base.tables import table
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, matches_globs
-from harness.cli.record_filter import no_records
-from harness.judge.record_reader import open_index
+from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:

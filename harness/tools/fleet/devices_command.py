@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,14 +17,13 @@ from device_runner.failures import Failure, RigFailure
 from device_runner.registry import list_devices, put_back
 from device_runner.rpc_server.tracker import address_of
 from device_runner.store import cache_root
-from harness.api import devices as list_this_host
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
 from harness.base.terminal import plain
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, TrackerAddress
-from harness.judge.record_reader import open_index
+from harness.cli.record_filter import open_index
 from harness.judge.report.screen import out, out_json
 from harness.tools.fleet.offer import entry_of
 from harness.tools.fleet.remote import offers
@@ -91,7 +91,7 @@ def _restore(name: str | None, as_json: bool) -> None:
 def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
     """Return what lists the devices of this host, or those at a tracker."""
     if not tracker:
-        return list_this_host
+        return partial(list_devices, cache_root())
     address = address_of(tracker)
     return lambda: [entry_of(offer) for offer in offers(address)]
 

@@ -14,9 +14,9 @@ from harness.base.case import Case
 from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
 from harness.base.tables import table
 from harness.cli.options import CaseOptions
+from harness.cli.record_filter import open_index
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES, find_release
-from harness.judge.record_reader import open_index
 from harness.judge.report.screen import Screen, out
 from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id

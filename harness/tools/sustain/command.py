@@ -20,8 +20,7 @@ from harness.cli.options import (
     matches_globs,
     output_option,
 )
-from harness.cli.record_filter import no_records
-from harness.judge.record_reader import open_index
+from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:

@@ -34,7 +34,21 @@ HEAVY = (
 COMMANDS = (
     *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "isa", "show", "ops", "profile", "reduce"),
     *("pack", "ingest", "records", "report", "diverge", "kernels", "crossover", "partitions", "sustained"),
-    *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune", "llm"),
+    *(
+        "init",
+        "list",
+        "devices",
+        "doctor",
+        "quirks",
+        "cache",
+        "history",
+        "fleet",
+        "runtime",
+        "inspect",
+        "tune",
+        "llm",
+        "github",
+    ),
 )
 
 

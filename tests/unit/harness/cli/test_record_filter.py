@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.cli import app
-from harness.judge.record_reader import open_index, read_builds
+from harness.cli.record_filter import open_index, read_builds
 from harness.measure.records.index import MOST_SKIPPED
 from harness.measure.records.record import Record
 

@@ -13,12 +13,12 @@ from fake_records import a_record, sessions
 
 import adreno_bench as bench
 from device_runner.failures import SetupMissing
-from harness.api import Results
 from harness.base.outcome import Outcome
 from harness.base.suite import Suite
 from harness.judge.report.exports import CaseExport
 from harness.measure.records.record import Record, RecordFile
-from harness.measure.workbench import Request
+from harness.measure.workbench import Request, RunResults
+from harness.tools.python.results import Results
 
 TEXTURE, OPENCL = "net-texture-float32-untuned", "net-opencl-float32-untuned"
 WRONG = a_record("other-texture-float32-untuned", outcome=Outcome.COMPILE_ERROR, message="off <by> 7", max_abs_err=None)
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_run_alone(no_device: None, monkeypatch: pytest.MonkeyPa
         raise AssertionError("it went on")
 
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("device_runner.fleet.select.worker_names", interrupted)
+    monkeypatch.setattr("harness.tools.python.interface.select", interrupted)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             bench.run("tiny", progress=False)
@@ -145,11 +145,11 @@ def test_ctrl_c_ends_the_run_alone(no_device: None, monkeypatch: pytest.MonkeyPa
 def test_one_word_is_as_good_as_a_list_of_one(no_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Request] = []
 
-    def run_request(request: Request, *_: Any, **__: Any) -> Results:
+    def run_request(request: Request, *_: Any, **__: Any) -> RunResults:
         seen.append(request)
-        return Results(())
+        return RunResults(())
 
-    monkeypatch.setattr("harness.api.run_request", run_request)
+    monkeypatch.setattr("harness.tools.python.interface.run_request", run_request)
     bench.run("tiny", paths="texture", progress=False)
     bench.run("tiny", paths=["texture"], progress=False)
     assert seen[0] == seen[1]
@@ -159,7 +159,7 @@ def test_one_word_is_as_good_as_a_list_of_one(no_device: None, monkeypatch: pyte
 
 def test_the_devices_of_this_host_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = bench.DeviceEntry("virtual", "virtual", "ready", {})
-    monkeypatch.setattr("harness.api.list_devices", lambda _: [entry])
+    monkeypatch.setattr("harness.tools.python.interface.list_devices", lambda _: [entry])
     assert bench.devices() == [entry]
 
 

@@ -1,0 +1,176 @@
+"""What Python code calls, and `adreno_bench` is its name outside.
+
+import adreno_bench as bench
+
+results = bench.run("net.onnx", paths=["texture"])
+results["net", "texture"].latency_ms
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TypeAlias
+
+from device_runner.device import DeviceEntry
+from device_runner.interrupt import interruptible
+from device_runner.registry import list_devices
+from device_runner.selection import select
+from device_runner.store import cache_root
+from harness.base.case import Axes, Precision, Tuning
+from harness.base.failures import UsageError
+from harness.base.model import SUFFIXES, OnnxModel, models_given
+from harness.cli.record_filter import load_sides, read_builds
+from harness.judge.report.screen import Screen
+from harness.judge.report.verdicts import compare_requests, judge_sides
+from harness.judge.sides import Sides
+from harness.judge.stats.pair import Rules
+from harness.measure.progress import Progress, SilentProgress
+from harness.measure.records.record import RecordFile
+from harness.measure.workbench import Request, run_request
+from harness.tools.python.results import Results, Verdicts
+
+Place: TypeAlias = "str | PathLike[str]"
+"""A file, a folder, a glob or a URL."""
+Words: TypeAlias = "str | Sequence[str]"
+"""One word or several."""
+
+
+def run(
+    *models: Place | OnnxModel,
+    paths: Words = (),
+    precisions: Words = (),
+    tunings: Words = (),
+    cases: Words = (),
+    device: Words = "virtual",
+    suite: Place = "adreno-bench.toml",
+    records: Place = "records.jsonl",
+    quick: bool = False,
+    progress: bool = True,
+) -> Results:
+    """Compile, judge and time models, as `adreno-bench run` does.
+
+    Ctrl-C ends it with KeyboardInterrupt; what was measured by then is in `records`.
+
+    Args:
+        models: Files, networks of the zoo, or `OnnxModel` for shapes and inputs; without any, those of the suite.
+        paths: `clml`, `texture`, `opencl`; by default those of the suite, or all three.
+        precisions: `float32`, `float16`, `float16_acc32`.
+        tunings: `untuned`, `tuned`.
+        cases: Globs of case ids.
+        device: `virtual`, `local`, an adb serial, `all`, or labels such as `soc=SM8650`.
+        suite: Suite file; with models it may be missing.
+        records: File to append to, a line for each case.
+        quick: Take three samples per case on an emulated device.
+        progress: Say on standard error what goes on.
+
+    Raises:
+        Failure: What the command says in one line: a wrong option, a missing file or package, a lost device.
+    """
+    request = _request(models, paths, precisions, tunings, cases, suite, quick=quick)
+    file = RecordFile(Path(records))
+    file.require_writable()
+    with _progress(progress) as watcher:
+        names = select(_words(device), request.cache, watcher.say)
+        done = run_request(request, names, file, watcher)
+    return Results(done.records, done.settled, done.lost)
+
+
+def load(place: Place) -> Results:
+    """Read the sessions of the latest build of each case: a file, a folder, a glob or a URL of records.
+
+    Raises:
+        Failure: There are no records.
+    """
+    return Results(tuple(record for build in read_builds(fspath(place), lambda _: True) for record in build))
+
+
+def compare(
+    base: Results | Place | OnnxModel,
+    head: Results | Place | OnnxModel,
+    *,
+    paths: Words = (),
+    precisions: Words = (),
+    tunings: Words = (),
+    device: str = "virtual",
+    minutes: float = 20.0,
+    relevant: float = 3.0,
+    progress: bool = True,
+) -> Verdicts:
+    """Compare two results, or two models.
+
+    Results, records files and folders of baselines are compared as they are. Two models are measured in turns on one
+    device until the question is decided or the time is up; `answer` has the sentence.
+
+    Args:
+        base: What `head` is compared with: results, a place of records, a folder of baselines, or a model's file.
+        head: The same, for what is judged.
+        paths: For models, as in `run`; so are `precisions`, `tunings`, `device` and `progress`.
+        precisions: See `paths`.
+        tunings: See `paths`.
+        device: See `paths`; exactly one.
+        minutes: Time for sessions in turns.
+        relevant: Smallest change of the latency that matters, in percent.
+        progress: See `paths`.
+
+    Raises:
+        Failure: What the command says in one line.
+    """
+    rules = Rules(relevant / 100)
+    if not (_is_model(base) or _is_model(head)):
+        return Verdicts.of(judge_sides(_sides(base), _sides(head), rules))
+    if not (_is_model(base) and _is_model(head)):
+        raise UsageError("a model is compared with another model", hint="name two models, or two places of records")
+    sides = [_request([side], paths, precisions, tunings, (), "adreno-bench.toml") for side in (base, head)]  # type: ignore[list-item]
+    with _progress(progress) as watcher:
+        name = sides[0].one_device(device, watcher)
+        return Verdicts.of(compare_requests(sides[0], sides[1], name, rules, watcher, minutes=minutes))
+
+
+def devices() -> list[DeviceEntry]:
+    """Return the virtual phone, the OpenCL device of this host, and every phone."""
+    return list_devices(cache_root())
+
+
+@contextmanager
+def _progress(wanted: bool) -> Iterator[Progress]:
+    """Yield what hears of progress, while Ctrl-C ends the body alone."""
+    with interruptible():
+        if not wanted:
+            yield SilentProgress()
+            return
+        with Screen() as screen:
+            yield screen
+
+
+def _request(
+    models: Sequence[Place | OnnxModel],
+    paths: Words,
+    precisions: Words,
+    tunings: Words,
+    cases: Words,
+    suite: Place,
+    *,
+    quick: bool = False,
+) -> Request:
+    chosen = [model if isinstance(model, OnnxModel) else models_given([fspath(model)], (), ())[0] for model in models]
+    try:
+        axes = Axes(_words(paths), tuple(map(Precision, _words(precisions))), tuple(map(Tuning, _words(tunings))))
+    except ValueError as error:
+        names = [choice.value for choice in (*Precision, *Tuning) if choice is not Tuning.SCHEDULED]
+        raise UsageError(f"there is no precision or tuning of this name: {error}", hint=", ".join(names)) from None
+    return Request.read(Path(suite), list(_words(cases)) or None, models=chosen, axes=axes, quick=quick)
+
+
+def _words(words: Words) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
+def _is_model(side: Results | Place | OnnxModel) -> bool:
+    return isinstance(side, OnnxModel) or (not isinstance(side, Results) and fspath(side).endswith(SUFFIXES))
+
+
+def _sides(side: Results | Place | OnnxModel) -> Sides:
+    return side.sides if isinstance(side, Results) else load_sides(fspath(side), lambda _: True)  # type: ignore[arg-type]
