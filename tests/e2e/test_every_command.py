@@ -49,9 +49,6 @@ ELSEWHERE = {
     "records": "tests/unit/harness/tools/lake",
     "sustained": "tests/device/test_sustained_on_phone.py",
     "isa": "`make test-isa`: it downloads a compiler",
-    **dict.fromkeys(
-        ("bisect", "calibrate", "crossover", "diverge", "partitions", "quirks", "reduce", "tune"), "test-long"
-    ),
 }
 
 

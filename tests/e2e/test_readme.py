@@ -24,6 +24,8 @@ SUITE = 'models = ["digits"]\npaths = ["opencl", "texture", "clml"]\nbudget_s = 
 """Instead of the suite of the repository, which takes half an hour."""
 SHORTER = {"make test\n": "make --dry-run test\n"}
 """What would run this very test."""
+INSTALLS = re.compile(r"^pipx? .*$", re.MULTILINE)
+"""What would change this environment: `tests/e2e/test_wheel.py` has one of its own."""
 
 
 def commands(page: str) -> str:
@@ -54,6 +56,8 @@ def copy_of_the_repository(folder: Path) -> Path:
     (repo / "mine.py").write_text(blocks(tutorial, "python")[0], encoding="utf-8")
     subprocess.run([sys.executable, "mine.py"], cwd=repo, check=True)
     (repo / "mine.onnx").rename(repo / "net.onnx")
+    for name in ("a.onnx", "b.onnx"):
+        (repo / name).write_bytes((repo / "net.onnx").read_bytes())
     return repo
 
 
@@ -64,6 +68,7 @@ def test_the_commands_of_the_readme_run_as_they_are_written(tmp_path: Path, cach
     for written, shorter in SHORTER.items():
         assert written in script
         script = script.replace(written, shorter)
+    script = INSTALLS.sub(":", script)
     script = script.replace("SERIAL", "virtual").replace("FOLDER", str(runtime))
     numbered = "".join(f"{line}\nended {number} $?\n" for number, line in enumerate(script.splitlines()))
     ended = f"ended() {{ printf '%s %s\\n' $1 $2 >>{tmp_path}/codes; }}\n"
