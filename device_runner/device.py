@@ -207,7 +207,7 @@ class Steadiness:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What one look found at a device that is kept running. None means unknown."""
+    """State of the device at one moment of a sustained run. None means unknown."""
 
     clock_mhz: int | None = None
     """Mean clock of the GPU while it was busy since the look before; if nothing counts that, its clock right now."""
@@ -353,7 +353,7 @@ class Device(Protocol):
 
     @property
     def identity(self) -> Identity:
-        """Who this is; asked once, then kept."""
+        """Identity of the device; asked once, then kept."""
 
     @property
     def rungs(self) -> Sequence[Rung]:

@@ -47,7 +47,7 @@ class RpcDevice(ABC):
 
     @cached_property
     def identity(self) -> Identity:
-        """Who this is; asked once, in an RPC session. Raises `SetupMissing` without a usable OpenCL device."""
+        """Identity of the device; asked once, in an RPC session. Raises `SetupMissing` without usable OpenCL."""
         return self._identity(self.opencl.fields)
 
     @cached_property

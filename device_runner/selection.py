@@ -137,7 +137,7 @@ class _Resolver:
         return is_ready(entry, self.say) and matches(labels_of(entry, self._identity(entry)), query)
 
     def _identity(self, entry: DeviceEntry) -> Identity | None:
-        """Return who a device was when it was last opened; else open it."""
+        """Return the identity of a device when it was last opened; else open it."""
         if identity := recall_identity(entry.name, self.cache):
             return identity
         self.say(f"asking {entry.name} who it is")
@@ -183,14 +183,14 @@ def is_ready(entry: DeviceEntry, say: Say) -> bool:
 
 
 def remember_identity(name: str, identity: Identity, cache: Path) -> None:
-    """Keep who a device is. Atomic, and written only if it changed."""
+    """Store the identity of a device. Atomic, and written only if it changed."""
     if recall_identity(name, cache) == identity:
         return
     write_whole(_identity_file(name, cache), json.dumps(asdict(identity)))
 
 
 def recall_identity(name: str, cache: Path) -> Identity | None:
-    """Who a device was when it was last opened; None if it never was."""
+    """Return the identity of a device when it was last opened; None if it never was."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -241,7 +241,7 @@ class WorkerPool:
         self._host.end(at_once=kind is not None)  # else one in the middle of an order would first end that
 
     def display_name(self, name: str) -> str:
-        """Return what people call a worker's device; the worker's own name until it is opened."""
+        """Return the name of a worker's device; the worker's own name until it is opened."""
         return self._titles[name]
 
     @property

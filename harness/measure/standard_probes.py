@@ -54,7 +54,7 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
 
 @dataclass(frozen=True)
 class VacuityProbe:
-    """What the right answer is worth: it needs no device."""
+    """Checks whether a right answer proves anything. Needs no device."""
 
     work: Work
     step = ""
@@ -68,7 +68,7 @@ class VacuityProbe:
 
 @dataclass(frozen=True)
 class LabelledProbe:
-    """Which classes the program gives labelled inputs."""
+    """Classifies labelled inputs."""
 
     work: Work
     step = ""
@@ -83,7 +83,7 @@ class LabelledProbe:
 
 @dataclass(frozen=True)
 class ToggleProof:
-    """What the session's own process says of its toggles."""
+    """Proof of the toggles from the session's own process."""
 
     prepared: Preparation
     step = ""
@@ -127,7 +127,7 @@ class LatencyProbe:
 
 @dataclass(frozen=True)
 class BatchProbe:
-    """What waiting for each answer costs; after the samples, so that what it takes is in no other number."""
+    """Measures the cost of waiting for each answer; after the samples, so that it is in no other number."""
 
     work: Work
     step = ""

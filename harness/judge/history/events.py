@@ -171,7 +171,7 @@ def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
 
 
 def short_series(history: History) -> list[Series]:
-    """Series with too few latencies to tell a step by; two will do where the noise of their machine is known."""
+    """Return series with too few latencies to tell a step; two suffice where the noise of the machine is known."""
     noises = noise(history)
     counts = ((series, len(_timed(series))) for series in history.series)
     return [series for series, count in counts if 0 < count < (2 if series.machine in noises else FEWEST)]
@@ -186,7 +186,7 @@ def too_short_text(series: Sequence[Series]) -> str:
 
 
 def vanished_series(history: History) -> list[Series]:
-    """Series that were right once and of which the newest commit of their machine says nothing."""
+    """Return series that were right once and are missing at the newest commit of their machine."""
     return [
         series
         for series in history.series

@@ -123,12 +123,12 @@ class History:
 
 
 def outcome_of(code: float) -> Outcome | None:
-    """Return the outcome of a number, None for a number that is none."""
+    """Return the outcome with this code; None for an unknown code."""
     return _OUTCOMES.get(int(code)) if code == int(code) else None
 
 
 def record_files(folder: Path) -> list[Path]:
-    """Our files of a machine."""
+    """Return our record files of a machine."""
     return sorted(folder.glob("*.jsonl"))
 
 
@@ -240,7 +240,7 @@ _NOTHING = (None, None, None)
 
 
 def _by_case(row: Mapping[str, Any] | None, *columns: str) -> dict[Key, tuple[float | None, ...]]:
-    """Columns of a benchmark by case and state of quirks."""
+    """Map case and state of quirks to the columns of a benchmark."""
     if not row:
         return {}
     keys = _keys(tuple(tuple(map(str, values)) for values in row["params"]))
@@ -259,7 +259,7 @@ def _keys(params: tuple[tuple[str, ...], ...]) -> list[Key]:
 
 
 def state_of_quirks(*, as_shipped: bool) -> str:
-    """Which of the two states of quirks a record was taken in."""
+    """Return in which of the two states of quirks a record was taken."""
     return AS_SHIPPED if as_shipped else WITH_WORKAROUNDS
 
 
@@ -292,7 +292,7 @@ def _from_record(
 
 @functools.lru_cache(1 << 10)
 def _same(quirks: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the first of all equal ones."""
+    """Return one object for all equal tuples, which saves memory."""
     return quirks
 
 

@@ -177,7 +177,7 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
 
 @contextlib.contextmanager
 def _exclusive(project: Project) -> Iterator[None]:
-    """Two runs would write the same environments and results."""
+    """Hold the project's lock: two runs would write the same environments and results."""
     name = "asv"
     try:
         with lease(name, project.environments.parent, timeout_s=0):

@@ -1,1 +1,1 @@
-"""What people read of a history: one exporter for each file."""
+"""All that draws or prints: tables, verdicts, exports, pages and the site of a history."""

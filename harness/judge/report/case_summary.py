@@ -18,7 +18,7 @@ MEMORY = ("peak memory", "peak GPU memory", "planned memory", "library")
 
 
 def case_summary(record: Record) -> str:
-    """State, latency with its interval and percentiles, a histogram, both clocks, memory, heat, and the command."""
+    """Summarise a record: state, latency and percentiles, a histogram, both clocks, memory, heat, and the command."""
     (entry,) = entries_of([[record]])
     (matrix,) = matrices_of([entry])
     device, case = dict(device_facts(matrix)), dict(case_facts(entry))
@@ -54,7 +54,7 @@ def histogram(samples: Sequence[float]) -> str:
 
 
 def _samples(name: str, samples_ms: Sequence[float]) -> list[tuple[str, str]]:
-    """Median with its interval and percentiles; then a histogram, if there is something to see."""
+    """Format median, interval and percentiles, and a histogram if the samples differ."""
     summary = summarise_samples(samples_ms)
     if summary is None:
         return []

@@ -171,7 +171,7 @@ class ComparisonExport(Export):
 
     @property
     def reach(self) -> float:
-        """Where a forest plot of all cases ends: far enough for every estimate and nearly every interval."""
+        """End of a forest plot of all cases, a fraction of base: it has every estimate and nearly every interval."""
         changes = [abs(comparison.relative) for comparison in self.cases if comparison.relative is not None]
         bounds = [(comparison.low, comparison.high) for comparison in self.cases]
         ends = sorted(max(abs(low), abs(high)) for low, high in bounds if low is not None and high is not None)
@@ -182,7 +182,7 @@ class ComparisonExport(Export):
 def export_comparison(
     result: ComparisonResult, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
 ) -> ComparisonExport:
-    """Return a result with all that is said of it."""
+    """Convert a result, with means and flips of paths, to an export."""
     code = exit_code(result)
     summarise_sides(side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     return ComparisonExport(
@@ -204,7 +204,7 @@ def export_comparison(
 
 
 def comparison_markdown(export: ComparisonExport) -> str:
-    """Return the verdicts, what is worst first."""
+    """Format the verdicts as a table in Markdown, the worst first."""
     headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
     return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
 

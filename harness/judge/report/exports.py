@@ -29,12 +29,12 @@ SCHEMA: Literal[1] = 1
 
 
 class Export(BaseModel):
-    """Something that is written for programs."""
+    """Base of what is written for programs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return it as values of JSON."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -97,7 +97,7 @@ def verdict_of(code: ExitCode) -> str:
 
 
 def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
-    """Return the records of a run, or those that somebody chose."""
+    """Convert the records of a run, or those that somebody chose, to an export."""
     return RunExport(verdict=verdict_of(code), exit_code=code, cases=[export_case(record) for record in records])
 
 
@@ -197,7 +197,7 @@ def _location(samples_ms: Sequence[float]) -> float | None:
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    """Parts of parts as columns of their own; lists of text in one cell, lists of samples in none."""
+    """Flatten nested values into columns: a list of texts becomes one cell, samples are left out."""
     row: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):

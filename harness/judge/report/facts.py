@@ -122,7 +122,7 @@ def heat_text(records: Sequence[Record]) -> str:
 
 
 def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
-    """Return the command. Without `suite` it is for whoever stands in the folder of the suite file.
+    """Return the command that measures a record again. Without `suite` it runs in the folder of the suite file.
 
     What is `published` names a phone by its SoC: its serial stays in the records.
     """

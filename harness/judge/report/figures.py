@@ -188,14 +188,14 @@ def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Tr
 
 
 def _row_name(name: str, row: int) -> Trace:
-    """Return a click on it hides the line of its series."""
+    """Label a row. A click on the label hides the line of its series."""
     at = {"x": 0, "xref": "paper", "xanchor": "left", "xshift": 32 - MARGIN_PX["l"]}
     at |= {"y": row + 0.3, "yref": "y2", "yanchor": "middle"}
     return {**at, "text": plain_text(name), "showarrow": False, "captureevents": True, "font": {"size": 11}}
 
 
 def _row_sample(line: Trace, row: int) -> Trace:
-    """Return a piece of the line, before its name."""
+    """Draw a piece of the series' line before its name."""
     at = {"xref": "paper", "xsizemode": "pixel", "xanchor": 0, "x0": 4 - MARGIN_PX["l"], "x1": 32 - MARGIN_PX["l"]}
     return {"type": "line", **at, "yref": "y2", "y0": row + 0.3, "y1": row + 0.3, "line": line}
 
@@ -211,5 +211,5 @@ def plain_text(text: str) -> str:
 
 
 def number(value: float | None) -> float | None:
-    """Five significant digits: more than a figure can show."""
+    """Round to five significant digits: more than a figure can show."""
     return None if value is None else float(f"{value:.5g}")

@@ -133,7 +133,7 @@ def entries_of(builds: Iterable[Sequence[Record]]) -> list[Entry]:
 
 
 def matrices_of(entries: Iterable[Entry]) -> list[Matrix]:
-    """One for each device; what is wrong or broken stands first."""
+    """Make a matrix for each device; rows with wrong or broken cases come first."""
     by_device: dict[str, list[Entry]] = {}
     for entry in entries:
         by_device.setdefault(entry.record.identity_key, []).append(entry)

@@ -83,7 +83,7 @@ class Screen(Progress):
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """One line that stays."""
+        """Print a line that stays."""
         with self._lock:
             self._last = text
             self._tell(text)
@@ -150,7 +150,7 @@ class Screen(Progress):
 
     @property
     def _going_on(self) -> dict[str, str]:
-        """How far it has come, and what it is at: what was said last, if nothing else is known."""
+        """Return the progress and the current steps; the last line if there are none."""
         tallies = {"builds": f"built {self._builds}", "cases": f"ran {self._cases}"}
         begun = {name: text for name, text in tallies.items() if " of " in text}
         return {**begun, **self._now} or ({"last": self._last} if self._last else {})

@@ -86,7 +86,7 @@ class ModelHistoryRow:
 
     @property
     def urgency(self) -> int:
-        """How much it wants to be looked at: the least number first."""
+        """Sort key: rows with the smallest number come first."""
         return min(_urgency(row) for row in self.series)
 
 

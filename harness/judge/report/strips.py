@@ -148,7 +148,7 @@ def spark_bounds(ms: Sequence[float | None]) -> tuple[float, float, float]:
 
 
 def noise_ms(ms: Sequence[float | None]) -> float | None:
-    """Return standard deviation of neighbouring latencies, in which a step counts little.
+    """Return the standard deviation between neighbouring latencies, in which a step counts little.
 
     None below four differences.
     """

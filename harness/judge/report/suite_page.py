@@ -91,7 +91,7 @@ def write_report(
 
 
 def _title(matrices: Sequence[Matrix]) -> str:
-    """Say what the page is of, for whoever gets it: `18 cases on Adreno750, TVM 0.27.0.post1`."""
+    """Return the title: `18 cases on Adreno750, TVM 0.27.0.post1`."""
     if not matrices:
         return "Report"
     cases = sum(len(matrix.entries) for matrix in matrices)
@@ -140,7 +140,7 @@ def _head_build(comparison: CaseComparison) -> BuildKey:
 
 
 def _kernels_between(comparison: CaseComparison, details: Sequence[Details]) -> list[KernelExport]:
-    """Which kernels take longer or shorter now: what the gate watched, else what tools know."""
+    """Return kernels that take longer or shorter now: those that the gate watched, else those that tools know."""
     if comparison.kernels or not comparison.verdict.changed or not comparison.base or not comparison.head:
         return comparison.kernels
     moved = (tool.moved(comparison.base.artifact, comparison.head.artifact) for tool in details)
@@ -148,7 +148,7 @@ def _kernels_between(comparison: CaseComparison, details: Sequence[Details]) -> 
 
 
 def clocks_of(entry: Entry) -> Iterator[ClockSamples]:
-    """Both clocks of a case, as far as it has samples."""
+    """Yield those clocks of a case that have samples."""
     right = [record for record in entry.sessions if record.outcome is entry.record.outcome]
     device = "device" if entry.record.device_clock in ("", KERNELS) else "device (whole recordings)"
     by_clock = {"wall": [record.wall_ms for record in right], device: [record.device_ms for record in right]}

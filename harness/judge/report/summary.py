@@ -158,5 +158,5 @@ def _bold(word: str, markdown: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line in which Markdown finds nothing to do."""
+    """Return a text on one line, with the signs of Markdown replaced."""
     return " ".join(text.split()).replace("|", "/").replace("`", "'").replace("<", "&lt;")

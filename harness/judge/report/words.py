@@ -105,7 +105,7 @@ def cause(outcome: str, message: str) -> str:
 
 
 def between(first: str, last: str) -> str:
-    """Two moments in ISO 8601 in the fewest words, UTC."""
+    """Format two moments (ISO 8601) as a short interval in UTC."""
     first, last = (moment.replace("T", " ")[:16] for moment in (first, last))
     return f"{first} UTC" if first == last else f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
 
@@ -152,7 +152,7 @@ def step_text(event: Event) -> str:
 
 
 def _decided(event: Event) -> str:
-    """Return what became of a step: `suspected`, or what sessions in turns said of it."""
+    """Return the status of a step: `suspected`, or the result of sessions in turns."""
     decision = event.decided
     if not decision:
         return "suspected"

@@ -1,4 +1,4 @@
-"""What adreno-bench keeps on this host, and making room."""
+"""List and remove what adreno-bench keeps on this host."""
 
 from harness.base.tool import Command, Tool
 

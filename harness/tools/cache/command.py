@@ -1,4 +1,4 @@
-"""`adreno-bench cache`: what is kept, and making room."""
+"""`adreno-bench cache`: list and remove entries of the cache."""
 
 from __future__ import annotations
 

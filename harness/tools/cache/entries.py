@@ -3,7 +3,7 @@
 Each use of an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
 keeps as long as its process lives (`device_runner.store.keep`); a device that is held; and, while any device is held,
 whatever was used since the first of its holders took it. What a person built (`adreno-bench runtime`) is listed and
-never removed; what is none of ours is listed, and goes with everything else only.
+never removed; unknown files are listed, and removed only with everything else.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def kinds() -> tuple[CacheKind, ...]:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One line of `adreno-bench cache`."""
+    """One entry of the cache."""
 
     kind: str
     key: str
@@ -78,7 +78,7 @@ class CacheEntry:
 
 @dataclass
 class PruneResult:
-    """What came of pruning."""
+    """Entries that were removed, and those in use."""
 
     removed: list[CacheEntry] = field(default_factory=list)
     in_use: list[CacheEntry] = field(default_factory=list)
@@ -94,9 +94,9 @@ def entries(root: Path) -> list[CacheEntry]:
 
 
 def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) -> PruneResult:
-    """Remove what was not used for that long, unless it is in use; `everything` also removes what is none of ours.
+    """Remove entries that were not used for that long, except those in use; `everything` also removes unknown files.
 
-    What is none of ours stays in a folder that is, or holds, the home or the working directory: that is no mere cache.
+    Unknown files stay in a folder that is, or holds, the home or the working directory: that is no mere cache.
     """
     now, held_since = time.time(), _first_hold(root)
     spared = {ADDED.name} if everything and not _is_more_than_a_cache(root) else {ADDED.name, UNKNOWN.name}
@@ -129,7 +129,7 @@ def _sweep(root: Path) -> None:
 
 
 def _first_hold(root: Path) -> float:
-    """Time of the earliest device lock that is held now, in seconds since the epoch; infinite if there is none."""
+    """Return when the earliest device lock of now was taken, in seconds since the epoch; infinite without one."""
     holders = registry.in_use(root).values()
     return min((datetime.fromisoformat(holder.since).timestamp() for holder in holders), default=float("inf"))
 
@@ -198,7 +198,7 @@ def _title(paths: list[Path]) -> str:
 
 
 def _remove(root: Path, entry: CacheEntry) -> bool:
-    """Remove an entry unless somebody uses it; whether it is gone."""
+    """Remove an entry unless it is in use; return whether it is gone."""
     try:
         if entry.kind == DEVICES:
             registry.remove_files(entry.key, root)

@@ -25,7 +25,7 @@ from harness.tools.calibrate.estimate import NoiseEstimate, estimate_noise
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What came of one series."""
+    """Result of one series."""
 
     key: SeriesKey
     profile: NoiseProfile | None
@@ -79,7 +79,7 @@ def _is_due(records: Sequence[Record], sessions: int) -> bool:
 
 
 def profile_all(series: Iterable[Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
-    """Yield what the sessions of each series come to. One that was once wrong or broken has no noise worth knowing."""
+    """Yield the result of each series. One that was once wrong or broken has no noise profile."""
     for records in series:
         key = SeriesKey.of(records[0])
         fault = next((record for record in records if finding(record.outcome)), None)

@@ -1,4 +1,4 @@
-"""`adreno-bench calibrate`: what can be seen at all, learnt by running artifacts against themselves."""
+"""`adreno-bench calibrate`: find the smallest detectable change by running artifacts against themselves."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _latest_builds(place: str, covers: Covers, device: str | None) -> Iterator[l
 
 
 def _save(result: CalibrationResult, baselines: Path) -> bool:
-    """Write its noise profile, if it has one; whether the file changed."""
+    """Write the noise profile, if there is one; return whether the file changed."""
     from harness.judge.noise import PROFILES
 
     return bool(result.profile and result.profile.save(baselines / PROFILES))
@@ -165,7 +165,7 @@ def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
 
 
 def _sentence(result: CalibrationResult, rules: Rules) -> str:
-    """Return what a person wants to know of a case."""
+    """Describe the smallest detectable change of a case, or why it is inconclusive."""
     from harness.tools.calibrate.calibration import estimate_of
 
     if result.profile is None:

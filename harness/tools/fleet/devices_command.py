@@ -141,7 +141,7 @@ def watch_devices(
 
 
 def row_of(entry: DeviceEntry, now: datetime) -> Row:
-    """Return what is shown of one device."""
+    """Return the row of a device."""
     owner = entry.owner
     if not owner:
         return entry.name, entry.state, entry.detail.get("used by", ""), "", "", "", ""

@@ -37,7 +37,7 @@ class PhoneWeek:
 
 
 def health(counted: Iterable[Counted]) -> list[PhoneWeek]:
-    """Phone by phone, and week by week."""
+    """Summarise records by phone and week."""
     weeks: dict[tuple[str, int], list[Counted]] = defaultdict(list)
     for count in counted:
         weeks[count.phone, count.week].append(count)

@@ -51,7 +51,7 @@ class Grant:
 
 
 def offer_of(value: Any) -> Offer | None:
-    """Return what another host wrote; None if it is nothing of ours."""
+    """Parse an offer that another host wrote; None for anything else."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -61,7 +61,7 @@ def offer_of(value: Any) -> Offer | None:
 
 
 def grant_of(value: Any) -> Grant:
-    """Return what another host wrote. Raises ValueError."""
+    """Parse a grant that another host wrote. Raises ValueError."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Grant).validate_python(value)

@@ -56,7 +56,7 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Paths from the folder, the nearest first."""
+    """Yield .onnx files below a folder, as paths from it, the nearest first."""
     count, matches = 0, list[Path]()
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in FOREIGN_FOLDERS)

@@ -128,7 +128,7 @@ def _of_peak(operator: Operator, peak: float) -> str:
 
 
 def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:
-    """Return what became of each kind of operator, the largest change first."""
+    """Return the change of each kind of operator, the largest first."""
     return tuple(
         KernelChange(
             group.label,

@@ -55,7 +55,7 @@ class KernelComparison:
 
 @dataclass(frozen=True)
 class KernelPage:
-    """One series and what became of its kernels."""
+    """One series, with its kernels at each commit."""
 
     kernels: CaseKernels
     series: Series

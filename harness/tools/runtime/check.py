@@ -1,4 +1,4 @@
-"""Is this folder a runtime that a device could load? Asked on the host, of the files alone.
+"""Check on the host whether a device could load a folder as TVM's runtime, by its files alone.
 
 What a phone says about a wrong library is `tvm_rpc` ending at once.
 
@@ -131,7 +131,7 @@ def interface(ffi: Path, runtime: Path) -> Interface:
 
 
 def host_interface() -> Interface:
-    """Interface of the installed TVM."""
+    """Return the interface of the installed TVM."""
     return interface(installed_tvm.library("tvm_ffi", FFI), installed_tvm.library("tvm", RUNTIME))
 
 
