@@ -259,7 +259,7 @@ def _keys(params: tuple[tuple[str, ...], ...]) -> list[Key]:
 
 
 def state_of_quirks(*, as_shipped: bool) -> str:
-    """Return in which of the two states of quirks a record was taken."""
+    """Return the state of quirks that a record was taken in."""
     return AS_SHIPPED if as_shipped else WITH_WORKAROUNDS
 
 
@@ -292,7 +292,7 @@ def _from_record(
 
 @functools.lru_cache(1 << 10)
 def _same(quirks: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one object for all equal tuples, which saves memory."""
+    """Map equal tuples to a single object, which saves memory."""
     return quirks
 
 
