@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import inlined, tensor_types
 from harness.compile.oracle import decisions
+from harness.compile.oracle.exact import exact_tensors
 from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
@@ -90,7 +91,8 @@ class _JudgedNetwork:
 
     def _moved(self, names: Sequence[str]) -> list[Array]:
         """Return how far rounding moves these tensors, where every decision is the judge's."""
-        draws = (move_numbers(self.held, self.types, draw) for draw in range(DRAWS))
+        exact = exact_tensors(self.held, self.types, self.inputs)
+        draws = (move_numbers(self.held, self.types, draw, exact) for draw in range(DRAWS))
         answers = (OnnxRuntime(with_outputs(moved, names)).ask(self.inputs) for moved in draws)
         return farthest([*self.outputs, *self.compared.values()], answers)
 

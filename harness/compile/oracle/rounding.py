@@ -9,11 +9,12 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
 from harness.compile.oracle.distance import peak_and_rms
+from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.operands import data_operands
 
 if TYPE_CHECKING:
@@ -127,21 +128,22 @@ def _between_pixels(node: Any) -> bool:
     return node.op_type == "RoiAlign" or (node.op_type == "GridSample" and mode != "nearest")
 
 
-def move_numbers(model: Any, types: Types, draw: int) -> Any:
+def move_numbers(model: Any, types: Types, draw: int, exact: Set[str] = frozenset()) -> Any:
     """Return the network with a factor before every float32 number that an operator computes with.
 
-    That includes the branches of an `If` and the bodies of loops and scans.
+    That includes the branches of an `If` and the bodies of loops and scans. What is computed of `exact` numbers alone
+    is exact, too, and stays.
     """
     import onnx
 
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     seeds = map(float, itertools.count(100_000 * draw))
-    _move_graph(whole.graph, types, seeds, {})
+    _move_graph(whole.graph, types, seeds, {}, exact)
     return whole
 
 
-def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str]) -> None:
+def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str]) -> None:
     """Move the numbers of one graph. `moved` names those that the graphs around it have moved before."""
     from onnx import TensorProto, helper
 
@@ -159,8 +161,8 @@ def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping
         return moved[name]
 
     for node in nodes:
-        for place in data_operands(node):
+        for place in () if keeps_whole(node, exact) else data_operands(node):
             node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
-            _move_graph(inner, types, seeds, moved)
+            _move_graph(inner, types, seeds, moved, exact)
         graph.node.append(node)
