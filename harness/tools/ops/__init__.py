@@ -1,6 +1,6 @@
 """Which operators are right on which path: networks of one operator, built and run as every case is, in one table."""
 
-from harness.base.tool import CacheKind, Command, Tool
+from harness.base.tool import CacheKind, Command, JobKind, Tool
 
 TOOL = Tool(
     "ops",
@@ -22,4 +22,5 @@ TOOL = Tool(
         CacheKind("operators", "operator cases, with their inputs and expected outputs"),
         CacheKind("operator_results", "result of an operator case"),
     ),
+    jobs={"import": JobKind("harness.tools.ops.import_trial:import_network")},
 )

@@ -51,12 +51,15 @@ def inspect(
 ) -> None:
     """Count the operators of a network, and show which path can take which.
 
-    Builds nothing. Dynamic dimensions may stay open. Names the operators that fail in ONNX's node tests with the
-    installed release of TVM. Exit code 3 if no path runs an operator, because TVM's importer lacks it, misreads it or
-    computes it in Python, because it fails in all of its node tests, or because it computes in float64.
+    Builds nothing. Dynamic dimensions may stay open; with fixed ones, TVM imports the network. Names the operators that
+    fail in ONNX's node tests with the installed release of TVM. Exit code 3 if no path runs an operator, because TVM's
+    importer lacks it, refuses it, misreads it or computes it in Python, because it fails in all of its node tests, or
+    because it computes in float64.
     """
-    from harness.base.model import fixes_given, shapes_given
+    from device_runner.store import cache_root
+    from harness.base.model import SUFFIXES, fixes_given, shapes_given
     from harness.compile.models.sources import open_model
+    from harness.tools.ops.import_trial import refusal_of
     from harness.tools.ops.summary import summarize
 
     network, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
@@ -64,6 +67,8 @@ def inspect(
     lacking = unknown_operators(network, onnx_operators())
     host = nodes_by_kind(network, lambda kind: kind in host_operators())
     refusals = _refusals(network)
+    if model.endswith(SUFFIXES) and not (lacking or host or summary.double or refusals) and _is_static(summary):
+        refusals |= {why: list(PATHS) for why in [refusal_of(network, cache_root())] if why}
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
     else:
@@ -71,6 +76,10 @@ def inspect(
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
     none_runs = none_runs or bool(double_operators(network)) or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
+
+
+def _is_static(summary: NetworkSummary) -> bool:
+    return all(isinstance(extent, int) for end in summary.inputs for extent in end.shape)
 
 
 def _fails_everywhere(row: dict[str, Any]) -> bool:

@@ -1,0 +1,57 @@
+"""Whether TVM imports and legalises a network, tried in a process of its own: what it refuses here, a build refuses.
+
+Nothing is scheduled or compiled. The answer for a network and a release of TVM stays in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from device_runner.device import Identity
+from device_runner.files import scratch_folder
+from device_runner.store import key_of
+from harness.base.case import Precision
+from harness.base.failures import CompileFailure
+from harness.base.suite import Limits
+from harness.compile.artifacts.jobs import request_of
+from harness.compile.artifacts.keys import compile_job
+from harness.compile.artifacts.planner import device_request
+from harness.compile.artifacts.pool import Builder
+from harness.compile.quirks import quirks_for
+
+KIND, PATH = "import", "opencl"
+LIMITS = Limits(build_s=10.0, build_memory_gb=8.0)
+"""A network that takes longer is left to a build."""
+ANSWER = "imported"
+
+
+def import_network(job: dict[str, Any], out: Path) -> None:
+    """Import and legalise the network of a request. Worker only. Raises CompileFailure."""
+    from tvm import relax
+
+    from harness.compile.artifacts.compile import import_request, stepping, target_of
+    from harness.compile.compiler.pass_runner import run_step
+
+    request = request_of(job)
+    mod, _ = import_request(request)
+    with stepping("lower"), target_of(request):
+        run_step("LegalizeOps", relax.transform.LegalizeOps(), mod)
+    (out / ANSWER).touch()
+
+
+def refusal_of(model: Any, cache: Path) -> str:
+    """Return why TVM refuses a network of static shapes; empty if it takes it, or does not answer in time."""
+    data: bytes = model.SerializeToString()
+    quirks = [quirk.id for quirk in quirks_for(PATH, Precision.FLOAT32, as_shipped=False)]
+    with scratch_folder() as folder, Builder(cache, LIMITS, processes=1) as builder:
+        file = folder / "model.onnx"
+        file.write_bytes(data)
+        base = device_request(Identity("none", "none"))
+        request = replace(base, model_file=str(file), path=PATH, quirks=quirks)
+        built = compile_job(request, hashlib.sha256(data).hexdigest(), "the network")
+        job = replace(built, kind=KIND, key=key_of({KIND: built.key}))
+        answer = builder.build([job])[job.key]
+    return str(answer) if isinstance(answer, CompileFailure) and answer.outcome == CompileFailure.outcome else ""

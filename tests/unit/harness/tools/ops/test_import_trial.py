@@ -1,0 +1,64 @@
+"""What TVM refuses of a network before anything is scheduled."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from device_runner.device import Identity
+from device_runner.failures import Failure
+from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout
+from harness.base.plan import Job
+from harness.compile.artifacts.planner import device_request
+from harness.tools.ops import import_trial
+
+
+def network(operator: str, kind: int, inputs: int = 1) -> onnx.ModelProto:
+    names = [f"x{place}" for place in range(inputs)]
+    ends = [helper.make_tensor_value_info(name, kind, [3]) for name in [*names, "y"]]
+    graph = helper.make_graph([helper.make_node(operator, names, ["y"])], "small", ends[:-1], ends[-1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def tried(model: onnx.ModelProto, folder: Path) -> Path:
+    file = folder / "model.onnx"
+    onnx.save(model, file)
+    request = dataclasses.replace(device_request(Identity("none", "none")), model_file=str(file), path="opencl")
+    import_trial.import_network({"request": dataclasses.asdict(request)}, folder)
+    return folder / import_trial.ANSWER
+
+
+def test_a_network_that_tvm_takes_leaves_an_answer(tmp_path: Path) -> None:
+    assert tried(network("Relu", TensorProto.FLOAT), tmp_path).exists()
+
+
+def test_a_network_that_tvm_cannot_legalise_is_refused_with_the_operator(tmp_path: Path) -> None:
+    with pytest.raises(CompileFailure, match=r"in LegalizeOps on relax.power .*only applies to float"):
+        tried(network("Pow", TensorProto.INT64, 2), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [(CompileFailure("no such pad"), "no such pad"), (CompilerCrash("SIGSEGV"), ""), (CompileTimeout("10 s"), "")],
+)
+def test_only_an_answer_of_tvms_is_a_refusal(
+    failure: Failure, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing:
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+        def __enter__(self) -> Refusing:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def build(self, jobs: list[Job]) -> dict[str, Failure]:
+            return {job.key: failure for job in jobs}
+
+    monkeypatch.setattr(import_trial, "Builder", Refusing)
+    assert import_trial.refusal_of(network("Relu", TensorProto.FLOAT), tmp_path) == said
