@@ -19,6 +19,12 @@ TABLES = Path(__file__).parent / "tables"
 RIGHT = (CellVerdict.RIGHT, CellVerdict.NOT_OFFLOADED)
 SILENT = (CellVerdict.NOT_RUN, CellVerdict.UNSUPPORTED)
 """Verdicts that say nothing about an operator."""
+REFUSALS = (
+    "TVM's ONNX importer",
+    "TVM failed to import the model",
+    "TVM failed to lower the model, in LegalizeOps",
+)
+"""How a refusal begins that depends on the attributes of a case. `inspect` asks about those of its network itself."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,9 @@ class OperatorTable:
         """Count the cells of a release, as `adreno-bench ops --json` prints them."""
         counts: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
         for cell in cells:
-            if cell["tvm"] == tvm and not cell["as_shipped"] and CellVerdict(cell["verdict"]) not in SILENT:
+            refused = cell["verdict"] == CellVerdict.NOT_BUILT.value and cell["message"].startswith(REFUSALS)
+            silent = refused or CellVerdict(cell["verdict"]) in SILENT
+            if cell["tvm"] == tvm and not cell["as_shipped"] and not silent:
                 row = counts.setdefault(cell["operator"], {}).setdefault(cell["dtype"], {}).setdefault(cell["path"], {})
                 row[cell["verdict"]] = row.get(cell["verdict"], 0) + 1
         return cls(tvm, counts)

@@ -128,7 +128,7 @@ def test_inspect_shows_what_the_operator_table_of_the_release_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = {"opencl": [CRASH], "texture": [NOT_BUILT, CRASH, NOT_BUILT], "clml": [RIGHT]}
-    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False}
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False, "message": ""}
     plain = [{**one, "path": path, "verdict": verdict.value} for path, of in cells.items() for verdict in of]
     plain += [{**one, "operator": "Conv", "path": "clml", "verdict": verdict.value} for verdict in (RIGHT, WRONG)]
     OperatorTable.of("1.2", plain).write(tmp_path)
@@ -143,6 +143,19 @@ def test_inspect_shows_what_the_operator_table_of_the_release_says(
     assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
     assert "Conv on clml: of 2 node tests 1 is wrong\n" in shown
     assert "Relu on texture: of 3 node tests 2 do not build, 1 crashes\n" in shown
+
+
+def test_a_refusal_that_depends_on_attributes_is_no_fact_about_the_operator() -> None:
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Resize", "as_shipped": False, "path": "opencl"}
+    messages = [
+        "TVM's ONNX importer misreads Resize 'y': it leaves out antialias",
+        "TVM failed to import the model, in from_onnx on Resize 'y': ValueError: ndim 0",
+        "TVM failed to lower the model, in LegalizeOps on relax.image.resize2d: Divide by zero",
+        "TVM failed to lower the model, in ApplyDefaultSchedule on resize2d: ScheduleError",
+    ]
+    cells = [{**one, "verdict": NOT_BUILT.value, "message": message} for message in messages]
+    table = OperatorTable.of("1.2", [*cells, {**one, "verdict": RIGHT.value, "message": ""}])
+    assert table.cases("Resize", ["float32"], "opencl") == {NOT_BUILT: 1, RIGHT: 1}
 
 
 def test_the_table_of_the_release_that_is_supported_is_there_and_knows_the_importers_operators() -> None:
@@ -254,7 +267,7 @@ def test_inspect_refuses_what_a_build_would_refuse_as_misread(tmp_path: Path) ->
 def test_an_operator_that_fails_in_all_of_its_node_tests_runs_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False}
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False, "message": ""}
     table = OperatorTable.of(
         "1.2", [{**one, "path": p, "verdict": NOT_BUILT.value} for p in ("opencl", "texture", "clml")]
     )
