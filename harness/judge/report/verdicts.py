@@ -206,8 +206,8 @@ def undecided(result: ComparisonResult, *, markdown: bool = False) -> str:
 
 def emulated_parts(result: ComparisonResult) -> str:
     """Return what a person should not take for a phone; empty if nothing was emulated."""
-    shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
-    emulated = dict.fromkeys(part for side in shown for part in side.emulated)
+    sides = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
+    emulated = dict.fromkeys(part for side in sides for part in side.emulated)
     return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""
 
 

@@ -33,8 +33,8 @@ def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
     ends = [1 + end for end in (change.relative, change.low, change.high)]
     middle, *ratios = ends if slower else [1 / end if end > 0 else math.inf for end in ends]
     interval = f", {min(ratios):.2f} to {max(ratios):.2f}" if all(map(math.isfinite, ratios)) else ""
-    said = f"{winner} is {middle:.2f} times as fast as {other} on {where}{interval}{right}"
-    return said if comparison.verdict.changed else f"undecided, it looks as if {said}"
+    verdict = f"{winner} is {middle:.2f} times as fast as {other} on {where}{interval}{right}"
+    return verdict if comparison.verdict.changed else f"undecided, it looks as if {verdict}"
 
 
 def _faults(comparison: Comparison, names: tuple[str, str]) -> str:

@@ -46,8 +46,8 @@ def pair_cases(base: Request, head: Request) -> Pairing:
     for axis in differences:
         for side in cases:
             if len(values := _values(side, axis)) > 1:
-                several = f"the sides differ in the {axis}, and one of them has {', '.join(sorted(values))}"
-                raise UsageError(several, hint=f"name one {axis} for each side")
+                message = f"the sides differ in the {axis}, and one of them has {', '.join(sorted(values))}"
+                raise UsageError(message, hint=f"name one {axis} for each side")
 
     def key(case: Case) -> tuple[str, ...]:
         return tuple(_value(case, axis) for axis in AXES if axis not in differences)

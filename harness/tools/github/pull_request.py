@@ -86,10 +86,10 @@ class PullRequest:
         """
         body = body_of(name, text)
         if (there := self._find(marker(name), author)) is None:
-            made = self._ask("POST", f"issues/{self.number}/comments", {"body": body})
+            comment = self._ask("POST", f"issues/{self.number}/comments", {"body": body})
         else:
-            made = self._ask("PATCH", f"issues/comments/{there}", {"body": body})
-        return str(made.get("html_url", "")) if isinstance(made, dict) else ""
+            comment = self._ask("PATCH", f"issues/comments/{there}", {"body": body})
+        return str(comment.get("html_url", "")) if isinstance(comment, dict) else ""
 
     def _find(self, mark: str, author: str) -> int | None:
         """Return the id of the comment that begins with a marker; None without one."""

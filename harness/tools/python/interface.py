@@ -135,10 +135,10 @@ def devices() -> list[DeviceEntry]:
 
 
 @contextmanager
-def _progress(wanted: bool) -> Iterator[Progress]:
+def _progress(visible: bool) -> Iterator[Progress]:
     """Yield what hears of progress, while Ctrl-C ends the body alone."""
     with interruptible():
-        if not wanted:
+        if not visible:
             yield SilentProgress()
             return
         with Screen() as screen:
