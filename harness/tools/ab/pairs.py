@@ -40,7 +40,7 @@ class Pairing:
 
 
 def pair_cases(base: Request, head: Request) -> Pairing:
-    """CasePair the cases of two requests. Raises UsageError where more than one case could be meant."""
+    """Pair the cases of two requests. Raises UsageError where more than one case could be meant."""
     cases = list(base.cases), list(head.cases)
     differences = tuple(axis for axis in AXES if len({frozenset(_values(side, axis)) for side in cases}) > 1)
     for axis in differences:
