@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.real_networks import RIGHT, SUITE, VACUOUS, lost, page, read_rows, row_of
+from benchmarks.real_networks import RIGHT, SUITE, TABLE, VACUOUS, lost, page, read_rows, row_of
+from harness.base.model import model_name
 from harness.base.suite import load_suite
 
 
@@ -45,3 +46,9 @@ def test_every_network_has_a_name_and_lies_in_a_package() -> None:
     suite = load_suite(SUITE)
     assert len(suite.models) > 20
     assert all(not isinstance(model, str) and "/.venv/real/" in str(model.onnx) for model in suite.models)
+
+
+def test_the_page_has_a_row_for_every_network_on_every_path() -> None:
+    suite = load_suite(SUITE)
+    rows = [row[:2] for row in read_rows(TABLE.read_text(encoding="utf-8"))]
+    assert rows == [(model_name(model), path) for model in suite.models for path in suite.paths]
