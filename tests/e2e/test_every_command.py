@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from waiting import LONG_S
 
 from harness.base.outcome import ExitCode
 from harness.cli import every_command
+from harness.measure.records.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
@@ -48,6 +50,7 @@ ELSEWHERE = {
     "llm": "tests/device/test_llm.py",
     "records": "tests/unit/harness/tools/lake",
     "sustained": "tests/device/test_sustained_on_phone.py",
+    "github": "tests/unit/harness/tools/github, against a stand-in",
     "isa": "`make test-isa`: it downloads a compiler",
 }
 
@@ -67,6 +70,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory, cache: Path, warm_driver: d
 
 def test_each_is_tried() -> None:
     assert {command.name for command in every_command()} == {*WORDS, *ELSEWHERE}
+
+
+def test_two_models_are_measured_in_turns_and_the_last_line_answers(folder: Path, cache: Path) -> None:
+    shutil.copy(folder / "net.onnx", folder / "other.onnx")
+    turns = ["--path", "opencl", "--minutes", "0", "--records", "sides", "--plot", "turns.html"]
+    code, out, err = bench(folder, cache, "compare", "net.onnx", "other.onnx", *turns)
+    assert code in (ExitCode.GOOD, ExitCode.NOTHING_MEASURED, ExitCode.UNDECIDED), out + err
+    assert "base is net, head is other" in out
+    assert out.splitlines()[-1].endswith("; both right")
+    cases = [RecordFile(folder / "sides" / f"{side}.jsonl").load().records[0].case for side in ("base", "head")]
+    assert cases == ["net-opencl-float32-untuned", "other-opencl-float32-untuned"]
+    assert out.splitlines()[-1] in (folder / "turns.html").read_text()
 
 
 @pytest.mark.parametrize("name", WORDS)
