@@ -63,8 +63,8 @@ _OURS = ("harness", "device_runner")
 """Packages of ours: if a module of these is missing, pip cannot help."""
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         from harness.base.terminal import write
         from harness.compile.compiler.releases import harness_version, versions
 
@@ -105,9 +105,9 @@ def _call() -> None:
 
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)
-        elsewhere = ", set ADRENO_BENCH_CACHE to one" if _in_cache(error, cache_root()) else ""
+        advice = ", set ADRENO_BENCH_CACHE to one" if _in_cache(error, cache_root()) else ""
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _end(f"{what}: name a file or folder of yours{elsewhere}, or check the disk", ExitCode.RIG_FAILURE)
+        _end(f"{what}: name a file or folder of yours{advice}, or check the disk", ExitCode.RIG_FAILURE)
     except Exception as error:
         module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if module and module not in _OURS:

@@ -56,9 +56,9 @@ def bless(
         raise UsageError(f"nothing to bless in {records}", hint=hint)
     states = [_save(blessing, baselines) for blessing in blessings]
     if as_json:
-        out_json([_plain(*one) for one in zip(blessings, states, strict=True)])
+        out_json([_plain(*pair) for pair in zip(blessings, states, strict=True)])
     else:
-        rows = [_row(*one) for one in zip(blessings, states, strict=True)]
+        rows = [_row(*pair) for pair in zip(blessings, states, strict=True)]
         headers = ("case", "identity", "baseline", "of", "why")
         out(table(rows, headers, prose=("of", "why"), alike=("identity",)))
     raise typer.Exit(exit_code(blessing.outcome for blessing in blessings))
@@ -72,18 +72,19 @@ def _save(blessing: Blessing, folder: Path) -> str:
 
 
 def _row(blessing: Blessing, state: str) -> tuple[str, ...]:
-    kept = blessing.baseline
-    what = "-" if not kept else f"latency, sessions: {len(kept.sessions)}" if kept.sessions else "correctness only"
+    baseline = blessing.baseline
+    timed = f"latency, sessions: {len(baseline.sessions)}" if baseline and baseline.sessions else "correctness only"
+    what = timed if baseline else "-"
     return str(blessing.key), blessing.key.identity, state, what, "; ".join(blessing.notes) or "-"
 
 
 def _plain(blessing: Blessing, state: str) -> dict[str, object]:
-    kept = blessing.baseline
+    baseline = blessing.baseline
     return {
         "case": blessing.key.case,
         "identity": blessing.key.identity,
         "baseline": state,
-        "sessions": len(kept.sessions) if kept else None,
+        "sessions": len(baseline.sessions) if baseline else None,
         "outcome": blessing.outcome.value,
         "notes": blessing.notes,
     }

@@ -36,9 +36,10 @@ def build(
     context: typer.Context,
     what: CaseOptions,
     device: DeviceName = DEFAULT_DEVICE,
-    like: Annotated[
+    alike_devices: Annotated[
         list[str] | None,
         seldom_option(
+            "--like",
             metavar="FILE|DEVICE",
             help="Build for a device like the last in this file of records, or one that was opened before. Repeatable.",
         ),
@@ -53,10 +54,10 @@ def build(
     from harness.cli.record_filter import identity_like
     from harness.measure.workbench import open_to_build
 
-    if like:
+    if alike_devices:
         refuse_options(context, ("device",), "with --like, which names the devices")
     request = what.request(builders=builders)
-    identities = [identity_like(name, request.cache) for name in like or ()]
+    identities = [identity_like(name, request.cache) for name in alike_devices or ()]
     with Screen() as screen, open_to_build(request, device, screen, identities) as bench:
         shared = request.suite.store  # who measures takes the answers, too
         jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]

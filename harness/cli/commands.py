@@ -20,20 +20,20 @@ HELP_NAMES = ["-h", "--help"]
 
 def load_command(command: Command) -> TyperCommand | TyperGroup:
     """Import a command."""
-    found = load(command.place or f"harness.cli.{command.name}:{command.name}")
-    if isinstance(found, typer.Typer):
-        group = get_group(found)
+    target = load(command.place or f"harness.cli.{command.name}:{command.name}")
+    if isinstance(target, typer.Typer):
+        group = get_group(target)
         for inner in group.commands.values():
             inner.help = _unwrapped(inner.help)
             _name_values(inner)
         _name_values(group)
         return group
     alone = typer.Typer(add_completion=False)
-    alone.command(command.name, help=_unwrapped(found.__doc__))(found)
-    made = get_command(alone)
-    assert isinstance(made, TyperCommand)
-    _name_values(made)
-    return made
+    alone.command(command.name, help=_unwrapped(target.__doc__))(target)
+    click_command = get_command(alone)
+    assert isinstance(click_command, TyperCommand)
+    _name_values(click_command)
+    return click_command
 
 
 def _name_values(command: Any) -> None:
@@ -116,10 +116,10 @@ def how_to_install(module: str) -> str:
         lines = metadata.requires(_PACKAGE) or []
     except metadata.PackageNotFoundError:
         lines = []
-    wanted = module.lower()
+    name = module.lower()
     required = [match for line in lines if (match := _REQUIREMENT.match(line))]
-    found = [match for match in required if re.sub(r"[-_.]+", "_", match["name"]).lower() == wanted]
-    extras = [match["extra"] for match in found if match["extra"] not in (None, _NOT_FOR_USERS)]
+    matches = [match for match in required if re.sub(r"[-_.]+", "_", match["name"]).lower() == name]
+    extras = [match["extra"] for match in matches if match["extra"] not in (None, _NOT_FOR_USERS)]
     if extras:
         return f"pip install '{_PACKAGE}[{extras[0]}]'"
-    return f"pip install {module if found else _PACKAGE}"
+    return f"pip install {module if matches else _PACKAGE}"

@@ -102,13 +102,13 @@ def compare(
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    kept = _Folder(records)
+    folder = _Folder(records)
     if a is not None or b is not None or _is_model(base) or _is_model(head):
         refuse_options(context, ("latency", "config", "states"), "on two models or two sets of options")
         sides = [
             _side(name, base if name == "--a" else head or base, text, what) for name, text in (("--a", a), ("--b", b))
         ]
-        verdicts = _side_by_side(sides, confirming, device, kept, minutes, page)
+        verdicts = _side_by_side(sides, confirming, device, folder, minutes, page)
     elif base is None or head is None:
         raise UsageError("compare takes two sides", hint="name two models, two places of records, or two releases")
     elif _are_places(base, head):
@@ -119,7 +119,7 @@ def compare(
         verdicts = judge_sides(before, now, confirming.rules, gauged=not states)
     else:
         refuse_options(context, ("states", "page"), "on releases and commits")
-        verdicts = _of_revisions((base, head), what, confirming, device, config, kept, latency, minutes)
+        verdicts = _of_revisions((base, head), what, confirming, device, config, folder, latency, minutes)
     write_comparison(verdicts.export, **vars(exports))
     if as_json:
         out_json(verdicts.export.plain())
@@ -191,7 +191,7 @@ def _side_by_side(
     sides: Sequence[CaseOptions],
     confirming: ConfirmOptions,
     device: str,
-    kept: _Folder,
+    folder: _Folder,
     minutes: float,
     page: Path | None,
 ) -> ComparisonView:
@@ -201,7 +201,7 @@ def _side_by_side(
         require_page(page)
         environment()  # which says what to install
     base, head = (side.request() for side in sides)
-    how = {"minutes": minutes, "most_sessions": confirming.most_sessions, "keep": kept.keep, "page": page}
+    how = {"minutes": minutes, "most_sessions": confirming.most_sessions, "keep": folder.keep, "page": page}
     with Screen() as screen:
         name = select_one(device, cache_root(), screen.say)
         return compare_requests(base, head, name, confirming.rules, screen, **how)
@@ -213,7 +213,7 @@ def _of_revisions(
     confirming: ConfirmOptions,
     device: str,
     config: Path,
-    kept: _Folder,
+    folder: _Folder,
     latency: bool | None,
     minutes: float,
 ) -> ComparisonView:
@@ -227,9 +227,9 @@ def _of_revisions(
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
     with Screen() as screen:
         options = what.on_each_revision(select_one(device, cache, screen.say))
-        first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
-        pair = RevisionPair(first, second, kept.keep, latency, SessionBudget(minutes, say=screen.say))
-        explain = explainer("compare", pair, {arm: file.path for arm, file in kept.files.items()})
+        first, second = (Toolchain.of(side, cache, options, screen.say) for side in (base, head))
+        pair = RevisionPair(first, second, folder.keep, latency, SessionBudget(minutes, say=screen.say))
+        explain = explainer("compare", pair, {arm: file.path for arm, file in folder.files.items()})
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
-    return ComparisonView(result, confirming.rules, f"base is {base}, head is {head}{kept.remark}")
+    return ComparisonView(result, confirming.rules, f"base is {base}, head is {head}{folder.remark}")

@@ -38,36 +38,36 @@ def _offered(find: Callable[[dict[str, Any]], Iterable[str]]) -> Offer:
 
 
 @_offered
-def cases(given: dict[str, Any]) -> Iterable[str]:
+def cases(options: dict[str, Any]) -> Iterable[str]:
     """Ids of the suite's cases, and globs for each of its models and paths."""
     from harness.base.suite import load_suite
 
-    found = load_suite(Path(given.get("suite") or DEFAULT_SUITE)).cases
-    yield from (case.id for case in found)
-    yield from (f"{case.model}-*" for case in found)
-    yield from (f"*-{case.path}-*" for case in found)
+    suite_cases = load_suite(Path(options.get("suite") or DEFAULT_SUITE)).cases
+    yield from (case.id for case in suite_cases)
+    yield from (f"{case.model}-*" for case in suite_cases)
+    yield from (f"*-{case.path}-*" for case in suite_cases)
 
 
 @_offered
-def recorded_cases(given: dict[str, Any]) -> Iterable[str]:
+def recorded_cases(options: dict[str, Any]) -> Iterable[str]:
     """Ids of the cases that the end of the records file tells of."""
-    with Path(given.get("records") or DEFAULT_RECORDS).open("rb") as file:
+    with Path(options.get("records") or DEFAULT_RECORDS).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOOKED_AT_BYTES))
-        return sorted({found.decode() for found in _CASE_IN_RECORD.findall(file.read())})
+        return sorted({match.decode() for match in _CASE_IN_RECORD.findall(file.read())})
 
 
 @_offered
-def devices(_given: dict[str, Any]) -> Iterable[str]:
+def devices(_options: dict[str, Any]) -> Iterable[str]:
     """Yield the devices that every host has, and those opened on this one before."""
     from device_runner.store import cache_root
 
     folder = cache_root() / "identities"
-    known = sorted(unquote(file.stem) for file in folder.glob("*.json")) if folder.is_dir() else []
-    return ["virtual", "local", "all", *known]
+    opened = sorted(unquote(file.stem) for file in folder.glob("*.json")) if folder.is_dir() else []
+    return ["virtual", "local", "all", *opened]
 
 
 @_offered
-def models(_given: dict[str, Any]) -> Iterable[str]:
+def models(_options: dict[str, Any]) -> Iterable[str]:
     """Networks of the zoo, and files of networks in this folder and its folders."""
     from harness.base.model import SUFFIXES
     from harness.compile.models.named import named_models
@@ -78,7 +78,7 @@ def models(_given: dict[str, Any]) -> Iterable[str]:
 
 
 @_offered
-def paths(_given: dict[str, Any]) -> Iterable[str]:
+def paths(_options: dict[str, Any]) -> Iterable[str]:
     """Yield the paths that a suite may name."""
     from harness.compile.paths import PATHS
 
@@ -86,7 +86,7 @@ def paths(_given: dict[str, Any]) -> Iterable[str]:
 
 
 @_offered
-def quirks(_given: dict[str, Any]) -> Iterable[str]:
+def quirks(_options: dict[str, Any]) -> Iterable[str]:
     """Known defects of TVM."""
     from harness.compile.quirks import QUIRKS
 

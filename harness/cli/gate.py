@@ -51,7 +51,7 @@ def gate(
         Path | None,
         typer.Option(metavar="FILE", help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
-    given: Annotated[
+    source: Annotated[
         str | None, typer.Option("--from", metavar="PLACE", help="Judge these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
@@ -71,22 +71,22 @@ def gate(
     from harness.judge.sides import SeriesKey
     from harness.measure.records.view import without_garbage_collection
 
-    if given:
+    if source:
         context.with_resource(without_garbage_collection())
     held_to = Gate.read(
         baselines.absolute(),
-        None if given else records or DEFAULT_RECORDS,
+        None if source else records or DEFAULT_RECORDS,
         what.covers,
         confirming.rules,
         confirming.most_sessions,
         as_shipped=what.as_shipped,
     )
-    if given:
+    if source:
         unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records", "builders")
         refuse_options(context, unused, "with --from, which runs nothing")
-        found = read_sides(given, what.covers, device)
-        sustained = [SeriesKey.of(one) for one in sustained_records(given, what.covers)]
-        result = held_to.compare(found, lambda _: "a gate without --from measures again", sustained=sustained)
+        sides = read_sides(source, what.covers, device)
+        sustained = [SeriesKey.of(record) for record in sustained_records(source, what.covers)]
+        result = held_to.compare(sides, lambda _: "a gate without --from measures again", sustained=sustained)
     else:
         result = _run(what.request(builders=builders), held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
@@ -96,9 +96,9 @@ def gate(
     if export and as_json:
         out_json(export.plain())
     else:
-        told = verdicts.verdict_table(result.cases), *verdicts.kernel_tables(result.cases)
+        tables = verdicts.verdict_table(result.cases), *verdicts.kernel_tables(result.cases)
         out_parts(
-            *told,
+            *tables,
             verdicts.summary(result.fitness),
             _remark(result),
             verdicts.needed(result),
@@ -118,7 +118,7 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
     file = RecordFile(records or DEFAULT_RECORDS)
     file.require_writable()
     with Screen() as screen:
-        name = device_of_records(request, device, file.path, screen, given=records is not None)
+        name = device_of_records(request, device, file.path, screen, is_named=records is not None)
         with open_workbench(request, name, screen) as bench:
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
@@ -141,10 +141,10 @@ def _remark(result: ComparisonResult) -> str:
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     lent = {str(c.key): c.base.key.identity for c in result.cases if c.base and c.base.key.identity != c.key.identity}
     here = {comparison.key.identity for comparison in result.cases} | set(lent.values())
-    others = sorted({one.key.identity for one in result.left_out if one.reason == OTHER_IDENTITY})
+    others = sorted({pair.key.identity for pair in result.left_out if pair.reason == OTHER_IDENTITY})
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for one in result.left_out:
-        by_reason[one.reason].append(str(one.key))
+    for pair in result.left_out:
+        by_reason[pair.reason].append(str(pair.key))
     lines = [f"no baseline: {_first(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"held to {other}, whose noise calibration found equal: {case}" for case, other in lent.items()]
     lines += [f"not compared: {_first(of)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]

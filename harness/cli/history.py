@@ -78,10 +78,10 @@ def run(
     options = [part for regex in bench or () for part in ("--bench", regex)]
     everywhere = [case.id for case in cases] if complete else []
     request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)
-    made = runs.run(project, request, identity)
-    out(_summary(made, identity.key, config))
-    broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
-    outcomes = [*(record.outcome for record in made.records), *broken]
+    results = runs.run(project, request, identity)
+    out(_summary(results, identity.key, config))
+    broken = [Outcome.COMPILE_ERROR for _ in results.not_installed]
+    outcomes = [*(record.outcome for record in results.records), *broken]
     raise typer.Exit(exit_code((without_findings(outcomes) if findings_are_fine else outcomes) or [Outcome.OK]))
 
 
@@ -139,16 +139,16 @@ def summary(
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    results = load_project(config).results
-    found = load(results, confirmed=CONFIRMED)
-    sections = load_sections(HistoryView(results, found, events(found), summary=True))
+    folder = load_project(config).results
+    results = load(folder, confirmed=CONFIRMED)
+    sections = load_sections(HistoryView(folder, results, events(results), summary=True))
     if as_json:
-        out_json(facts(found, sections))
+        out_json(facts(results, sections))
     else:
-        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, sections=sections)))
-    if not found.series:
+        (out_whole if markdown else out)("\n".join(lines(results, markdown=markdown, sections=sections)))
+    if not results.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
-    _name_skipped(found.skipped)
+    _name_skipped(results.skipped)
 
 
 def _name_skipped(skipped: Sequence[str]) -> None:
@@ -159,11 +159,13 @@ def _name_skipped(skipped: Sequence[str]) -> None:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
 
-def _summary(made: RunResult, machine: str, config: Path) -> str:
-    lines = [f"could not be built or installed: {commit}; its output above says why" for commit in made.not_installed]
-    if not made.records and not lines:
+def _summary(results: RunResult, machine: str, config: Path) -> str:
+    lines = [
+        f"could not be built or installed: {commit}; its output above says why" for commit in results.not_installed
+    ]
+    if not results.records and not lines:
         return f"nothing was new: built, pushed and measured nothing on {machine}"
-    count = len(made.records)
+    count = len(results.records)
     return "\n".join(
         [*lines, f"measured {count} cases on {machine}; now run: adreno-bench history publish --config {config}"]
     )

@@ -81,6 +81,14 @@ RecordsFile = Annotated[Path, typer.Option("--records", metavar="FILE", help="Re
 RecordsPlace = Annotated[
     str, typer.Option("--records", metavar="PLACE", help="Records: a file, a folder, a glob or a URL.")
 ]
+RecordedGlob = Annotated[
+    str | None,
+    typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
+]
+RecordedCase = Annotated[
+    str | None, typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases)
+]
+EveryRecord = Annotated[bool, typer.Option("--every", help="Show every record, not only the latest of each series.")]
 FindingsAreFine = Annotated[
     bool,
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
@@ -173,10 +181,10 @@ class SuiteOptions:
     @property
     def words(self) -> list[str]:
         """Suite and models as they are typed, without defaults: what a next command on the same cases repeats."""
-        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input), ("--fix", self.fix))
+        options = (("--model", self.model), ("--shape", self.shape), ("--input", self.input), ("--fix", self.fix))
         return [
             *(["--suite", str(self.suite)] if self.suite != DEFAULT_SUITE else []),
-            *(word for option, values in given for value in values or () for word in (option, value)),
+            *(word for option, values in options for value in values or () for word in (option, value)),
             *(["--trust"] if self.trust else []),
         ]
 
@@ -252,7 +260,7 @@ class CaseOptions(SuiteOptions):
             if not any(case.path in quirk.paths and case.precision in quirk.precisions for case in request.cases):
                 raise UsageError(
                     f"--with-quirk {quirk.id} has no effect: no chosen case meets it",
-                    hint=f"it is about {', '.join(quirk.paths)} in {', '.join(one.value for one in quirk.precisions)}",
+                    hint=f"it is about {', '.join(quirk.paths)} in {', '.join(p.value for p in quirk.precisions)}",
                 )
         return request
 
@@ -373,15 +381,15 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
     @functools.wraps(command)
-    def call(**given: Any) -> Result:
-        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        return command(**made, **given)
+    def call(**options: Any) -> Result:
+        values = {name: group(**{f.name: options.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        return command(**values, **options)
 
     flat: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:
             types = get_type_hints(groups[name], include_extras=True)
-            flat += [_as_option(one.name, types[one.name], one.default) for one in fields(groups[name])]
+            flat += [_as_option(field.name, types[field.name], field.default) for field in fields(groups[name])]
         else:
             flat.append(_as_option(name, hints[name], parameter.default))
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]

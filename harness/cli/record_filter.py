@@ -12,7 +12,7 @@ from device_runner.names import suggestion
 from harness.base.failures import UsageError
 from harness.base.plan import SUSTAINED
 from harness.base.terminal import tell
-from harness.cli.options import DEFAULT_DEVICE, matches_globs
+from harness.cli.options import DEFAULT_DEVICE, matching
 from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def open_index(place: Path | str) -> RecordSource:
 def newest_records(place: str, glob: str | None) -> list[Record]:
     """Return the latest record of each series that matches, without sustained runs. Raises UsageError for none."""
     with open_index(place) as index:
-        records = list(index.newest(lambda case: matches_globs(case, [glob] if glob else None)))
+        records = list(index.newest(matching([glob] if glob else None)))
         if not records:
             raise no_records(glob, place, index)
         return records
@@ -54,13 +54,13 @@ def newest_records(place: str, glob: str | None) -> list[Record]:
 
 def no_records(glob: str | None, records: str, index: RecordSource, *, sustained: bool = False) -> UsageError:
     """Return the error for a glob that matches no records of a place."""
-    known = index.cases
-    if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
-        hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"
+    cases = index.cases
+    if glob and not any(fnmatch.fnmatchcase(case, glob) for case in cases):
+        hint = suggestion(glob, cases) if cases else "`adreno-bench run` makes some"
         return UsageError(f"no record of {glob!r} in {records}", hint=hint)
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
-    if known:
+    if cases:
         others = "`adreno-bench sustained` and `adreno-bench isa --against FILE` read these"
         return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
@@ -113,15 +113,15 @@ def load_sides(source: Path | str, covers: Covers) -> dict[SeriesKey, Side]:
 def sustained_records(place: Path | str, covers: Covers) -> list[Record]:
     """Return the newest record of each series that ran without a pause, which are compared with nothing."""
     with open_index(place) as index:
-        found = index.newest(covers, sustained=True)
-        return [record for record in found if SUSTAINED in record.parts]
+        records = index.newest(covers, sustained=True)
+        return [record for record in records if SUSTAINED in record.parts]
 
 
-def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:
+def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, is_named: bool) -> str:
     """Return the name of the one device that is meant: that of the records in `file`, unless `--device` names another.
 
     Raises UsageError if the records are of several and none is named, or if they are of another than the one that is
-    named, and the file was given too. Raises AmbiguousDevice, UnknownDevice.
+    named, and the file `is_named`, too. Raises AmbiguousDevice, UnknownDevice.
     """
     from harness.measure.records.index import RecordIndex
 
@@ -130,7 +130,7 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     if device is None and len(there) > 1:
         raise UsageError(f"{file} has records of {', '.join(there)}", hint="name one of them with --device")
     name = request.one_device(device or (there or [DEFAULT_DEVICE])[0], screen)
-    if given and there and name not in there:
+    if is_named and there and name not in there:
         raise _other_device(file, there, name)
     return name
 
@@ -140,19 +140,19 @@ def _other_device(place: Path | str, there: Sequence[str], device: str) -> Excep
     return UsageError(f"{place} {of}, and --device names {device}", hint="leave one of the two out")
 
 
-def identity_like(like: str, cache: Path) -> Identity:
+def identity_like(source: str, cache: Path) -> Identity:
     """Return the identity of the last record in a file, or of a device that was opened before. Raises UsageError."""
     from device_runner.selection import recall_identity
     from harness.measure.records.record import RecordFile
 
-    file = Path(like)
+    file = Path(source)
     if not file.is_file():
-        found = recall_identity(like, cache)
-        if found is None:
+        identity = recall_identity(source, cache)
+        if identity is None:
             hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
-            raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
-        return found
+            raise UsageError(f"{source} is neither a file nor a device that was opened before", hint=hint)
+        return identity
     records = RecordFile(file).load().records
     if not records:
-        raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
+        raise UsageError(f"{source} has no records, and no schedules either", hint="`adreno-bench run` writes records")
     return records[-1].identity

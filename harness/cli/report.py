@@ -39,7 +39,7 @@ def report(
             show_default=str(DEFAULT_RECORDS),
         ),
     ] = None,
-    given: Annotated[
+    verdicts: Annotated[
         Path | None,
         typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --export-json` wrote."),
     ] = None,
@@ -64,7 +64,7 @@ def report(
     from harness.judge.report.comparison import read_comparison
     from harness.judge.report.matrix import entries_of, markdown, matrices_of
 
-    if given and base:
+    if verdicts and base:
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
     files = records or [str(DEFAULT_RECORDS)]
 
@@ -72,25 +72,25 @@ def report(
     if not builds:
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
-    comparison = read_comparison(given) if given else _compare(base, builds, case, rule) if base else None
-    if given and comparison and not case:
-        judged = {(one.identity, one.case, one.as_shipped) for one in comparison.cases}
-        builds = [b for b in builds if (b[0].identity_key, b[0].case, b[0].as_shipped) in judged] or builds
+    comparison = read_comparison(verdicts) if verdicts else _compare(base, builds, case, rule) if base else None
+    if verdicts and comparison and not case:
+        series = {(each.identity, each.case, each.as_shipped) for each in comparison.cases}
+        builds = [b for b in builds if (b[0].identity_key, b[0].case, b[0].as_shipped) in series] or builds
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds))) + "\n")
     else:
         here = [Path(place) for place in files if Path(place).exists()]
-        beside = [*here, *([Path(base)] if base and Path(base).exists() else [])]
-        sustained = [one for file in files for one in sustained_records(file, matching(case))]
+        record_places = [*here, *([Path(base)] if base and Path(base).exists() else [])]
+        sustained = [record for file in files for record in sustained_records(file, matching(case))]
         artifacts = {record.artifact for build in builds for record in build}
-        artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
+        artifacts |= {each.base.artifact for each in (comparison.cases if comparison else ()) if each.base}
         from harness.judge.report.page import environment
 
         environment()  # which says what to install
         from harness.judge.report.sections import PageFiles, load_details, load_sections
         from harness.judge.report.suite_page import write_report
 
-        details = load_details(PageFiles(beside, profiles or ()), artifacts)
+        details = load_details(PageFiles(record_places, profiles or ()), artifacts)
         write_report(to, builds, comparison, sustained, load_sections(here), details)
     out(f"{to}: {len(builds)} case{'s' * (len(builds) > 1)}, {size(to.stat().st_size)}")
 
@@ -99,7 +99,7 @@ def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | N
     """Return the records of each series of these models, the oldest first, whichever files they are in."""
     from harness.judge.sides import by_series
 
-    chosen = (one for build in builds if matches_models(build[0].case, models) for one in build)
+    chosen = (record for build in builds if matches_models(build[0].case, models) for record in build)
     return [sorted(group, key=lambda record: record.started_at) for group in by_series(chosen).values()]
 
 
@@ -114,9 +114,8 @@ def _compare(
     from harness.judge.sides import side_of
 
     head = {side.key: side for side in map(side_of, builds)}
-    known = {
-        key: side for key, side in load_sides(base, matching(globs)).items() if key.case in {one.case for one in head}
-    }
-    compared = compare_sides(known, head, rule.rules)
+    cases = {key.case for key in head}
+    at_base = {key: side for key, side in load_sides(base, matching(globs)).items() if key.case in cases}
+    compared = compare_sides(at_base, head, rule.rules)
     result = settle(compared, rule.rules, lambda _: "what was measured before cannot be measured in turns")
     return export_comparison(result, path_means(result.cases), path_flips(result.cases, rule.rules))

@@ -112,20 +112,20 @@ def run(
         raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
     file = RecordFile(records)
     file.require_writable()
-    with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
+    with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as index:
         request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
         source = devices_behind(tracker) if tracker else None
-        wanted = device or (kept.devices if kept and not tracker else None) or [ALL if tracker else DEFAULT_DEVICE]
-        names = (source.names if source else select)(wanted, request.cache, screen.say)
-        for line in skipped_lines(kept.skipped if kept else ()):
+        words = device or (index.devices if index and not tracker else None) or [ALL if tracker else DEFAULT_DEVICE]
+        names = (source.names if source else select)(words, request.cache, screen.say)
+        for line in skipped_lines(index.skipped if index else ()):
             screen.say(line)
-        given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
-        allowed = frozenset(permission for permission, granted in given.items() if granted)
+        permissions = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
+        allowed = frozenset(permission for permission, granted in permissions.items() if granted)
         if allowed and set(names) == {LOCAL}:
             wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
             raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
         with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
-            results = run_request(request, names, file, screen, index=kept, allowed=allowed, source=source)
+            results = run_request(request, names, file, screen, index=index, allowed=allowed, source=source)
     code = _exit_code(results, findings_are_fine)
     exports.write_records(results.records, code)
     if as_json:
@@ -165,7 +165,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     ]
     changed = {record.model: record.model_changes for record in done if record.model_changes}
     lines += [f"{model} was prepared: {'; '.join(changes)}" for model, changes in changed.items()]
-    lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
+    lines += [f"{record.case}: {proof}" for record in done if (proof := _tuned(record))]
     lines += [f"{record.case}: {schedule_summary(record.schedules)}" for record in done if record.schedules]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     lines += _workarounds(done)

@@ -11,15 +11,16 @@ from device_runner.device import PeakMemory
 from harness.base.outcome import exit_code
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size, table
-from harness.cli import completion
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
     AsJson,
+    EveryRecord,
+    RecordedGlob,
     RecordExports,
     RecordsPlace,
     grouped,
-    matches_globs,
+    matching,
 )
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
@@ -39,14 +40,9 @@ MOST_ROWS = 5_000
 @grouped
 def show(
     exports: RecordExports,
-    glob: Annotated[
-        str | None,
-        typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
-    ] = None,
+    glob: RecordedGlob = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
-    every: Annotated[
-        bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
-    ] = False,
+    every: EveryRecord = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -54,10 +50,7 @@ def show(
 
     With --all it shows every field of that record.
     """
-
-    def asked_for(case: str) -> bool:
-        return matches_globs(case, [glob] if glob else None)
-
+    asked_for = matching([glob] if glob else None)
     plain = not (every or as_json or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):
@@ -82,11 +75,11 @@ def _text(chosen: Sequence[Record], *, whole: bool) -> str:
 
         return case_summary(chosen[0])
     record = chosen[0]
-    told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(record))
+    texts = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(record))
     waiting = format_batches(record.part(Batches), record.device_ms)
-    beside = {"peak memory": format_peak_memory(record.part(PeakMemory)), "waiting": waiting, "remarks": told}
+    more = {"peak memory": format_peak_memory(record.part(PeakMemory)), "waiting": waiting, "remarks": texts}
     fields = record.model_dump(mode="json", by_alias=True)
-    return _whole({**fields, **fields.pop("parts"), **beside})
+    return _whole({**fields, **fields.pop("parts"), **more})
 
 
 def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
@@ -95,13 +88,13 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
 
     if isinstance(index, RecordIndex):
         return ""
-    found = index.newest_outcomes(asked_for)
-    series = sum(sum(counts.values()) for counts in found.values())
+    counts_by_case = index.newest_outcomes(asked_for)
+    series = sum(sum(counts.values()) for counts in counts_by_case.values())
     if series <= MOST_ROWS:
         return ""
     rows = [
         (case, sum(counts.values()), ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-        for case, counts in found.items()
+        for case, counts in counts_by_case.items()
     ]
     remark = f"{series} series: name a case, such as '{rows[0][0]}', to see each; --json has all"
     return (
@@ -111,14 +104,14 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
 
 def _choose_records(index: RecordSource, asked_for: Callable[[str], bool], *, every: bool) -> list[Record]:
     """Return the latest record of each series, or every record."""
-    found = (one for one in index.every(asked_for) if not one.standalone) if every else index.newest(asked_for)
-    return [record for record in found if SUSTAINED not in record.parts]
+    records = index.every(asked_for) if every else index.newest(asked_for)
+    return [record for record in records if not record.standalone and SUSTAINED not in record.parts]
 
 
 def _whole(record: dict[str, object]) -> str:
     width = max(map(len, record))
-    known = {name: value for name, value in record.items() if value not in ("", None, [], {})}
-    return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in known.items())
+    filled = {name: value for name, value in record.items() if value not in ("", None, [], {})}
+    return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in filled.items())
 
 
 def format_peak_memory(peak: PeakMemory | None) -> str:

@@ -102,7 +102,7 @@ def _sessions(
     file, request = RecordFile(records or DEFAULT_CALIBRATION), what.request()
     file.require_writable()
     with Screen() as screen:
-        name = device_of_records(request, device, file.path, screen, given=records is not None)
+        name = device_of_records(request, device, file.path, screen, is_named=records is not None)
         with open_workbench(request, name, screen) as bench:
             plans = bench.plans
             if budget:

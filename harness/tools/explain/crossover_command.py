@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from harness.base.tables import table
-from harness.cli import completion
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, matches_globs
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace, matches_globs
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
 
@@ -20,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def crossover(
-    case: Annotated[
-        str | None,
-        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
-    ] = None,
+    case: RecordedCase = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     as_json: AsJson = False,
 ) -> None:

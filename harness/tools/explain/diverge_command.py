@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from harness.base.terminal import tell
-from harness.cli import completion
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
@@ -18,6 +14,7 @@ from harness.cli.options import (
     Fixes,
     Inputs,
     Models,
+    RecordedCase,
     RecordsPlace,
     Shapes,
     SuiteFile,
@@ -28,10 +25,7 @@ from harness.judge.report.screen import out, out_json
 
 
 def diverge(
-    case: Annotated[
-        str | None,
-        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
-    ] = None,
+    case: RecordedCase = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     suite: SuiteFile = DEFAULT_SUITE,
     model: Models = None,

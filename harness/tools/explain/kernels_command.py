@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from harness.base.outcome import Outcome
-from harness.cli import completion
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
 
@@ -22,10 +19,7 @@ MOST_LINES = 20
 
 
 def kernels(
-    case: Annotated[
-        str | None,
-        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
-    ] = None,
+    case: RecordedCase = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     as_json: AsJson = False,
 ) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from harness.base.failures import UsageError
-from harness.cli import completion
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
 
 
 def partitions(
-    case: Annotated[
-        str | None,
-        typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases),
-    ] = None,
+    case: RecordedCase = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     as_json: AsJson = False,
 ) -> None:

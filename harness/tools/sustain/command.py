@@ -6,18 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from harness.base.outcome import exit_code
 from harness.base.plan import SUSTAINED
-from harness.cli import completion
 from harness.cli.options import (
     DEFAULT_RECORDS,
     AsJson,
+    EveryRecord,
+    RecordedGlob,
     RecordExports,
     RecordsPlace,
     grouped,
-    matches_globs,
+    matching,
     output_option,
 )
 from harness.cli.record_filter import no_records, open_index
@@ -31,14 +30,9 @@ if TYPE_CHECKING:
 @grouped
 def sustained(
     exports: RecordExports,
-    glob: Annotated[
-        str | None,
-        typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
-    ] = None,
+    glob: RecordedGlob = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
-    every: Annotated[
-        bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
-    ] = False,
+    every: EveryRecord = False,
     plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw them into this page.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,9 +56,6 @@ def sustained(
 
 def _choose(index: RecordSource, glob: str | None, *, every: bool) -> list[Record]:
     """Return the latest sustained run of each series, or every one."""
-
-    def asked_for(case: str) -> bool:
-        return matches_globs(case, [glob] if glob else None)
-
+    asked_for = matching([glob] if glob else None)
     records = index.every(asked_for) if every else index.newest(asked_for, sustained=True)
     return [record for record in records if record.standalone and SUSTAINED in record.parts]

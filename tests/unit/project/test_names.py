@@ -22,7 +22,7 @@ TOOLS = (
     *("builders", "bundle", "cache", "calibrate", "doctor", "explain", "fleet", "init", "isa", "lake", "llm", "ops"),
     *("ab", "github", "profile", "python", "runtime", "shared", "sustain", "tune", "zoo"),
 )
-ROOMS = ("base", "measure", "pytest_plugin", "judge/history", "judge/report", "judge/revisions")
+ROOMS = ("base", "cli", "measure", "pytest_plugin", "judge/history", "judge/report", "judge/revisions")
 VALUE_ROOMS = (
     "device_runner",
     *(f"harness/{room}" for room in ROOMS),
