@@ -88,8 +88,8 @@ def cells(
             for as_shipped in modes:
                 quirks = list(_quirks(path, precision, as_shipped))
                 file, sha256 = (MODEL, case.model_sha256) if as_shipped else (PREPARED, case.prepared_sha256)
-                given = str(catalogue.file(case, file))
-                request = replace(base, model_file=given, path=path, precision=precision.value, quirks=quirks)
+                model_file = str(catalogue.file(case, file))
+                request = replace(base, model_file=model_file, path=path, precision=precision.value, quirks=quirks)
                 job = compile_job(request, sha256, f"{case.name} on {path}, {MODES[as_shipped]}")
                 yield Cell(case, path, precision, as_shipped, job, oracle, witness)
 
