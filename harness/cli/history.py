@@ -118,6 +118,8 @@ def publish(
         screen.say("asv reads the results and writes its pages; ours follow")
         published = write(project, docs, partial(screen.step, "publishing"))
     out(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
+    for commit in published.displaced:
+        tell(f"adreno-bench: {commit}")
     _name_skipped(published.skipped)
 
 

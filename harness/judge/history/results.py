@@ -118,6 +118,8 @@ class History:
     """The commits at which each machine was measured, in order."""
     skipped: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
+    displaced: list[str] = field(default_factory=list)
+    """Commits that the repository no longer has, each with what decides its place."""
     confirmed: Sequence[PairedDecision] = ()
     """What was decided in turns, oldest first."""
 
@@ -141,6 +143,7 @@ def newest_records(records: Iterable[Record]) -> list[Record]:
 def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path | None = None) -> History:
     """Read a results folder, and a file of what was decided in turns. `order` numbers commits, else their dates do."""
     skipped: list[str] = []
+    displaced: list[str] = []
     machines: dict[str, dict[str, Any]] = {}
     commits: dict[str, list[str]] = {}
     series: list[Series] = []
@@ -155,7 +158,7 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
         first = [next(iter(points.values())) for points in read]
         places = _places(first, order or {})
         read = [read[index] for index in sorted(range(len(read)), key=lambda index: places[index])]
-        skipped += [
+        displaced += [
             f"commit {point.commit[:12]} of {folder.name} is not in the repository any more: its date decides its place"
             for point in first
             if order and point.commit not in order
@@ -170,7 +173,7 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
         ]
         series += sorted(mine, key=lambda entry: (entry.case, entry.quirks))
     decisions = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
-    return History(machines, series, commits, [*skipped, *decisions.skipped], decisions.decisions)
+    return History(machines, series, commits, [*skipped, *decisions.skipped], displaced, decisions.decisions)
 
 
 def _places(points: Sequence[Point], order: Mapping[str, int]) -> list[tuple[int, int, int]]:

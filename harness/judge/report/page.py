@@ -62,7 +62,7 @@ def write_page(
     file: Path, template: str, *, package: str = ROOM, scripts: Sequence[str] = FIGURES, **facts: Any
 ) -> None:
     """Write a page that stands alone, from a package's template that extends `base.html.j2`. Raises SetupMissing."""
-    shared = {"pages": {}, "page": "", "skipped": [], "scripts": [_script(name) for name in scripts]}
+    shared = {"pages": {}, "page": "", "skipped": [], "displaced": [], "scripts": [_script(name) for name in scripts]}
     write_whole(file, environment(package).get_template(template).render(**shared, **facts))
 
 

@@ -133,6 +133,8 @@ class PublishedSite:
     pages: int
     skipped: list[str]
     """Results that could not be read."""
+    displaced: list[str]
+    """Commits that the repository no longer has."""
 
 
 def publish(project: Project, docs: str = "", step: Step = no_step) -> PublishedSite:
@@ -159,7 +161,7 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
     pages = write_site(history, project.html, GRAPHS, project.results, docs, step)
-    return PublishedSite(project.html / "index.html", pages, history.skipped)
+    return PublishedSite(project.html / "index.html", pages, history.skipped, history.displaced)
 
 
 def _order(html: Path) -> dict[str, int]:
@@ -209,6 +211,7 @@ def write_site(
         "docs": docs,
         "history": history,
         "skipped": history.skipped,
+        "displaced": history.displaced,
         "tables": (tables := _tables(history, moved)),
         "states": _states(tables),
         "largest": _largest_change(tables),

@@ -269,5 +269,6 @@ def test_a_commit_that_the_repository_lost_is_named_and_placed_by_its_date(folde
     first, lost, last = (folder.commit(both(CASE, value, value)).stem[:8] * 5 for value in (10.0, 20.0, 30.0))
     history = load(folder.path, {first: 5, last: 7})
     assert [point.wall_ms for point in history.series[0].points] == [10.0, 20.0, 30.0]
-    assert [problem for problem in history.skipped if lost[:12] in problem and "not in the repository" in problem]
+    assert [commit for commit in history.displaced if lost[:12] in commit and "not in the repository" in commit]
+    assert history.skipped == []
     assert load(folder.path).skipped == []
