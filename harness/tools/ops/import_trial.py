@@ -15,6 +15,7 @@ from device_runner.files import scratch_folder
 from device_runner.store import key_of
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure
+from harness.base.request import CompileRequest
 from harness.base.suite import Limits
 from harness.compile.artifacts.jobs import request_of
 from harness.compile.artifacts.keys import compile_job
@@ -42,16 +43,19 @@ def import_network(job: dict[str, Any], out: Path) -> None:
     (out / ANSWER).touch()
 
 
+def request_for(file: Path) -> CompileRequest:
+    """Return the request to import a network for every Adreno."""
+    quirks = [quirk.id for quirk in quirks_for(PATH, Precision.FLOAT32, as_shipped=False)]
+    return replace(device_request(Identity("none", "none")), model_file=str(file), path=PATH, quirks=quirks)
+
+
 def refusal_of(model: Any, cache: Path) -> str:
     """Return why TVM refuses a network of static shapes; empty if it takes it, or does not answer in time."""
     data: bytes = model.SerializeToString()
-    quirks = [quirk.id for quirk in quirks_for(PATH, Precision.FLOAT32, as_shipped=False)]
     with scratch_folder() as folder, Builder(cache, LIMITS, processes=1) as builder:
         file = folder / "model.onnx"
         file.write_bytes(data)
-        base = device_request(Identity("none", "none"))
-        request = replace(base, model_file=str(file), path=PATH, quirks=quirks)
-        built = compile_job(request, hashlib.sha256(data).hexdigest(), "the network")
+        built = compile_job(request_for(file), hashlib.sha256(data).hexdigest(), "the network")
         job = replace(built, kind=KIND, key=key_of({KIND: built.key}))
         answer = builder.build([job])[job.key]
     return str(answer) if isinstance(answer, CompileFailure) and answer.outcome == CompileFailure.outcome else ""

@@ -66,7 +66,7 @@ def inspect(
     summary = summarize(network)
     lacking = unknown_operators(network, onnx_operators())
     host = nodes_by_kind(network, lambda kind: kind in host_operators())
-    refusals = _refusals(network)
+    refusals = refusals_of(network)
     if model.endswith(SUFFIXES) and not (lacking or host or summary.double or refusals) and _is_static(summary):
         refusals |= {why: list(PATHS) for why in [refusal_of(network, cache_root())] if why}
     if as_json:
@@ -90,7 +90,7 @@ def _fails_everywhere(row: dict[str, Any]) -> bool:
     return bool(counts) and all(wrong == count > 0 for wrong, count in counts)
 
 
-def _refusals(model: Any) -> dict[str, list[str]]:
+def refusals_of(model: Any) -> dict[str, list[str]]:
     """Return why a build would refuse the network before it is compiled, with the paths on which it would."""
     from harness.base.case import Precision
     from harness.compile.quirks import quirks_for

@@ -10,11 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout
 from harness.base.plan import Job
-from harness.compile.artifacts.planner import device_request
 from harness.tools.ops import import_trial
 
 
@@ -28,8 +26,7 @@ def network(operator: str, kind: int, inputs: int = 1) -> onnx.ModelProto:
 def tried(model: onnx.ModelProto, folder: Path) -> Path:
     file = folder / "model.onnx"
     onnx.save(model, file)
-    request = dataclasses.replace(device_request(Identity("none", "none")), model_file=str(file), path="opencl")
-    import_trial.import_network({"request": dataclasses.asdict(request)}, folder)
+    import_trial.import_network({"request": dataclasses.asdict(import_trial.request_for(file))}, folder)
     return folder / import_trial.ANSWER
 
 
