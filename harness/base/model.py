@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from device_runner.names import suggestion
 from harness.base.failures import UsageError
@@ -69,6 +69,32 @@ class Distribution:
             raise UsageError(f"{text!r}: a deviation cannot be negative", hint="for example normal(0, 1)")
 
 
+class ImageFolder(BaseModel):
+    """Labelled pictures: a folder for each class, and how a picture becomes an input."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    folder: Path
+    resize: int = Field(gt=0)
+    """Length of a picture's shorter side, in pixels, before its middle is cut out."""
+    crop: int = Field(gt=0)
+    """Side of the square that is cut out, in pixels: the input's height and width."""
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    """Subtracted from each channel, whose values are 0 to 1: three for colour, one for grey."""
+    deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
+    """What each channel is divided by then."""
+    most: int = Field(1000, gt=0)
+    """Most pictures, spread evenly over the classes."""
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> ImageFolder:
+        if self.crop > self.resize:
+            raise ValueError(f"crop {self.crop} is larger than resize {self.resize}")
+        if len(self.mean) not in (1, 3) or len(self.mean) != len(self.deviation) or min(self.deviation) <= 0:
+            raise ValueError("mean and deviation have one positive number for grey, or three for colour")
+        return self
+
+
 class OnnxModel(BaseModel):
     """A user's own network."""
 
@@ -82,8 +108,8 @@ class OnnxModel(BaseModel):
     """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
     fix: dict[str, float] = {}
     """Inputs that are one number for good, `{ sr = 16000 }`: what depends on them alone is computed beforehand."""
-    labelled: Path | None = None
-    """An `.npz` file of labelled inputs: how many of them it gets right is kept, and judged."""
+    labelled: Path | ImageFolder | None = None
+    """Labelled inputs, an `.npz` file or a folder of pictures: how many of them it gets right is kept, and judged."""
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
     clean: bool = True
@@ -123,11 +149,17 @@ def _safe(name: str) -> str:
     return re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "model"
 
 
+def _below(folder: Path, data: Path | ImageFolder | None) -> Path | ImageFolder | None:
+    if isinstance(data, ImageFolder):
+        return data.model_copy(update={"folder": folder / data.folder})
+    return folder / data if data else None
+
+
 def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
     """Return the model with its paths below a folder."""
     if isinstance(model, OnnxModel):
         inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
-        labelled = folder / model.labelled if model.labelled else None
+        labelled = _below(folder, model.labelled)
         return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled})
     return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
 

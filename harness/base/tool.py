@@ -26,6 +26,7 @@ TOOLS = (
     "harness.tools.calibrate",
     "harness.tools.ab",
     "harness.tools.github",
+    "harness.tools.images",
     "harness.tools.tune",
     "harness.tools.ops",
     "harness.tools.llm",
@@ -125,6 +126,8 @@ class Tool:
     remote_devices: str = ""
     """Place of a function of the address of a tracker, which returns the devices of other hosts behind it
     (`device_runner.workers.DeviceSource`)."""
+    labelled_pictures: str = ""
+    """Place of a function of a `harness.base.model.ImageFolder` and the cache, which returns an `.npz` file of it."""
     side_by_side: str = ""
     """Place of a function of two requests that measures them in turns
     (`harness.judge.report.verdicts.compare_requests`)."""

@@ -143,6 +143,10 @@ class TopOne:
     """How many the oracle gives the same class, right or not."""
     least: int
     """The fewest that may be right."""
+    top_five: int | None = None
+    """For how many the right class is among the five largest scores; None with fewer classes, or if nobody counted."""
+    oracle_top_five: int | None = None
+    """The same of the oracle."""
 
     @property
     def dropped(self) -> bool:

@@ -32,7 +32,7 @@ from harness.compile.artifacts.artifact import (
     save_values,
 )
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
-from harness.compile.models.input_files import load_labelled, top_classes
+from harness.compile.models.input_files import best_classes, load_labelled
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
@@ -202,7 +202,7 @@ def _write(
         save_arrays(out / OTHER_INPUTS, list(others.values()))
     if question.labelled:
         data = load_labelled(Path(question.labelled), specs)
-        classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
+        classes = best_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
         save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
 

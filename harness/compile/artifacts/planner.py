@@ -19,10 +19,11 @@ from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
 from harness.base.failures import ModelError, UnsupportedOperator, UsageError
-from harness.base.model import InnerModel, OnnxModel, model_name
+from harness.base.model import ImageFolder, InnerModel, OnnxModel, model_name
 from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
+from harness.base.tool import load, tools
 from harness.compile.artifacts.keys import (
     compile_job,
     linker_version,
@@ -225,7 +226,13 @@ class _Model:
         if not isinstance(model, OnnxModel):
             return cls(model_source(name), cache / MODELS)
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
-        own = (model.clean, model.labelled, model.trust, model.fix, isinstance(model, InnerModel))
+        own = (
+            model.clean,
+            _labelled_file(model.labelled, cache),
+            model.trust,
+            model.fix,
+            isinstance(model, InnerModel),
+        )
         file = OnnxFile(name, model.onnx, model.shapes, inputs, *own)
         return cls(file, cache / MODELS)
 
@@ -260,6 +267,14 @@ class _Model:
         original, inputs = source.original(self.folder), source.input_values(self.folder)
         inner = isinstance(source, OnnxFile) and source.inner
         return oracle_job(original, request, self.digest, seed, source.name, inputs, source.labelled, inner=inner)
+
+
+def _labelled_file(data: Path | ImageFolder | None, cache: Path) -> Path | None:
+    """Return the `.npz` file of labelled data; a tool makes one of pictures."""
+    if not isinstance(data, ImageFolder):
+        return data
+    file: Path = load(next(tool.labelled_pictures for tool in tools() if tool.labelled_pictures))(data, cache)
+    return file
 
 
 def _digest_of(file: Path) -> str:

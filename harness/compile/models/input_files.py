@@ -116,7 +116,10 @@ def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ..
         raise ModelError(f"{file}: {name!r} is no array that numpy wrote", evidence=str(error)) from error
 
 
-LABELS = "labels"
+LABELS, ANY_INPUT = "labels", "any input"
+"""Names of arrays: the classes, and inputs that were made for no model in particular."""
+BEST = 5
+"""Classes of an input that are looked at: top-5."""
 MOST = 100_000
 """Most labelled inputs; more take a device hours."""
 
@@ -134,28 +137,32 @@ def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
     if len(specs) != 1 or not specs[0].shape:
         raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
     (spec,) = specs
-    count, batch = _count(file), spec.shape[0]
+    (count, members), batch = _count(file), spec.shape[0]
     if not 0 < count <= MOST or count % batch:
         raise ModelError(
             f"{file} has {count} labels", hint=f"the model takes {batch} at once: give a multiple of it, {MOST} at most"
         )
-    whole = InputSpec(spec.name, (count, *spec.shape[1:]), spec.dtype)
+    name = ANY_INPUT if ANY_INPUT in members else spec.name
+    whole = InputSpec(name, (count, *spec.shape[1:]), spec.dtype)
     arrays = load_inputs(file, [whole, InputSpec(LABELS, (count,), "int64")])
-    return LabelledData(arrays[spec.name], arrays[LABELS])
+    return LabelledData(arrays[name], arrays[LABELS])
 
 
-def _count(file: Path) -> int:
-    """Return how many labels the file says that it has; nothing but a header is read."""
+def _count(file: Path) -> tuple[int, list[str]]:
+    """Return how many labels the file says that it has, and its arrays; nothing but a header is read."""
     with npz_errors(file), zipfile.ZipFile(file) as archive:
-        if LABELS + SUFFIX not in archive.namelist():
+        members = [name.removesuffix(SUFFIX) for name in archive.namelist()]
+        if LABELS not in members:
             raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
         with archive.open(LABELS + SUFFIX) as stream:
             shape, _, _ = read_header(file, stream, LABELS)
-    return shape[0] if len(shape) == 1 else 0
+    return shape[0] if len(shape) == 1 else 0, members
 
 
-def top_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
-    """Return the class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
+def best_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
+    """Return the classes with the largest scores, `BEST` at most, of inputs that `ask` answers in batches of so many.
+
+    int64, a row for each input, the largest score first; of equal scores the first class.
 
     Raises ModelError if the first output has not one row of scores for each input.
     """
@@ -170,5 +177,7 @@ def _classes(scores: Array, batch: int) -> Array:
             f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
             hint="leave `labelled` out, or let the model's first output be its scores",
         )
-    classes: Array = scores.reshape(batch, -1).argmax(axis=1)
+    import numpy as np
+
+    classes: Array = np.negative(scores.reshape(batch, -1)).argsort(axis=1, kind="stable")[:, :BEST]
     return classes

@@ -88,7 +88,10 @@ def _top_one(record: Record) -> str:
     counted = record.part(TopOne)
     if counted is None:
         return ""
-    return f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
+    first = f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
+    if counted.top_five is None:
+        return first
+    return f"{first}; among the five best {counted.top_five}, {counted.oracle_top_five} by the oracle"
 
 
 def _throughput(entry: Entry, batches: Batches | None) -> str:

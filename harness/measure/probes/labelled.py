@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from harness.compile.models.input_files import top_classes
+from harness.compile.models.input_files import BEST, best_classes
 from harness.measure.facts import CONFIDENCE, TopOne
 
 if TYPE_CHECKING:
@@ -29,18 +29,24 @@ def least_right(oracle_right: int, inputs: int) -> int:
 
 
 def top_one(classes: Array, labels: Array, oracle: Array) -> TopOne:
-    """Compare a path's classes with the labels, and with those of the oracle."""
-    inputs, oracle_right = len(labels), int((oracle == labels).sum())
+    """Compare a path's classes, the best of each input first, with the labels and with those of the oracle."""
+    inputs, firsts = len(labels), [best[:, 0] for best in (classes, oracle)]
+    right, oracle_right = (int((first == labels).sum()) for first in firsts)
+    among = [int((best == labels[:, None]).any(axis=1).sum()) for best in (classes, oracle)]
     return TopOne(
         inputs=inputs,
-        right=int((classes == labels).sum()),
+        right=right,
         oracle_right=oracle_right,
-        alike=int((classes == oracle).sum()),
+        alike=int((firsts[0] == firsts[1]).sum()),
         least=least_right(oracle_right, inputs),
+        top_five=among[0] if classes.shape[1] == BEST else None,
+        oracle_top_five=among[1] if classes.shape[1] == BEST else None,
     )
 
 
 def classify(program: Program, labelled: list[Array], batch: int, timeout_s: float) -> TopOne:
     """Ask a program about labelled data (`artifacts.artifact.LABELLED`), `batch` at once. Raises what it raises."""
     inputs, labels, oracle = labelled
-    return top_one(top_classes(lambda rows: program.run([rows], timeout_s=timeout_s)[0], inputs, batch), labels, oracle)
+    return top_one(
+        best_classes(lambda rows: program.run([rows], timeout_s=timeout_s)[0], inputs, batch), labels, oracle
+    )

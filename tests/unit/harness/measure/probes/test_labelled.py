@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.failures import ModelError
-from harness.compile.models.input_files import load_labelled, top_classes
+from harness.compile.models.input_files import best_classes, load_labelled
 from harness.compile.models.spec import InputSpec
 from harness.measure.probes.labelled import least_right, top_one
 from harness.tools.zoo.models import ZOO
@@ -31,13 +31,16 @@ def test_inputs_are_classified_batch_by_batch() -> None:
         asked.append(len(rows))
         return [scores[rows.ravel()]]
 
-    np.testing.assert_array_equal(top_classes(ask, np.arange(6), 2), scores.argmax(axis=1))
+    best = best_classes(ask, np.arange(6), 2)
+    np.testing.assert_array_equal(best[:, 0], scores.argmax(axis=1))
+    assert best.shape == (6, 5)
+    assert all(set(row) == set(of.argsort()[-5:]) for row, of in zip(best.tolist(), scores, strict=True))
     assert asked == [2, 2, 2]
 
 
 def test_scores_that_are_not_one_row_for_each_input_are_refused() -> None:
     with pytest.raises(ModelError, match=r"shape \[1, 10\], and labelled data need 2 rows"):
-        top_classes(lambda _: [np.zeros((1, 10))], np.arange(4), 2)
+        best_classes(lambda _: [np.zeros((1, 10))], np.arange(4), 2)
 
 
 def test_a_few_answers_that_rounding_costs_are_no_drop_and_many_are() -> None:
@@ -45,9 +48,16 @@ def test_a_few_answers_that_rounding_costs_are_no_drop_and_many_are() -> None:
     oracle = np.where(np.arange(360) < 4, labels + 1, labels)
     for lost, dropped in ((0, False), (3, False), (20, True)):
         classes = np.where(np.arange(360) < 4 + lost, labels + 1, labels)
-        counted = top_one(classes, labels, oracle)
+        counted = top_one(classes[:, None], labels, oracle[:, None])
         assert (counted.right, counted.oracle_right, counted.alike) == (356 - lost, 356, 360 - lost)
+        assert counted.top_five is None, "of one class nobody can say"
         assert (counted.dropped, bool(counted.complaint)) == (dropped, dropped)
+
+
+def test_the_right_class_may_be_among_the_five_best() -> None:
+    best = np.array([[1, 2, 3, 4, 5], [9, 8, 7, 6, 5], [5, 6, 7, 8, 9]])
+    counted = top_one(best, np.array([1, 5, 0]), best[::-1])
+    assert (counted.right, counted.top_five, counted.oracle_top_five) == (1, 2, 1)
 
 
 @given(st.integers(1, 2000), st.data())

@@ -45,6 +45,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "pieces",
         "operators",
         "operator_results",
+        "pictures",
         "llm_weights",
         "tunings",
         "trials",
