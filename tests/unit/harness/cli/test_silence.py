@@ -73,6 +73,7 @@ QUICK = {
     "doctor": "prints each finding as it is known",
     "ingest": "reads files",
     "fleet": "waits for other hosts, and says what it does for them",
+    "github": "asks GitHub, with a deadline",
     "init": "looks for files, with a limit",
     "inspect": "reads one network",
     "crossover": "reads records",
