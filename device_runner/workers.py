@@ -322,7 +322,7 @@ def _ending(process: BaseProcess) -> str:
 
 def _live(pipe: Connection, name: str, cache: Path, work: Work, opener: Opener) -> None:
     """Live as a worker. Ends when the other end of the pipe is closed or its process dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; our parent ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free
         die_with_parent(signal.SIGTERM)

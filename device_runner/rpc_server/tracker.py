@@ -1,7 +1,7 @@
 """A connection to a TVM RPC tracker, with deadlines. Messages are `length, JSON`. Source: tvm/rpc/tracker.py.
 
 `python -m tvm.exec.rpc_tracker` is that tracker. It keeps a queue of free servers for each key, and gives each to
-whoever asked first; it knows who is connected, and forgets what a server offered when its connection ends.
+the client that asked first; it forgets what a server offered when its connection ends.
 """
 
 from __future__ import annotations

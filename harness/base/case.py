@@ -77,7 +77,7 @@ class Case:
 
     @classmethod
     def parse(cls, text: str) -> Case:
-        """Inverse of `id`. Raises ValueError with the expected form."""
+        """Parse an `id`. Raises ValueError with the expected form."""
         try:
             model, path, precision, tuning = text.split("-")
             return cls(model, path, Precision(precision), Tuning(tuning))

@@ -16,7 +16,7 @@ UNWIND_TIMEOUT_S = 30.0
 
 
 def cores() -> int:
-    """Cores that this process may use: of a machine that is shared, its part of it (`taskset`, a container's set)."""
+    """Return how many cores this process may use: its part of a shared machine (`taskset`, a container's set)."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -24,7 +24,7 @@ def cores() -> int:
 
 
 def bound(code: str) -> tuple[str, str]:
-    """Arguments that make Python run `code` in a process that is asked to end as soon as we are gone, even killed."""
+    """Return arguments that make Python run `code` in a process that ends as soon as we are gone, even killed."""
     first = "import signal; from device_runner.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
     return "-c", f"{first}; {code}"
 
@@ -61,7 +61,7 @@ class Listener:
 
 
 def end_family(pid: int) -> None:
-    """End a process and its descendants, which may be in groups of their own: asked first, made to after a while."""
+    """End a process and its descendants, in whatever groups: ask them first, and kill them after a while."""
     import psutil
 
     family = _family(pid)
@@ -97,7 +97,7 @@ def _family(pid: int) -> list[Any]:
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """End a command of ours that is still running: it is asked, and puts back what it changed; then made to."""
+    """End a command of ours that still runs: ask it, so that it puts back what it changed; then kill it."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

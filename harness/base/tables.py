@@ -21,7 +21,7 @@ NARROWEST_PROSE = 20
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Columns of the terminal that standard output (or `stream`) is; None if it is a pipe or a file."""
+    """Return the columns of the terminal that standard output (or `stream`) is; None for a pipe or a file."""
     return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
 
 

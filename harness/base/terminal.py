@@ -14,7 +14,7 @@ from typing import TextIO
 
 
 def plain(text: str) -> str:
-    """Text without what a terminal would obey."""
+    """Return a text without what a terminal would obey."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -35,7 +35,7 @@ TRIES = 3
 
 
 class WrongByNow(Exception):
-    """A program that is sampled is wrong after its warm-up."""
+    """A program is wrong after its warm-up."""
 
 
 def judge_again(program: Program, truth: Truth, facts: Facts, timeout_s: float) -> bool:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def new_id() -> str:
-    """Text common to all records of one run and to those of no other."""
+    """Return a text common to all records of one run and to those of no other."""
     return uuid.uuid4().hex[:12]
 
 
 def made_here() -> dict[str, str]:
-    """Installed releases of TVM, of tvm-ffi and of this harness, as a record names them. Raises SetupMissing."""
+    """Return the releases of TVM, tvm-ffi and this harness by their names in a record. Raises SetupMissing."""
     return {**versions(), "harness": harness_version()}
 
 

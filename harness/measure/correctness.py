@@ -1,4 +1,4 @@
-"""The oracle's judgement: is an answer right?
+"""Compare answers with the oracle's: is an answer right?
 
 An answer is right when every element lies within `tolerance` of the oracle's, and when the root mean square of all
 errors of an output lies within the same share of the root mean square of the oracle's. The first finds one element that

@@ -37,7 +37,7 @@ def decide(facts: Facts) -> Decision:
 
 
 def _failure(facts: Facts) -> Decision | None:
-    """Return what a step or a probe raised."""
+    """Decide about what a step or a probe raised."""
     if (failure := facts.failure) is None:
         return None
     defined = failure.outcome in Outcome._value2member_map_
@@ -47,7 +47,7 @@ def _failure(facts: Facts) -> Decision | None:
 
 
 def _schedules(facts: Facts) -> Decision | None:
-    """Return a build that was to have tuned schedules has none, or none that changed a kernel."""
+    """Decide about a build whose tuned schedules are missing or changed no kernel."""
     if not (schedules := facts.get(ScheduleEffect)) or not schedules.complaint:
         return None
     outcome = Outcome.INCONCLUSIVE if schedules.tried else Outcome.UNSUPPORTED

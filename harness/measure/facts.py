@@ -52,7 +52,7 @@ class HalfRange:
 
 @dataclass(frozen=True)
 class Loading:
-    """What loading the program cost."""
+    """Cost of loading the program."""
 
     init_ms: float
     sent_bytes: int
@@ -67,7 +67,7 @@ class FirstRun:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the first inference came to."""
+    """Outputs of the first inference."""
 
     outputs: Sequence[Array]
 
@@ -128,7 +128,7 @@ class WitnessReport:
 
     @property
     def blames_importer(self) -> bool:
-        """Whether what it shares with the path, which is TVM's importer above all, has the fault of a wrong answer."""
+        """Whether TVM's importer, which the witness shares with the path, is to blame for a wrong answer."""
         return self.with_path and not self.with_judge and not self.right_in_double
 
 

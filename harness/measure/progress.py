@@ -76,7 +76,7 @@ class ProgressTee(Progress):
         self._progress.pushing(sent_bytes, total_bytes)
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """Pass it on, and tell what is being built; nothing is known of the case's steps before that."""
+        """Pass it on, and tell what is being built: the case has no step before that."""
         if state.startswith(BUILDING):
             self._tell(title, state)
         self._progress.build(title, state, seconds)
@@ -144,7 +144,7 @@ class Silence:
         self.broken()
 
     def broken(self) -> None:
-        """Something was said."""
+        """Note that something was said."""
         self._since, self._gap_s = self._clock(), self.FIRST_S
 
     @property

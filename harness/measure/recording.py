@@ -198,7 +198,7 @@ def _accuracy_fields(accuracy: Accuracy) -> Mapping[str, Any]:
 
 
 def _latency_fields(latency: Latency) -> Mapping[str, Any]:
-    """Return samples of a device that did not keep its pace stand apart, where nothing compares them."""
+    """Build the fields of samples; if the device did not keep its pace, `throttled_ms`, which nothing compares."""
     around, timing = {"steadiness": dict(latency.steadiness.facts)}, latency.timing
     if latency.steadiness.throttled:
         return {**around, "throttled_ms": timing.wall_ms}

@@ -113,7 +113,7 @@ class ClmlCache:
         return blob
 
     def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
-        """Return path of the file on the device, under the hash of its content."""
+        """Return the path of the file on the device, under the hash of its content."""
         tuning_symbols(blob.read_bytes())
         return {CACHE_VARIABLE: device.push(blob, sha256_of(blob), timeout_s=timeout_s).path}
 

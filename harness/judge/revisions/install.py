@@ -88,7 +88,7 @@ def require_import(python: Path) -> None:
 
 
 def _give_up(why: str) -> NoReturn:
-    """End this process; whoever started it reads the last line. asv leaves the line that it is at without an end."""
+    """End this process; its parent reads the last line. asv leaves the line that it is at without an end."""
     sys.exit(f"\n{why}")
 
 

@@ -133,7 +133,7 @@ def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
 
 
 def _lasting(program: Timed, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
-    """Return number of inferences that last for these seconds, at least `fewest`. An `each_ms` of 0 means unknown."""
+    """Time inferences for these seconds, at least `fewest`; return their ms. An `each_ms` of 0 means unknown."""
     times: list[float] = []
     while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):
         left = math.ceil((1e3 * seconds - sum(times)) / each_ms) if each_ms else 0

@@ -117,5 +117,5 @@ def input_of(turns: int) -> Array:
 
 
 def kernel_of(artifact: Artifact, turns: int) -> str:
-    """Text that is the same for the same kernel and turns."""
+    """Return a text that is the same for the same kernel and turns."""
     return f"{artifact.compiled.facts[CRC]:08x}-{turns}"

@@ -64,7 +64,7 @@ class RecordIndex:
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
     one that cannot be read, and so does every question. A series is a case on an identity, as shipped or not; series
     come in the order in which their first records lie in the file, and the records of each likewise. A
-    record that is `standalone` makes a series of its own, which only `every` and whoever asks for it sees.
+    record that is `standalone` makes a series of its own, which only `every` and `newest(sustained=True)` return.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:

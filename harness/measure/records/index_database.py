@@ -40,7 +40,7 @@ series_of, facts_of = attrgetter(*SERIES), attrgetter(*LINE)
 
 
 def columns(attributes: Sequence[str]) -> list[str]:
-    """Their names, quoted: the last part of each attribute's."""
+    """Return the names of columns, quoted: the last part of each attribute's."""
     return [f'"{attribute.rpartition(".")[2]}"' for attribute in attributes]
 
 
@@ -140,7 +140,7 @@ class IndexDatabase:
         return state
 
     def _digest(self, size: int) -> bytes:
-        """Digest of the file's first bytes: all if they are few, else their end and blocks from all over them."""
+        """Hash the file's first bytes: all if they are few, else their end and blocks from all over them."""
         digest = hashlib.blake2b(digest_size=16)
         for at in (*range(0, size, max(BLOCK_BYTES, size // BLOCKS)), max(0, size - BLOCK_BYTES)):
             digest.update(os.pread(self._file.fileno(), min(BLOCK_BYTES, size - at), at))
