@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from device_runner.device import PushResult, Steadiness
 from device_runner.failures import NotRunAgain
 from harness.base.outcome import Outcome
-from harness.measure.again import LONGEST_MS, MOST_LOOKS, TRIES, judge_again
+from harness.measure.again import LONGEST_MS, MOST_LOOKS, RUNS, TRIES, judge_again
 from harness.measure.correctness import Truth
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Answer, Facts, Latency, Timing
@@ -105,7 +106,16 @@ def test_a_short_program_is_looked_at_several_times() -> None:
     program, facts = Doubling(errors=[0.0] * (2 * MOST_LOOKS - 1) + [1.0] * TRIES), Facts()
     facts.add(Answer([2 * OWN]))
     facts.add(Latency(Timing([1.0], [], [], warmed_up=True, inferences=3), None, Steadiness()))
-    assert not judge_again(program, TRUTH, facts, 1.0)  # type: ignore[arg-type]
+    assert not judge_again(program, TRUTH, facts, 1.0, clock_s=lambda: 0.0)  # type: ignore[arg-type]
+
+
+def test_a_look_that_takes_long_on_a_busy_host_is_the_only_one() -> None:
+    program, facts = Doubling(errors=[0.0] * 2 * MOST_LOOKS), Facts()
+    facts.add(Answer([2 * OWN]))
+    facts.add(Latency(Timing([1.0], [], [], warmed_up=True, inferences=3), None, Steadiness()))
+    times_s = itertools.count(0.0, LONGEST_MS / 1e3)
+    assert judge_again(program, TRUTH, facts, 1.0, clock_s=lambda: next(times_s))  # type: ignore[arg-type]
+    assert len(program.asked) == RUNS
 
 
 def test_a_session_that_is_over_has_nothing_to_look_at() -> None:
