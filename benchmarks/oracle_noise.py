@@ -8,7 +8,7 @@ LLVM path in each precision. Prints a table in Markdown, each row as soon as it 
 * `rounding`: how far onnxruntime's own answer moves if each number on the way moves by up to four units in the last
   place of float32 (`harness.compile.oracle.rounding`), relative to the output's scale, at the output that moves most.
 * `peak`, `rms`: the largest error over the peak, and the errors' root mean square over the output's, of TVM's answer.
-* `tolerance`: what the judge allows of both.
+* `tolerance`: what the judge allows of both, with what its own sums are off by.
 * `margin`: by how much the tolerance is larger than the error, at the output where that is least.
 """
 
@@ -30,6 +30,7 @@ from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.compile import compile_model
+from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.paths.cpu import run_on_cpu
@@ -70,6 +71,7 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
             continue
         rounding = [ROUNDING_FACTOR[precision] * each for each in moved]
         allowed = relative_tolerances(len(truth), RELATIVE_TOLERANCE[precision], rounding)
+        allowed = [may + _own(one, want) for may, one, want in zip(allowed, measured, truth, strict=True)]
         found = [compare_answers([a], [t], 1.0) for a, t in zip(answer, truth, strict=True)]
         errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
         margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
@@ -82,6 +84,12 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
             margin = min(margin, 0.0)
         shown = (worst.max_rel_err, worst.rel_rms_err, 1 - worst.cosine, max(allowed))
         yield [*start, *(f"{number:.1e}" for number in shown), margin]
+
+
+def _own(measured: Measured, want: Array) -> float:
+    """Return how far off the judge is itself in its sums, relative to the peak."""
+    peak = float(np.abs(want).max(initial=0.0))
+    return float(measured.own.max(initial=0.0)) / peak if measured.own is not None and peak else 0.0
 
 
 def main() -> None:
