@@ -89,7 +89,7 @@ def _top_one(record: Record) -> str:
     if counted is None:
         return ""
     first = f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
-    if counted.top_five is None:
+    if counted.top_five is None or counted.oracle_top_five is None:
         return first
     return f"{first}; among the five best {counted.top_five}, {counted.oracle_top_five} by the oracle"
 

@@ -30,6 +30,7 @@ def least_right(oracle_right: int, inputs: int) -> int:
 
 def top_one(classes: Array, labels: Array, oracle: Array) -> TopOne:
     """Compare a path's classes, the best of each input first, with the labels and with those of the oracle."""
+    oracle = oracle.reshape(len(labels), -1)  # which an earlier bundle has the first class of alone
     inputs, firsts = len(labels), [best[:, 0] for best in (classes, oracle)]
     right, oracle_right = (int((first == labels).sum()) for first in firsts)
     among = [int((best == labels[:, None]).any(axis=1).sum()) for best in (classes, oracle)]
@@ -40,7 +41,7 @@ def top_one(classes: Array, labels: Array, oracle: Array) -> TopOne:
         alike=int((firsts[0] == firsts[1]).sum()),
         least=least_right(oracle_right, inputs),
         top_five=among[0] if classes.shape[1] == BEST else None,
-        oracle_top_five=among[1] if classes.shape[1] == BEST else None,
+        oracle_top_five=among[1] if oracle.shape[1] == BEST else None,
     )
 
 
