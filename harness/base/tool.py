@@ -27,6 +27,7 @@ TOOLS = (
     "harness.tools.ab",
     "harness.tools.github",
     "harness.tools.images",
+    "harness.tools.live",
     "harness.tools.tune",
     "harness.tools.ops",
     "harness.tools.llm",
@@ -128,6 +129,8 @@ class Tool:
     (`device_runner.workers.DeviceSource`)."""
     labelled_pictures: str = ""
     """Place of a function of a `harness.base.model.ImageFolder` and the cache, which returns an `.npz` file of it."""
+    live_screen: str = ""
+    """Place of a `harness.judge.report.screen.Screen` that shows the matrix of a run."""
     side_by_side: str = ""
     """Place of a function of two requests that measures them in turns
     (`harness.judge.report.verdicts.compare_requests`)."""

@@ -36,6 +36,7 @@ from harness.cli.options import (
     TrackerAddress,
     device_option,
     grouped,
+    output_option,
     seldom_option,
 )
 from harness.judge.report.part_view import view_of
@@ -92,6 +93,10 @@ def run(
     allow_reboot: Annotated[
         bool, device_option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
+    live: Annotated[
+        bool,
+        output_option("--live", help="On a terminal, show the matrix as it fills, and each device's heat and clock."),
+    ] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,8 +117,9 @@ def run(
         raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
     file = RecordFile(records)
     file.require_writable()
-    with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as index:
+    with _screen(live) as screen, RecordIndex(records, screen.say) if resume else nullcontext() as index:
         request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
+        screen.expect([case.id for case in request.cases])
         source = devices_behind(tracker) if tracker else None
         words = device or (index.devices if index and not tracker else None) or [ALL if tracker else DEFAULT_DEVICE]
         names = (source.names if source else select)(words, request.cache, screen.say)
@@ -138,6 +144,12 @@ def run(
         again = [f"settled before and not run again: {ids}"] if ids else []
         out("\n".join([*_summary(results.new, records), *again, *lost]))
     raise typer.Exit(code)
+
+
+def _screen(live: bool) -> Screen:
+    """Return what shows progress; a tool shows the matrix, too."""
+    screen: Screen = load(next(tool.live_screen for tool in tools() if tool.live_screen))() if live else Screen()
+    return screen
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,9 @@ class Progress:
 
     def build(self, title: str, state: str, seconds: float) -> None:
         """Show a build as `queued`, `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
+
+    def expect(self, case_ids: Sequence[str]) -> None:
+        """Announce the cases of a run, by id."""
 
     def begin(self, cases: int) -> None:
         """Announce more cases."""

@@ -1,0 +1,72 @@
+"""`run --live`: a cell for each case, from waiting to its outcome, and lines where there is no terminal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fake_records import a_record
+
+from harness.base.outcome import Outcome
+from harness.tools.live.live_matrix import MOST_ROWS, LiveMatrix
+from harness.tools.live.matrix_screen import MatrixScreen
+
+OPENCL, TEXTURE = "net-opencl-float32-untuned", "net-texture-float32-untuned"
+
+
+def rows(matrix: LiveMatrix) -> list[list[str]]:
+    return [re.split(r" {2,}", line.strip()) for line in matrix.text().splitlines()]
+
+
+def test_a_cell_goes_from_waiting_over_its_steps_to_its_outcome() -> None:
+    matrix = LiveMatrix()
+    assert matrix.text() == ""
+    matrix.expect([OPENCL, TEXTURE])
+    assert rows(matrix)[0] == ["model", "opencl", "texture"]
+    assert rows(matrix)[2] == ["net", ".", "."]
+    matrix.step(f"{TEXTURE} on virtual-2", "device lost: reconnect")
+    matrix.step("opening virtual", "step 1 of 3")
+    assert rows(matrix)[2] == ["net", ".", "device lost"]
+    steadiness = {"after": {"gpu_c": 41.5, "clock_mhz": 585}}
+    matrix.done(a_record(OPENCL, wall_ms=[2.14] * 10, steadiness=steadiness))
+    matrix.done(a_record(TEXTURE, outcome=Outcome.WRONG_RESULT))
+    matrix.step(TEXTURE, "sampling")
+    assert rows(matrix)[2] == ["net", "ok 2.14 ms", "wrong-result"]
+    assert matrix.text().splitlines()[-1] == "phone: 41.5 °C, 585 MHz"
+
+
+def test_models_that_are_not_finished_stand_first_and_the_rest_is_counted() -> None:
+    matrix = LiveMatrix()
+    cases = [f"net{number}-opencl-float32-untuned" for number in range(MOST_ROWS + 3)]
+    matrix.expect(cases)
+    matrix.done(a_record(cases[0], wall_ms=[1.0] * 10))
+    assert rows(matrix)[2][0] == "net1"
+    assert rows(matrix)[-1] == ["and 3 models more"]
+
+
+def test_both_precisions_share_a_cell() -> None:
+    matrix = LiveMatrix()
+    matrix.expect([OPENCL, OPENCL.replace("float32", "float16")])
+    matrix.step(OPENCL, "sampling")
+    assert rows(matrix)[2] == ["net", "sampling, ."]
+
+
+def test_a_pipe_gets_lines_and_no_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    with MatrixScreen() as screen:
+        screen.expect([OPENCL])
+        screen.begin(1)
+        screen.step(OPENCL, "sampling")
+        screen.done(a_record(OPENCL, wall_ms=[1.0] * 10))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("] ")[2] for line in lines] == [f"{OPENCL}: ok"]
+
+
+def test_a_terminal_gets_the_matrix_above_what_is_going_on() -> None:
+    screen = MatrixScreen()
+    screen.expect([OPENCL])
+    screen.step(OPENCL, "first run")
+    with screen.console.capture() as drawn:
+        screen.console.print(screen._live)
+    text = drawn.get()
+    assert re.search(r"net +first run", text)
+    assert text.index("net ") < text.index(f"{OPENCL}: first run")
