@@ -72,7 +72,6 @@ QUICK = {
     "devices": "asks adb, with a deadline",
     "doctor": "prints each finding as it is known",
     "ingest": "reads files",
-    "github": "asks GitHub, with a deadline",
     "fleet": "waits for other hosts, and says what it does for them",
     "github": "asks GitHub, with a deadline",
     "init": "looks for files, with a limit",
