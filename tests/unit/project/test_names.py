@@ -20,7 +20,7 @@ NO_VALUES = NO_NAMES | {"one", "said", "given", "wanted", "taken", "made", "seen
 
 TOOLS = (
     *("builders", "bundle", "cache", "calibrate", "doctor", "explain", "fleet", "init", "isa", "lake", "llm", "ops"),
-    *("ab", "github", "profile", "python", "runtime", "shared", "sustain", "tune", "zoo"),
+    *("ab", "github", "images", "live", "profile", "python", "runtime", "shared", "sustain", "tune", "zoo"),
 )
 ROOMS = ("base", "cli", "measure", "pytest_plugin", "judge/history", "judge/report", "judge/revisions")
 VALUE_ROOMS = (
