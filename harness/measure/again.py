@@ -31,6 +31,8 @@ LARGEST_SHARE = 0.005
 LONGEST_MS = 100.0
 """Longest inference of a program that is run again at the end: two of these are 1 % of the usual 20 s. Of a longer one
 the answer that was timed last is judged, which takes none. Shorter ones together may take as long."""
+ENOUGH_MS = LONGEST_MS / 2
+"""After so long there is no further look."""
 TRIES = 3
 """How often a wrong answer is tried, to know whether it is wrong each time."""
 
@@ -53,7 +55,7 @@ def judge_again(
     for _ in range(looks):
         if not _look(program, truth, facts, timeout_s, again=each_ms <= LONGEST_MS):
             return False
-        if (clock_s() - began_s) * 1e3 >= LONGEST_MS:  # of a look an inference is a part
+        if (clock_s() - began_s) * 1e3 >= ENOUGH_MS:  # an inference is a part of a look, on a busy host a small one
             break
     return True
 
