@@ -28,6 +28,8 @@ _INNER = ("a", "b", "value", "condition", "true_value", "false_value")
 """Names under which expressions of TIR hold others, beside their lists."""
 _CONV = "conv2d_NCHWc"
 """In the names of blocks for which `dlight.adreno.Conv2d` is."""
+_ROOT = "root"
+"""Name of the block around all others, which every schedule asks for."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 Rewrite = Callable[[Any], Any]
@@ -41,11 +43,15 @@ def schedule_whole(passes: Passes) -> Passes:
 
 
 def skip_threaded(passes: Passes) -> Passes:
-    """Before any schedule, mark functions that come with threads of their own as scheduled."""
+    """Before any schedule, mark functions that come with threads of their own and without a block `root` as scheduled.
+
+    One that has it, and other blocks beside its threads (ScatterND), TVM's rules schedule.
+    """
 
     def rewrite(function: Any) -> Any:
+        rooted = is_block(function.body) and function.body.block.name_hint == _ROOT
         threaded = any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
-        return reduce(_with_mark, SCHEDULED_MARKS, function) if threaded else function
+        return reduce(_with_mark, SCHEDULED_MARKS, function) if threaded and not rooted else function
 
     return insert_before_first(passes, SCHEDULE, _function_pass("SkipThreaded", rewrite))
 
@@ -205,7 +211,7 @@ QUIRKS = (
         "a function that comes with threads of its own (ScatterElements) stops the rule for pools: `ScheduleError` in "
         "`get-block`",
         upstream='python/tvm/s_tir/dlight/adreno/pool.py: get_sblock(name="root") before it looks for a pool',
-        workaround="such functions are marked as scheduled",
+        workaround="such functions, if they have no block `root`, are marked as scheduled",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=skip_threaded),
     ),

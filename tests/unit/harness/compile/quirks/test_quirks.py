@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tvm import relax
+from tvm import relax, tirx
 
 from device_runner.device import ADRENO_LOCAL_BYTES
 from device_runner.failures import RigFailure
@@ -17,7 +18,7 @@ from harness.base.failures import UsageError
 from harness.compile.compiler.compat import structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
 from harness.compile.compiler.releases import release
-from harness.compile.compiler.tir import with_local_memory
+from harness.compile.compiler.tir import unbound_blocks, with_local_memory
 from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
@@ -25,7 +26,7 @@ from harness.compile.quirks import QUIRKS, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import identifiers
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
-from harness.tools.upstream.probes.sample import conv_and_padding, network, source
+from harness.tools.upstream.probes.sample import conv_and_padding, lower, network, source
 
 
 def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
@@ -136,3 +137,12 @@ def test_a_function_keeps_tvms_schedule_where_the_device_has_the_local_memory_fo
     assert usual > ADRENO_LOCAL_BYTES
     assert most(usual + 4096) == usual
     assert most(ADRENO_LOCAL_BYTES) <= ADRENO_LOCAL_BYTES
+
+
+def test_a_scatter_with_blocks_beside_its_threads_gets_tvms_schedule() -> None:
+    indices, updates = relax.const(np.array([[0]], np.int64)), relax.const(np.ones((1, 4, 8, 8), np.float32))
+    mod = network(lambda _emit, x: relax.op.scatter_nd(x, indices, updates))
+    lowered = lower(mod, [quirk for quirk in QUIRKS if quirk.id == "opaque-kernel-schedule"])
+    functions = [function for function in lowered.functions.values() if isinstance(function, tirx.PrimFunc)]
+    assert functions
+    assert [name for function in functions for name in unbound_blocks(function)] == []
