@@ -46,6 +46,7 @@ from device_runner.stability.sources import texts_in
 from device_runner.stand_ins.tvm_rpc.clients import ClientRefusal, ServerError, meet
 from device_runner.stand_ins.virtual.packet import ProtocolError, decode_header
 from device_runner.transport.adb import Adb
+from harness.base.model import ImageFolder
 from harness.cli import app
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.sources import model_source, read_and_prepare
@@ -59,6 +60,8 @@ from harness.tools.builders.shared_store import entry_text, read_entry
 from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of
+from harness.tools.github.pull_request import PullRequest
+from harness.tools.images.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
@@ -202,6 +205,24 @@ REPLY = (
 CLML = struct.pack("<QQQ", 0x434C4D4C54554E45, 0, 1) + b"a" + struct.pack("<Q", 0)
 PEAKS = json.dumps({"copy_bytes_s": 1e9}).encode()
 REPORT = b"@adreno-bench battery\nlevel: 50\n\n@adreno-bench 0"
+
+
+def a_picture() -> bytes:
+    """A small PNG."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (9, 8), (1, 2, 3)).save(file, "PNG")
+    return file.getvalue()
+
+
+def picture(data: bytes, folder: Path) -> None:
+    """Read labelled data whose only picture is this."""
+    (folder / "val/cat").mkdir(parents=True)
+    (folder / "val/cat/0.png").write_bytes(data)
+    labelled_file(ImageFolder(folder=folder / "val", resize=8, crop=8), folder / "cache")
+
+
 ENTRIES = {
     "network": Entry(network, (Failure,), lambda: [tiny_network()]),
     "program": Entry(in_file(plain_archive, "n.pt2"), (Failure,), lambda: [b"PK\5\6" + bytes(18)]),
@@ -247,6 +268,12 @@ ENTRIES = {
     "batches": Entry(lambda data, _: batches_of(data, 3), (BadAnswer, Failure), lambda: [b"{}", DEEP]),
     "tuning": Entry(lambda data, _: tuning_symbols(data), (Failure,), lambda: [CLML]),
     "properties": Entry(lambda data, _: properties_in(data.decode(errors="replace")), (), lambda: [b"[a]: [b]\n"]),
+    "picture": Entry(picture, (Failure,), lambda: [a_picture()]),
+    "event": Entry(
+        in_file(lambda file: PullRequest.of_job({"GITHUB_EVENT_PATH": str(file)})),
+        (Failure,),
+        lambda: [b'{"pull_request": {"number": 7}}', DEEP],
+    ),
     "heat": Entry(lambda data, _: reading(texts_in(data.decode(errors="replace"))), (), lambda: [REPORT]),
 }
 
