@@ -16,6 +16,11 @@ class UsageError(Failure):
     outcome = "usage"
 
 
+def reason_alone(error: Exception) -> str:
+    """Return what went wrong with a file, without Python's number and without the name, which the message has."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
 class ModelError(UsageError):
     """The model that was asked for cannot be used as it is; the hint says how to mend it."""
 

@@ -19,8 +19,8 @@ from device_runner.device import ThermalLimits
 from device_runner.files import what_else
 from device_runner.names import suggestion
 from harness.base.case import NO_AXES, Axes, Case, Precision, Tuning
-from harness.base.failures import UsageError
-from harness.base.model import OnnxModel, anchored, model_name
+from harness.base.failures import UsageError, reason_alone
+from harness.base.model import ImageFolder, OnnxModel, anchored, model_name
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -246,7 +246,7 @@ def load_suite(file: Path) -> Suite:
     except FileNotFoundError:
         raise UsageError(f"there is no suite file {file}", hint="`adreno-bench init` writes one") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from error
+        raise UsageError(f"cannot read {file}: {reason_alone(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", hint="the file must be TOML") from error
     try:
@@ -261,16 +261,24 @@ def load_suite(file: Path) -> Suite:
     return suite.model_copy(update={**update, "schedules": file.parent / suite.schedules if suite.schedules else None})
 
 
+_UNION_MEMBER = re.compile(r"str|int|OnnxModel|ImageFolder|(function|dict|list)[\w-]*\[.*\]")
+
+
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     # A union reports one error per member; the last is of the table form, whose keys a person can mend.
     problem: Any = error.errors()[-1]
-    keys = [part for part in problem["loc"] if isinstance(part, str) and part not in ("str", "OnnxModel")]
+    keys = _keys_of(problem["loc"])
     where = ".".join(keys)
     line = _line_of(text, keys)
     if problem["type"] == "extra_forbidden":
         names = _known_keys(keys[:-1])
         return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], names))
     return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
+
+
+def _keys_of(location: Sequence[str | int]) -> list[str]:
+    """Return the keys of a place in the file: pydantic also names the member of a union."""
+    return [part for part in location if isinstance(part, str) and not _UNION_MEMBER.fullmatch(part)]
 
 
 def _message(problem: Any) -> str:
@@ -292,9 +300,10 @@ def _known_keys(parents: Sequence[str]) -> list[str]:
     sections: dict[str, type[BaseModel]] = {
         "limits": Limits,
         "models": OnnxModel,
+        "models.labelled": ImageFolder,
         "tolerances": Tolerance,
         "steady": SteadyLimits,
     }
     if len(parents) > 1 and parents[0] == "steady":
         return list(DeviceLimits.model_fields)
-    return list(sections.get(parents[0] if parents else "", Suite).model_fields)
+    return list(sections.get(".".join(parents), Suite).model_fields)

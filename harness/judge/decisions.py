@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from device_runner.files import append_lines
+from harness.base.failures import reason_alone
 from harness.judge.verdict import Verdict
 
 FILE = Path(".asv/confirmed.jsonl")
@@ -88,7 +89,7 @@ def load(file: Path = FILE) -> DecisionFile:
     try:
         lines = file.read_bytes().splitlines() if file.exists() else []
     except OSError as error:
-        return DecisionFile([], [f"{file}: {error}"])
+        return DecisionFile([], [f"{file}: {reason_alone(error)}"])
     for number, line in enumerate(lines, 1):
         try:
             decisions.append(msgspec.json.decode(line, type=PairedDecision))

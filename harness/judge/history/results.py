@@ -20,6 +20,7 @@ import msgspec
 from pydantic_core import from_json
 
 from harness.base.case import Case
+from harness.base.failures import reason_alone
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.request import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.judge.decisions import DecisionFile, PairedDecision
@@ -204,7 +205,7 @@ def _object(file: Path) -> dict[str, Any]:
     try:
         data = from_json(file.read_bytes())  # six times as fast as json on asv's long rows of samples
     except (OSError, ValueError) as error:
-        raise _ForeignFile(f"{file}: {error}") from None
+        raise _ForeignFile(f"{file}: {reason_alone(error)}") from None
     if not isinstance(data, dict):
         raise _ForeignFile(f"{file}: not a JSON object")
     return data

@@ -23,7 +23,7 @@ from device_runner.runtimes.phone.elf import read_elf
 from device_runner.runtimes.phone.store import PROGRAM
 from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.plan import Job, Plan
 from harness.compile.artifacts.artifact import (
     BRANCHES,
@@ -296,7 +296,9 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
         try:
             manifest = manifest_of((there / MANIFEST).read_bytes())
         except OSError as error:
-            raise UsageError(f"{source} is not a bundle: {error}", hint="`adreno-bench pack` makes one") from None
+            raise UsageError(
+                f"{source} is not a bundle: {reason_alone(error)}", hint="`adreno-bench pack` makes one"
+            ) from None
         check_files(there, manifest)
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from device_runner.device import Identity, Program
 from device_runner.files import scratch_folder
 from device_runner.foreign_json import read_json
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.plan import Budget, Plan, unsupported
 from harness.compile.artifacts.artifact import CRC, Artifact, Built
 from harness.measure.context import Run
@@ -146,7 +146,9 @@ def read_manifest(bundle: Path) -> bytes:
             return (bundle / MANIFEST).read_bytes()
         return bundle.read_bytes() if bundle.suffix == ".json" else first_member(bundle, MANIFEST)
     except OSError as error:
-        raise UsageError(f"{bundle} is not a bundle: {error}", hint="name what `adreno-bench pack` made") from None
+        raise UsageError(
+            f"{bundle} is not a bundle: {reason_alone(error)}", hint="name what `adreno-bench pack` made"
+        ) from None
 
 
 def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.terminal import tell
 from harness.judge.report.screen import out, out_whole
 
@@ -36,7 +36,9 @@ def comment(
             raise UsageError(f"{file} is larger than {LARGEST_TEXT_BYTES >> 20} MB", hint="a comment has 60 kB")
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}", hint="`adreno-bench report --out FILE.md` writes it") from None
+        raise UsageError(
+            f"cannot read {file}: {reason_alone(error)}", hint="`adreno-bench report --out FILE.md` writes it"
+        ) from None
     there = job_pull_request()
     if isinstance(there, str):
         tell(f"no comment: {there}")

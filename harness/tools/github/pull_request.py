@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from device_runner.failures import RigFailure
 from device_runner.foreign_json import read_json
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 
 TIMEOUT_S = 30.0
 LARGEST_ANSWER_BYTES = 16 << 20
@@ -60,10 +60,10 @@ class PullRequest:
 
         Raises UsageError for an environment that GitHub Actions would not set.
         """
-        event = environment.get("GITHUB_EVENT_PATH", "")
-        number = _number(Path(event)) if event else None
-        if number is None:
-            return "this job is of no pull request"
+        if not (event := environment.get("GITHUB_EVENT_PATH", "")):
+            return "GITHUB_EVENT_PATH is not set; a job of GitHub Actions has it"
+        if (number := _number(Path(event))) is None:
+            return "the job's event is not a pull request"
         if not (token := environment.get("GITHUB_TOKEN", "")):
             return "there is no GITHUB_TOKEN, as in a pull request from a fork"
         api = environment.get("GITHUB_API_URL", "https://api.github.com")
@@ -160,4 +160,4 @@ def _number(event: Path) -> int | None:
         about = fields.get("pull_request") or {}
         return int(about["number"]) if "number" in about else None
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise UsageError(f"GITHUB_EVENT_PATH names {event}, which cannot be read: {error}") from None
+        raise UsageError(f"GITHUB_EVENT_PATH names {event}, which cannot be read: {reason_alone(error)}") from None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from device_runner.foreign_json import read_json
-from harness.base.failures import ModelError
+from harness.base.failures import ModelError, reason_alone
 
 LONGEST_FILE_BYTES = 1 << 20
 FAMILIES = ("llama", "mistral", "qwen2")
@@ -178,7 +178,9 @@ def read_config(file: Path) -> LlmConfig:
         where = ".".join(map(str, problem["loc"]))
         raise ModelError(f"{file} is no configuration of such a network: {where}: {problem['msg']}") from error
     except (OSError, ValueError, TypeError) as error:
-        raise ModelError(f"cannot read {file}: {error}", hint="give the config.json of a Llama-style model") from error
+        raise ModelError(
+            f"cannot read {file}: {reason_alone(error)}", hint="give the config.json of a Llama-style model"
+        ) from error
 
 
 def config_of(fields: dict[str, Any]) -> LlmConfig:

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from device_runner.device import DeviceEntry
 from device_runner.interrupt import interruptible
+from device_runner.names import suggestion
 from device_runner.registry import list_devices
 from device_runner.selection import select
 from device_runner.store import cache_root
@@ -36,6 +37,7 @@ Place: TypeAlias = "str | PathLike[str]"
 """A file, a folder, a glob or a URL."""
 Words: TypeAlias = "str | Sequence[str]"
 """One word or several."""
+Choice = TypeVar("Choice", Precision, Tuning)
 
 
 def run(
@@ -155,13 +157,25 @@ def _request(
     *,
     quick: bool = False,
 ) -> Request:
-    chosen = [model if isinstance(model, OnnxModel) else models_given([fspath(model)], (), ())[0] for model in models]
-    try:
-        axes = Axes(_words(paths), tuple(map(Precision, _words(precisions))), tuple(map(Tuning, _words(tunings))))
-    except ValueError as error:
-        names = [choice.value for choice in (*Precision, *Tuning) if choice is not Tuning.SCHEDULED]
-        raise UsageError(f"there is no precision or tuning of this name: {error}", hint=", ".join(names)) from None
+    chosen = [_model(model) for model in models]
+    axes = Axes(_words(paths), _choices(Precision, precisions), _choices(Tuning, tunings))
     return Request.read(Path(suite), list(_words(cases)) or None, models=chosen, axes=axes, quick=quick)
+
+
+def _model(model: Place | OnnxModel) -> str | OnnxModel:
+    if isinstance(model, OnnxModel):
+        return model
+    if isinstance(model, (str, PathLike)):
+        return models_given([fspath(model)], (), ())[0]
+    raise UsageError(f"a model is a name or a file, not {model!r:.60}", hint='write run("a.onnx", "b.onnx")')
+
+
+def _choices(kind: type[Choice], words: Words) -> tuple[Choice, ...]:
+    names = [choice.value for choice in kind if not choice.value.startswith(Tuning.SCHEDULED)]  # the suite's own
+    for word in _words(words):
+        if word not in names:
+            raise UsageError(f"there is no {kind.__name__.lower()} {word!r}", hint=suggestion(word, names))
+    return tuple(map(kind, _words(words)))
 
 
 def _words(words: Words) -> tuple[str, ...]:

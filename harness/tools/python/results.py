@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from device_runner.names import suggestion
 from harness.judge.report.exports import CaseExport, export_case
 from harness.judge.report.table import results_table
 from harness.judge.report.verdicts import ComparisonView
@@ -40,11 +41,10 @@ class Results(RunResults):
             words: `"net-texture-float32-untuned"`, or `"net", "texture"` and, where that is not enough, the precision
                 and the tuning.
         """
-        asked = {words} if isinstance(words, str) else set(words)
-        fitting = [case for case in self if asked <= {case.case, *case.case.split("-")}]
+        asked = [words] if isinstance(words, str) else list(words)
+        fitting = [case for case in self if set(asked) <= _words_of(case)]
         if len(fitting) != 1:
-            among = ", ".join(case.case for case in fitting or self)
-            raise KeyError(f"{len(fitting)} cases have the words {', '.join(sorted(asked))}, among: {among}")
+            raise KeyError(self._ambiguity(asked, fitting))
         return fitting[0]
 
     def table(self) -> str:
@@ -69,6 +69,15 @@ class Results(RunResults):
         """Return the matrix for a notebook; None without jinja2, and then it shows the table."""
         return notebook.matrix_html(self._builds)
 
+    def _ambiguity(self, asked: Sequence[str], fitting: Sequence[CaseExport]) -> str:
+        """Return why words name no case or several, and what to write instead."""
+        if fitting:
+            return f"{len(fitting)} cases have {' and '.join(asked)}: add a word of {_ids(fitting)}"
+        words = set().union(*map(_words_of, self))
+        if alien := [word for word in asked if word not in words]:
+            return f"no case has {alien[0]!r}: {suggestion(alien[0], sorted(words), choices=(_ids(self),))}"
+        return f"no case has {' and '.join(asked)}: known are {_ids(self)}"
+
     @property
     def sides(self) -> Sides:
         """What they say of each series, for a comparison."""
@@ -81,6 +90,14 @@ class Results(RunResults):
     @cached_property
     def _newest(self) -> list[Record]:
         return [build[-1] for build in self._builds]
+
+
+def _words_of(case: CaseExport) -> set[str]:
+    return {case.case, *case.case.split("-")}
+
+
+def _ids(cases: Iterable[CaseExport]) -> str:
+    return ", ".join(case.case for case in cases)
 
 
 @dataclass(frozen=True, repr=False)

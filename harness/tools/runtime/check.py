@@ -18,6 +18,7 @@ from device_runner import installed_tvm
 from device_runner.failures import Failure
 from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf
 from device_runner.runtimes.phone.store import PROGRAM, RuntimeFolder
+from harness.base.tables import counted
 
 FFI, RUNTIME, OPENCL = "libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_opencl.so"
 EXTRA = "libtvm_runtime_extra.so"
@@ -81,8 +82,9 @@ class RuntimeRefused(Failure):
 
     def __init__(self, folder: Path, reasons: list[str]) -> None:
         self.reasons = tuple(reasons)
+        others = f" ({counted(len(reasons), 'reason')} in all)" if len(reasons) > 1 else ""
         super().__init__(
-            f"{folder} holds no runtime that a phone could use ({len(reasons)} reasons, the first: {reasons[0]})",
+            f"{folder} holds no runtime that a phone could use: {reasons[0]}{others}",
             hint="docs/tutorial/first-phone.md tells how to build one",
         )
 

@@ -32,7 +32,7 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
     try:
         contents = check.examine(folder, check.host_interface())
     except check.RuntimeRefused as refused:
-        for reason in refused.reasons:
+        for reason in refused.reasons[1:] and refused.reasons:
             tell(f"  {reason}")
         raise
     added = RuntimeStore(cache_root()).add(contents)

@@ -10,6 +10,7 @@ from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, model_name, models_given
 from harness.base.suite import load_suite, suite_of
 
+PICTURES = 'paths = ["opencl"]\nmodels = [{{ onnx = "x.onnx", labelled = {{ folder = "val", resize = 9, {} }} }}]\n'
 GOOD = 'models = ["tiny"]\npaths = ["opencl"]\n'
 
 
@@ -64,6 +65,13 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
         (GOOD + "budget_s = -1\n", ":3: budget_s: Input should be greater than 0 (got -1)"),
         (GOOD + 'precisions = ["f32"]\n', ":3: precisions: Input should be 'float32'"),
         ('models = [{ onnx = "x.onnx", shape = {} }]\npaths = ["opencl"]\n', "unknown key 'models.shape'"),
+        (PICTURES.format("crops = 8"), ":2: unknown key 'models.labelled.crops': did you mean 'crop'?"),
+        (PICTURES.format("crop = 20"), ":2: models.labelled: crop 20 is larger than resize 9 (got"),
+        (PICTURES.format("most = 1"), ":2: models.labelled.crop: Field required (got"),
+        (
+            'models = [{ onnx = "x.onnx", shapes = { "in.1" = [1.5] } }]\npaths = ["opencl"]\n',
+            "models.shapes.in.1: In",
+        ),
         ('models = []\npaths = ["opencl"]\n', ":1: models: List should have at least 1 item"),
         ('models = ["tiny", "tiny"]\npaths = ["opencl"]\n', "the model name 'tiny' stands twice"),
         ('models = "tiny"\npaths = ["opencl"]\n', ":1: models: Input should be a valid list"),

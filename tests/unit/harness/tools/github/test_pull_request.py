@@ -106,8 +106,15 @@ def test_a_fork_whose_token_may_only_read_is_no_failure(there: GitHub) -> None:
 
 def test_a_push_has_no_comment(there: GitHub) -> None:
     Path("event.json").write_text('{"ref": "refs/heads/main"}')
-    assert "no comment: this job is of no pull request" in comment().stderr
+    assert "no comment: the job's event is not a pull request" in comment().stderr
     assert there.requests == []
+
+
+def test_outside_of_github_nothing_is_written(there: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_EVENT_PATH")
+    done = comment()
+    assert "no comment: GITHUB_EVENT_PATH is not set; a job of GitHub Actions has it" in done.stderr
+    assert (done.exit_code, there.requests) == (0, [])
 
 
 @pytest.mark.parametrize(

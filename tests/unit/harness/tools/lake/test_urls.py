@@ -51,6 +51,14 @@ def test_a_url_is_copied_once_and_again_when_it_has_changed(tmp_path: Path, monk
         open_records(f"{url}/nothing")
 
 
+def test_a_server_that_does_not_answer_is_not_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec", reason="`make scale` installs it")
+    pytest.importorskip("aiohttp", reason="`make scale` installs it")
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    with pytest.raises(RigFailure, match=r"cannot read http://127.0.0.1:9/x.jsonl: .*check the URL"):
+        open_records("http://127.0.0.1:9/x.jsonl")
+
+
 def test_an_object_that_is_too_large_is_refused_by_name_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,10 +42,14 @@ def test_a_case_is_named_by_its_words_or_its_id() -> None:
     assert [case.case for case in results] == [TEXTURE, OPENCL, WRONG.case]
     assert len(results) == 3
     assert results["other", "texture"].latency_ms is None, "what does not compile has no latency"
-    with pytest.raises(KeyError, match=f"2 cases have the words net, among: {TEXTURE}, {OPENCL}"):
+    with pytest.raises(KeyError, match=f"2 cases have net: add a word of {TEXTURE}, {OPENCL}"):
         results["net"]
-    with pytest.raises(KeyError, match="0 cases have the words clml, net"):
+    with pytest.raises(KeyError, match=f"no case has 'clml': known are {TEXTURE}, {OPENCL}"):
         results["net", "clml"]
+    with pytest.raises(KeyError, match="no case has 'textur': did you mean 'texture'"):
+        results["net", "textur"]
+    with pytest.raises(KeyError, match=f"no case has other and opencl: known are {TEXTURE}"):
+        results["other", "opencl"]
 
 
 def test_what_a_file_says_is_what_a_run_returned(tmp_path: Path) -> None:
@@ -121,8 +125,12 @@ def test_a_model_is_not_compared_with_records() -> None:
 
 
 def test_what_there_is_not_is_refused_before_anything_is_opened(no_device: None) -> None:
-    with pytest.raises(bench.Failure, match="'float8' is not a valid Precision: float32, float16"):
+    with pytest.raises(bench.Failure, match="there is no precision 'float8': did you mean 'float32'"):
         bench.run("net.onnx", precisions="float8")
+    with pytest.raises(bench.Failure, match="there is no tuning 'fast': known are untuned, tuned"):
+        bench.run("net.onnx", tunings="fast")
+    with pytest.raises(bench.Failure, match=r"not \['a.onnx', 'b.onnx'\]: write run\(\"a.onnx\", \"b.onnx\"\)"):
+        bench.run(["a.onnx", "b.onnx"])  # type: ignore[arg-type]
     with pytest.raises(bench.Failure, match="there is no path 'textures'"):
         bench.run("tiny", paths=["textures"])
     with pytest.raises(bench.Failure, match=r"net\.onnx does not exist"):
