@@ -20,6 +20,10 @@ NARROWEST_PROSE = 20
 """A column of prose that is narrower is no pleasure to read."""
 
 
+NOTHING = "-"
+"""A cell without a value."""
+
+
 def terminal_width(stream: TextIO | None = None) -> int | None:
     """Return the columns of the terminal that standard output (or `stream`) is; None for a pipe or a file."""
     return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
@@ -44,11 +48,12 @@ def table(
     if width is None or whole.natural_width <= width:
         return whole.drawn()
     shared = {name: whole.common(name) for name in alike if whole.common(name)}
-    ranked = [*shared, *(name for name in spare if name in headers)]
+    empty = [name for name in spare if name in headers and whole.common(name) == NOTHING]
+    ranked = [*shared, *empty, *(name for name in spare if name in headers and name not in empty)]
     fitting = (ranked[:count] for count in range(len(ranked) + 1) if whole.without(ranked[:count]).fitted(width))
     if (gone := next(fitting, None)) is None:
         return whole.stacked()
-    for name in reversed(gone):  # what went before a wide column may have room beside what is left
+    for name in [name for name in reversed(gone) if name not in empty]:  # a narrow column may fit beside what is left
         fewer = [other for other in gone if other != name]
         if whole.without(fewer).fitted(width):
             gone = fewer

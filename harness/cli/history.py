@@ -13,6 +13,7 @@ from device_runner.registry import identify, open_device
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.base.tables import counted
 from harness.base.terminal import tell
 from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine, output_option, seldom_option
 from harness.judge.report.screen import Screen, out, out_json, out_whole
@@ -169,5 +170,8 @@ def _summary(results: RunResult, machine: str, config: Path) -> str:
         return f"nothing was new: built, pushed and measured nothing on {machine}"
     count = len(results.records)
     return "\n".join(
-        [*lines, f"measured {count} cases on {machine}; now run: adreno-bench history publish --config {config}"]
+        [
+            *lines,
+            f"measured {counted(count, 'case')} on {machine}; now run: adreno-bench history publish --config {config}",
+        ]
     )

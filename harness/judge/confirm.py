@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from device_runner.failures import Failure
+from harness.base.tables import counted
 from harness.base.tool import load, places
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
@@ -22,6 +23,7 @@ from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
+from harness.judge.stats.shares import signed_share
 from harness.judge.stats.turns import BLOCK, Arm
 from harness.judge.verdict import Verdict
 from harness.measure.progress import Clock
@@ -205,7 +207,8 @@ def _spend(
         series = under_way[key]
         done, most = len(series.turns), series.plan.looks * BLOCK
         left = f", {_minutes(left_s)} left" if math.isfinite(left_s) else ""
-        budget.say(f"in turns: {series.name}, {done} of at most {most} sessions; {len(due)} cases are open{left}")
+        cases = counted(len(due), "case is", "cases are")
+        budget.say(f"in turns: {series.name}, {done} of at most {most} sessions; {cases} open{left}")
         series.block()
         if series.change.verdict.changed and not series.lost:
             decided(key)
@@ -243,7 +246,7 @@ def _with_prospect(case: Comparison, session_s: float) -> Comparison:
     change = case.change
     if case.verdict is not Verdict.INCONCLUSIVE or not change or not math.isfinite(change.sees):
         return case
-    prospect = f"can see {change.sees:.1%} here"
+    prospect = f"can see {signed_share(change.sees).replace('+', '')} here"
     if change.more_sessions:
         minutes = f" ({_minutes(change.more_sessions * session_s)})" if session_s else ""
         prospect += f"; {change.relevant:.1%} with {change.more_sessions} more sessions{minutes}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from harness.base.outcome import Outcome
+from harness.base.tables import counted
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
 from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
@@ -120,7 +121,7 @@ class TurnSeries:
         """What it came to, so far."""
         if self.lost:
             return self.lost
-        count = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
+        count = (f"{counted(len(self.turns), 'session')} in turns",) if self.turns else ()
         change = replace(self.change, reasons=(*count, *self.change.reasons))
         if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
             change = change.without_proof(difference)

@@ -84,6 +84,8 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
         shape, transposed, dtype = read_header(file, stream, spec.name)
         wanted = np.dtype(spec.dtype)
         if (shape, dtype) != (spec.shape, wanted):
+            if spec.name == ANY_INPUT:
+                raise _unfit_pictures(shape[1:], spec)
             raise ModelError(
                 f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {wanted} {list(spec.shape)}",
                 hint=f"save it as array.astype({wanted.name!r}).reshape({list(spec.shape)})",
@@ -94,6 +96,13 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
         raise ModelError(f"{file}: {spec.name!r} is cut short: {len(data)} of {length} bytes")
     array: Array = np.frombuffer(data, wanted).reshape(shape, order="F" if transposed else "C").copy(order="C")
     return array
+
+
+def _unfit_pictures(shape: tuple[int, ...], spec: InputSpec) -> ModelError:
+    """Return what is wrong with the options of a folder of pictures: the person never saw the file made of them."""
+    takes = f"the model takes {spec.dtype} {list(spec.shape[1:])}"
+    hint = "set crop to its height and width, and give mean and deviation a number for each channel"
+    return ModelError(f"a labelled picture becomes float32 {list(shape)}, and {takes}", hint=hint)
 
 
 def _require_finite(file: Path, arrays: Mapping[str, Array]) -> None:

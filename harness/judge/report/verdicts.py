@@ -13,6 +13,7 @@ from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
 from harness.base.tool import load, tools
 from harness.judge.report.table import milliseconds
+from harness.judge.stats.shares import signed_share
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -242,16 +243,18 @@ def _overall(overall: Overall) -> str:
 
 def _row(comparison: Comparison) -> tuple[str, ...]:
     change, sure = comparison.change, comparison.confidence
-    interval = f"{change.low:+.1%} to {change.high:+.1%}" if change and math.isfinite(change.low) else "-"
+    interval = (
+        f"{signed_share(change.low)} to {signed_share(change.high)}" if change and math.isfinite(change.low) else "-"
+    )
     return (
         str(comparison.key),
         comparison.verdict.value,
         "-" if sure is None else f"{sure:.1%}" if sure < 0.999 else "> 99.9%",
         _ms(comparison, "base"),
         _ms(comparison, "head"),
-        f"{change.relative:+.1%}" if change and math.isfinite(change.relative) else "-",
+        signed_share(change.relative) if change and math.isfinite(change.relative) else "-",
         interval,
-        f"{change.sees:.1%}" if change and math.isfinite(change.sees) else "-",
+        signed_share(change.sees).replace("+", "") if change and math.isfinite(change.sees) else "-",
     )
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from harness.base.case import Case
 from harness.base.outcome import CaseState
 from harness.base.request import WITH_WORKAROUNDS
+from harness.base.tables import counted
 from harness.compile.compiler.releases import RELEASES, release
 from harness.compile.paths import PATHS
+from harness.judge.stats.shares import signed_share
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -79,12 +81,12 @@ def colour_of(verdict: Verdict) -> str:
 
 def percent(share: float | None) -> str:
     """Return a relative change with its sign."""
-    return "-" if share is None else f"{share:+.1%}"
+    return "-" if share is None else signed_share(share)
 
 
 def interval(bounds: tuple[float, float] | None) -> str:
     """Return the interval of a change, after it; empty if it is not known."""
-    return "" if bounds is None else f" ({bounds[0]:+.1%} to {bounds[1]:+.1%})"
+    return "" if bounds is None else f" ({signed_share(bounds[0])} to {signed_share(bounds[1])})"
 
 
 def error(point: Point) -> str:
@@ -160,7 +162,7 @@ def _decided(event: Event) -> str:
     interval = f" ({decision.low:+.1%} to {decision.high:+.1%})" if bounded else ""
     change = "" if decision.relative is None else f": {decision.relative:+.1%}{interval}"
     result = f"not borne out in turns, {decision.verdict.value}" if event.refuted else "confirmed in turns"
-    return f"{result}{change}, {decision.sessions} sessions by {decision.by}, {decision.day}"
+    return f"{result}{change}, {counted(decision.sessions, 'session')} by {decision.by}, {decision.day}"
 
 
 def confirmation(event: Event) -> str:

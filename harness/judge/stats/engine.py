@@ -37,6 +37,7 @@ from harness.judge.stats.session import (
     summarise,
     summarise_each,
 )
+from harness.judge.stats.shares import signed_share
 from harness.judge.stats.spending import boundaries
 from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated_variance
 from harness.judge.verdict import Verdict
@@ -231,7 +232,8 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
     low, high = relative(estimate.shift - half), relative(estimate.shift + half)
     sees = max(visible_change(estimate.error, estimate.df, bars.change), relative(estimate.tick))
-    open_still = f"{low:+.1%} to {high:+.1%} includes both no change and a relevant one ({relative(margin):.1%})"
+    interval = f"{signed_share(low)} to {signed_share(high)}"
+    open_still = f"{interval} includes both no change and a relevant one ({relative(margin):.1%})"
     if estimate.tick > margin:
         open_still = (
             f"the clock ticks by {relative(estimate.tick):.1%} of it, more than the relevant change: use a finer clock"
@@ -272,7 +274,8 @@ def _change_without_noise(
 ) -> Change:
     """Return what is left to say where the noise between sessions is unknown: no interval, and no verdict."""
     used = len(base), len(head)
-    why = f"{used[0]} against {used[1]} sessions are too few to measure the noise between them: run more"
+    plural = "" if used[0] == 1 else "s"
+    why = f"{used[0]} session{plural} against {used[1]}: too few to measure the noise between them: run more"
     if not all(used):
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(why, *refused))
     was, now = (sum(session.log_ms for session in side) / len(side) for side in (base, head))

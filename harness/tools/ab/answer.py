@@ -7,6 +7,7 @@ import math
 from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
 from harness.judge.sides import Side
+from harness.judge.stats.shares import LARGEST_SHARE
 from harness.judge.verdict import Verdict
 
 
@@ -32,7 +33,7 @@ def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
     winner, other = (base, head) if slower else (head, base)
     ends = [1 + end for end in (change.relative, change.low, change.high)]
     middle, *ratios = ends if slower else [1 / end if end > 0 else math.inf for end in ends]
-    interval = f", {min(ratios):.2f} to {max(ratios):.2f}" if all(map(math.isfinite, ratios)) else ""
+    interval = f", {min(ratios):.2f} to {max(ratios):.2f}" if min(ratios) > 0 and max(ratios) < LARGEST_SHARE else ""
     verdict = f"{winner} is {middle:.2f} times as fast as {other} on {where}{interval}{right}"
     return verdict if comparison.verdict.changed else f"undecided, it looks as if {verdict}"
 

@@ -9,6 +9,7 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.outcome import exit_code
+from harness.base.tables import counted
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
 from harness.judge.report import verdicts
 from harness.judge.report.screen import out, out_json, out_parts, out_whole
@@ -58,8 +59,8 @@ def ingest(
             out_parts(*parts, verdicts.undecided(result))
         code = compare.exit_code(result)
     if not as_json:
-        short = f"; {len(read.missing)} turns were not run" if read.missing else ""
-        out(f"\n{len(read.records)} records of bundle {read.bundle[:12]} are in {records}{short}")
+        short = f"; {counted(len(read.missing), 'turn was', 'turns were')} not run" if read.missing else ""
+        out(f"\n{counted(len(read.records), 'record')} of bundle {read.bundle[:12]} went to {records}{short}")
     raise typer.Exit(code)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from harness.base.outcome import ExitCode
 from harness.base.plan import Plan
-from harness.base.tables import size
+from harness.base.tables import counted, size
 from harness.cli.options import AsJson, CaseOptions, grouped
 from harness.compile.artifacts.artifact import Built
 from harness.judge.report.screen import Screen, out_json
@@ -84,8 +84,9 @@ def pack(
 
 def _summary(packed: PackedBundle) -> str:
     """Return what was packed, and what to do with it."""
-    turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
-    lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
+    turns = counted(len(packed.manifest.turns), "turn")
+    cases = counted(len({turn.case for turn in packed.manifest.turns}), "case")
+    lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases}, {turns}, bundle {packed.id[:12]}"]
     lines += [f"{case.case} was not built: {case.artifact.failure['message']}" for case in packed.failures]
     lines.append("unpack it there, run `sh run.sh RESULTS`, and give RESULTS to `adreno-bench ingest`")
     return "\n".join(lines)

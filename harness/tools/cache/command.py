@@ -12,7 +12,7 @@ import typer
 from device_runner.registry import open_device
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
-from harness.base.tables import size, table
+from harness.base.tables import counted, size, table
 from harness.cli import completion
 from harness.cli.options import AsJson
 from harness.judge.report.screen import out, out_json
@@ -68,7 +68,7 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
         out_json({"folder": str(root), "removed": removed, "in_use": in_use, "files_removed_from_device": files})
         return
     if device:
-        out(f"removed {files} files from {device}")
+        out(f"removed {counted(files, 'file')} from {device}")
     out(f"removed {_amount(pruned.removed)}")
     if pruned.in_use:
         out(f"kept {_amount(pruned.in_use)}: in use")

@@ -10,6 +10,7 @@ import typer
 
 from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
+from harness.base.tables import counted
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
@@ -78,9 +79,9 @@ def _text(reduction: Reduction, folder: Path, seconds: float) -> str:
     return "\n".join(
         (
             f"{reduction.whole.case}: {reduction.whole.outcome.value}: {reduction.whole.message}",
-            f"{reduction.network.operators} of {reduction.operators} operators are left, with "
+            f"{counted(reduction.network.operators, 'operator')} of {reduction.operators} left, with "
             f"{reduction.network.elements} numbers in inputs and weights; "
-            f"{reduction.tried} networks were tried in {seconds:.0f} s",
+            f"{counted(reduction.tried, 'network was', 'networks were')} tried in {seconds:.0f} s",
             f"it is {record.outcome.value}: {record.message}",
             f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
             *([STOPPED] if reduction.stopped else []),

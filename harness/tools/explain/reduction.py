@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, without_findings
+from harness.base.tables import counted
 from harness.measure.progress import duration
 from harness.tools.explain.locate import locate
 from harness.tools.explain.pieces import with_shapes
@@ -82,7 +83,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
     operators = start.operators if start else tuple(trials.network.operators)
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
     fewest = minimal_subset(operators, attempts.fails_with, deadline)
-    say(f"{len(fewest)} operators are left: {', '.join(map(str, fewest))}; making them smaller")
+    say(f"{counted(len(fewest), 'operator')} left: {', '.join(map(str, fewest))}; making them smaller")
     network = shrink(attempts.network(trials.network.only(fewest)), attempts.fails, say, deadline)
     record = attempts.run(network)
     return Reduction(
@@ -135,9 +136,9 @@ class _Attempts:
 
     @property
     def _how_far(self) -> str:
-        """`trial 7, 3 of 40 operators are left, at most 23 min to go`: nobody knows how many trials there will be."""
+        """`trial 7, 3 operators of 40 left, at most 23 min to go`: nobody knows how many trials there will be."""
         left = self.smallest.operators if self.smallest else len(self.trials.network.operators)
-        of_all = f"{left} of {len(self.trials.network.operators)} operators are left"
+        of_all = f"{counted(left, 'operator')} of {len(self.trials.network.operators)} left"
         return f"trial {self.tried + 1}, {of_all}, at most {duration(self.deadline.remaining_s)} to go"
 
     def network(self, piece: Piece) -> SmallNetwork:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.base.tables import counted
 from harness.judge.report.comparison import CaseComparison, ComparisonExport
 from harness.judge.verdict import Verdict
 
@@ -22,7 +23,7 @@ def annotation_lines(comparison: ComparisonExport) -> Iterator[str]:
         room = MOST_OF_A_STEP if len(cases) <= MOST_OF_A_STEP else MOST_OF_A_STEP - 1
         yield from (_line(kind, _title(case), "; ".join(case.reasons) or case.case) for case in cases[:room])
         if rest := cases[room:]:
-            yield _line(kind, f"adreno-bench: {len(rest)} others", ", ".join(case.case for case in rest))
+            yield _line(kind, f"adreno-bench: {counted(len(rest), 'other')}", ", ".join(case.case for case in rest))
 
 
 def _title(case: CaseComparison) -> str:

@@ -17,6 +17,7 @@ from device_runner.files import write_whole
 from device_runner.store import cache_root
 from harness.base.case import Case, Precision
 from harness.base.suite import Suite
+from harness.base.tables import counted
 from harness.judge.history import asv_process
 from harness.judge.history.section import HistorySection, HistoryView, Note
 from harness.judge.report.words import HASH_LENGTH
@@ -87,7 +88,7 @@ def _note(machine: str, state: CodeState) -> Note:
     instructions, waves = code.per_inference("instructions_run"), code.fewest_waves
     parts = ["? instructions" if instructions is None else f"{instructions / 1e6:,.0f} M instructions"]
     parts += [] if waves is None else [f"{waves} waves"]
-    parts += [f"{len(code.refused)} kernels refused"] if code.refused else []
+    parts += [f"{counted(len(code.refused), 'kernel')} refused"] if code.refused else []
     between = f"between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
     ends = {"since": state.before, "at": state.after}
     return Note(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.base.failures import UsageError
-from harness.base.tables import size
+from harness.base.tables import counted, size
 from harness.base.terminal import tell
 from harness.cli.options import AsJson
 from harness.judge.report.screen import Screen, out, out_json
@@ -66,4 +66,4 @@ def compact(
         return
     for line in skipped_lines(result.skipped):
         tell(line)
-    out(f"{to}: {result.records} records were added or were there already; it has {size(whole)} now")
+    out(f"{to}: {counted(result.records, 'record')} added or there already; it has {size(whole)} now")

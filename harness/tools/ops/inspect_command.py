@@ -147,7 +147,7 @@ def _text(
     lines = [
         *(f"input {_end(end)}" for end in summary.inputs),
         *(f"output {_end(end)}" for end in summary.outputs),
-        f"{len(summary.nodes)} operators, {_macs(summary)}, "
+        f"{counted(len(summary.nodes), 'operator')}, {_macs(summary)}, "
         f"{_short(summary.parameters) or 0} parameters, {summary.weight_bytes / 1e6:.3g} MB of weights",
         *([f"prepared: {'; '.join(changes)}"] if changes else []),
         "",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from harness.base.failures import UsageError
+from harness.base.tables import counted
 from harness.judge.report import words
 from harness.judge.report.figures import COLOURS, LINES, QUIET, Figure, Trace, axis_from_zero, number, plain_text
 from harness.judge.report.page import require_page, write_page
@@ -46,7 +47,7 @@ def kernel_times(kernels: CaseKernels) -> Figure:
     ]
     if len(longest) > OPERATORS:
         rest = [sum(ms for label, ms in by_label.items() if label not in labels) for by_label in times]
-        columns.append((f"{len(longest) - OPERATORS} others", list(rest), QUIET))
+        columns.append((f"{counted(len(longest) - OPERATORS, 'other')}", list(rest), QUIET))
     points = [kernels.point(commit) for commit in kernels.times_ms]
     x = [plain_text(point.tvm if words.is_release(point) else point.commit[: words.HASH_LENGTH]) for point in points]
     commits = [plain_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]

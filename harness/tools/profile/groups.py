@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.base.tables import counted
 from harness.judge.compare import KernelChange
 from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
 from harness.tools.shared.kernels.profile import Operator, Profile
@@ -88,8 +89,8 @@ def in_words(mine: Profile, other: Profile) -> Iterator[str]:
     more = mine.kernels_ms - other.kernels_ms
     longer = "longer" if more > 0 else "shorter"
     yield (
-        f"{mine.case}: {mine.kernels_ms:.3g} ms in {mine.launches} kernels, {abs(more):.3g} ms {longer} than "
-        f"{other.case} ({other.kernels_ms:.3g} ms in {other.launches})."
+        f"{mine.case}: {mine.kernels_ms:.3g} ms in {counted(mine.launches, 'kernel')}, {abs(more):.3g} ms {longer} "
+        f"than {other.case} ({other.kernels_ms:.3g} ms in {other.launches})."
     )
     leading = [group for group in groups_of(mine, other) if group.more_ms * more > 0][:MOST_WORDS]
     for group in leading:

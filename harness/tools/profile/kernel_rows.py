@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.base.tables import counted
 from harness.tools.profile.groups import Group, groups_of
 from harness.tools.profile.roofline import bound_of
 from harness.tools.shared.kernels.profile import Profile
@@ -57,7 +58,7 @@ def _longest_first(groups: Sequence[Group]) -> list[Group]:
 def _rows(groups: Sequence[Group], now: Profile, *, compared: bool) -> list[KernelRow]:
     rows = [_row(group.label, [group], now, compared=compared) for group in groups[:MOST_GROUPS]]
     rest = groups[MOST_GROUPS:]
-    return rows + ([_row(f"{len(rest)} others", rest, now, compared=compared)] if rest else [])
+    return rows + ([_row(f"{counted(len(rest), 'other')}", rest, now, compared=compared)] if rest else [])
 
 
 def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: bool) -> KernelRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.base.tables import table
+from harness.base.tables import counted, table
 from harness.measure.probes.batches import format_batches
 from harness.tools.profile.groups import Group, by_kind, groups_of, in_words
 from harness.tools.shared.kernels.profile import Operator, Profile
@@ -29,8 +29,8 @@ def _in_words(mine: Profile) -> str:
     label, leading = by_kind(mine)[0]
     ms = sum(operator.ms for operator in leading)
     lines = [
-        f"{mine.case} on {mine.gpu}: {mine.kernels_ms:.3g} ms in {mine.launches} kernels, and {between:.2g} ms between "
-        f"them while they were watched; {mine.wall_ms:.3g} ms to the answer.",
+        f"{mine.case} on {mine.gpu}: {mine.kernels_ms:.3g} ms in {counted(mine.launches, 'kernel')}, and "
+        f"{between:.2g} ms between them while they were watched; {mine.wall_ms:.3g} ms to the answer.",
         f"{ms / mine.kernels_ms:.0%} of it is {label}: {ms:.3g} ms, {leading[0].threads} work-items in a launch.",
     ]
     return "\n".join(lines)
@@ -40,7 +40,7 @@ def _operators(mine: Profile) -> str:
     kinds = by_kind(mine)
     rows = [_row(label, alike, mine) for label, alike in kinds[:ROWS_LIMIT]]
     if rest := [operator for _, alike in kinds[ROWS_LIMIT:] for operator in alike]:
-        rows.append([f"{len(kinds) - ROWS_LIMIT} others", *_shares(rest, mine)])
+        rows.append([f"{counted(len(kinds) - ROWS_LIMIT, 'other')}", *_shares(rest, mine)])
     headers = ["operator", "launches", "ms", "share", "work-items", "GFLOP/s", "of peak", "GB/s", "of peak ", "redone"]
     return table(rows, headers, right=headers[1:], spare=["work-items", "of peak ", "GB/s", "redone"])
 

@@ -10,7 +10,7 @@ import typer
 
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.store import cache_root
-from harness.base.tables import size, table
+from harness.base.tables import counted, size, table
 from harness.base.terminal import tell
 from harness.cli.options import AsJson
 from harness.judge.report.screen import out, out_json
@@ -36,7 +36,7 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
             tell(f"  {reason}")
         raise
     added = RuntimeStore(cache_root()).add(contents)
-    out(f"{added.digest} for {added.abi}: {len(contents.files)} files, {size(added.size_bytes)}")
+    out(f"{added.digest} for {added.abi}: {counted(len(contents.files), 'file')}, {size(added.size_bytes)}")
     for note in contents.notes:
         out(f"  {note}")
 

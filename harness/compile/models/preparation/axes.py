@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.base.tables import counted
 from harness.compile.models.outline import attribute_of, constants, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
 
@@ -25,7 +26,7 @@ def count_axes_from_zero(model: Any) -> str:
         kind = types.get(node.output[0] if node.op_type == "Unsqueeze" else node.input[0])
         if kind is not None and kind.HasField("shape"):
             count += _count_from_zero(node, len(kind.shape.dim), values, writer)
-    return f"counted the axes of {count} operators from 0" if count else ""
+    return f"counted the axes of {counted(count, 'operator')} from 0" if count else ""
 
 
 def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeWriter) -> bool:

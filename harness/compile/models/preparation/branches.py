@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.base.tables import counted
 from harness.compile.models.outline import MOST_NAMED, attribute_of, constants, inner_graphs, node_name
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
@@ -22,7 +23,7 @@ def take_constant_branches(model: Any) -> str:
         return ""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     text = f"kept one branch of {len(names)} If whose condition is constant: {', '.join(names[:MOST_NAMED])}{more}"
-    return f"{text}; folded {count} operators in them" if count else text
+    return f"{text}; folded {counted(count, 'operator')} in them" if count else text
 
 
 def name_choices(model: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from harness.base.tables import counted
 from harness.compile.models.outline import attribute_of, constant_of, inner_graphs, static_shape, tensor_types
 from harness.compile.models.preparation.editing import drop, is_onnx
 
@@ -33,7 +34,7 @@ one, so they stay. What `BatchNormalization` of operator sets before 14 computes
 def fold_constants(model: Any) -> str:
     """Compute what depends on no input, by ONNX's own definition of its operators, and shapes that are known."""
     count = fold(model)
-    return f"folded {count} operators on constants" if count else ""
+    return f"folded {counted(count, 'operator')} on constants" if count else ""
 
 
 def fold(model: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.base.tables import counted
 from harness.compile.models.preparation.editing import drop, inner_reads
 
 
@@ -18,4 +19,4 @@ def remove_unread(model: Any) -> str:
     count = sum(node.op_type != "Constant" for node in unread)
     drop(graph.node, unread)
     drop(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in alive])
-    return f"removed {count} operators that lead to no output" if count else ""
+    return f"removed {counted(count, 'operator that leads', 'operators that lead')} to no output" if count else ""

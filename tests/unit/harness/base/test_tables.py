@@ -63,6 +63,14 @@ def test_what_is_the_same_in_every_row_is_said_once() -> None:
     assert "tiny-texture-float32-untuned  2" in text
 
 
+def test_a_column_without_values_goes_first_and_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 32)
+    rows = [("tiny-opencl", "ok", "-"), ("tiny-texture", "wrong-result", "-")]
+    text = tables.table(rows, ("case", "base ms", "interval"), spare=("base ms", "interval"))
+    assert text.splitlines()[0].split() == ["case", "base", "ms"]
+    assert "no room for: interval" in text
+
+
 @pytest.mark.usefixtures("narrow")
 def test_what_has_no_room_beside_each_other_is_stacked() -> None:
     rows = [("tiny-opencl-float32-untuned", "kernel-build-error", "-", "the compiler refused it")]

@@ -63,7 +63,7 @@ SLOW: dict[str, tuple[list[str], str]] = {
 HOW_FAR = {
     "run": "opening virtual: step 1 of 3: the runtimes",
     "history publish": r"publishing: asv has done \[ 25\.00%\]",
-    "reduce, at a trial": r"trial 1, 5 of 5 operators are left, at most \d+ min to go",
+    "reduce, at a trial": r"trial 1, 5 operators of 5 left, at most \d+ min to go",
 }
 """What is said of how far it is, beside what is done."""
 QUICK = {

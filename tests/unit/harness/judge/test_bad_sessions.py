@@ -65,7 +65,7 @@ def in_turns(base: Sequence[Record], head: Sequence[Record]) -> tuple[list[Recor
 def test_one_session_of_each_file_says_to_run_more(tmp_path: Path) -> None:
     code, case = compared(tmp_path, sessions(10, 1), sessions(13, 1, seed=1, artifact="b"))
     assert (code, case["verdict"]) == (ExitCode.UNDECIDED, "inconclusive")
-    assert "1 against 1 sessions are too few to measure the noise between them: run more" in str(case["reasons"])
+    assert "1 session against 1: too few to measure the noise between them: run more" in str(case["reasons"])
     assert case["low"] is None
 
 
@@ -108,7 +108,7 @@ def test_ticks_coarser_than_what_is_relevant_exclude_nothing_and_invent_nothing(
     assert not any(case.verdict.changed for case in still)
     open_still = [case for case in still if case.change and math.isfinite(case.change.relative)]
     assert open_still
-    told = ("the clock ticks by", "sessions are too few to measure the noise", "can be used")
+    told = ("the clock ticks by", "too few to measure the noise", "can be used")
     assert all(any(one in str(case.reasons) for one in told) for case in open_still)
     assert not any(case.change and case.change.sees <= 0.03 for case in open_still)
 

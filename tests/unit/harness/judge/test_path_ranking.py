@@ -42,7 +42,7 @@ def test_one_session_a_path_cannot_tell_however_steady_its_samples() -> None:
     generator = np.random.default_rng(2)
     told = conclusion(*sessions("opencl", 10.0, 1, generator), *sessions("texture", 10.4, 1, generator))
     assert told.startswith("cannot tell: opencl and texture are ")
-    assert "1 against 1 sessions" in told
+    assert "1 session against 1" in told
 
 
 def test_one_session_a_path_says_what_it_could_have_seen_where_the_noise_of_the_rig_is_known() -> None:

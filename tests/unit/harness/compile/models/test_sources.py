@@ -316,7 +316,7 @@ class TestFix:
         source = OnnxFile("mine", file, {"rate": [1]}, fixes={"rate": 16000})
         prepared = source.prepare(tmp_path / "cache")
         assert [spec.name for spec in prepared.inputs] == ["x"]
-        assert prepared.changes == ("fixed rate = 16000", "folded 1 operators on constants")
+        assert prepared.changes == ("fixed rate = 16000", "folded 1 operator on constants")
         original = source.original(tmp_path / "cache")
         assert original.onnx == file
         whole = original.with_fixed({"x": np.zeros((1, 4), np.float32)})

@@ -395,7 +395,7 @@ def test_latencies_of_an_emulated_gpu_are_compared_on_request_and_within_a_budge
     assert (case.verdict, len(head.ran), said) == (Verdict.INCONCLUSIVE, 1, [])
     more = replace(pair, budget=SessionBudget(say=said.append)).compare([CASE], Rules(), 16).cases[0]
     assert more.verdict is Verdict.SLOWER
-    assert said[0].startswith(f"in turns: {CASE}, 2 of at most 16 sessions; 1 cases are open")
+    assert said[0].startswith(f"in turns: {CASE}, 2 of at most 16 sessions; 1 case is open")
 
 
 @pytest.mark.parametrize(("emulated", "stops"), [(("gpu",), True), ((), False)])

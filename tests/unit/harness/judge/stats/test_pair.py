@@ -69,7 +69,7 @@ def test_many_samples_of_one_biased_session_are_no_evidence() -> None:
     base, head = sessions(1, cv=0.003), sessions(1, 22.0, cv=0.003)
     change = compare([base[0] * 20], [head[0] * 20])
     assert change.verdict is Verdict.INCONCLUSIVE
-    assert "1 against 1 sessions" in change.reasons[0]
+    assert "1 session against 1" in change.reasons[0]
 
 
 def test_calibrated_noise_lets_one_session_a_side_speak() -> None:
@@ -89,7 +89,7 @@ def test_calibrated_noise_is_set_aside_by_a_noisier_run() -> None:
     [
         ([], [], "base has no session"),
         (sessions(4), [], "head has no session"),
-        (sessions(1), sessions(1), "are too few to measure the noise"),
+        (sessions(1), sessions(1), "too few to measure the noise"),
         (sessions(4), [[]] * 4, "only 0 of 4 sessions of head"),
         (sessions(4), [[20.0, 21.0]] * 4, "2 samples"),
         (sessions(4), [[math.nan] * 10] * 4, "no times"),

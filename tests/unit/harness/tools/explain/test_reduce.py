@@ -154,8 +154,8 @@ def test_a_reduction_says_at_each_trial_how_many_came_before_and_what_is_left() 
 
     found = reduce_case(cast(Any, FakeTrials(Heard())), quietly, Deadline(1200))
     assert [node.op_type for node in found.network.proto().graph.node] == ["MaxPool"]
-    assert steps[0] == "tiny-opencl-float32-untuned: trial 1, 5 of 5 operators are left, at most 20 min to go"
-    assert steps[1] == "tiny-opencl-float32-untuned: trial 2, 1 of 5 operators are left, at most 20 min to go"
+    assert steps[0] == "tiny-opencl-float32-untuned: trial 1, 5 operators of 5 left, at most 20 min to go"
+    assert steps[1] == "tiny-opencl-float32-untuned: trial 2, 1 operator of 5 left, at most 20 min to go"
     assert found.tried == len(steps) + 2, "the smallest is run once more, and once as shipped"
     assert not found.stopped
     assert reduce_case(cast(Any, FakeTrials(Heard())), quietly, Deadline(0)).stopped

@@ -31,7 +31,7 @@ def test_negative_axes_are_written_from_zero(node: Any, opset: int, axes: list[i
     weights: dict[str, Any] = {} if axes is None else {"axes": np.array(axes)}
     model = network([node], {"x": [2, 3, 1]}, opset=opset, **weights)
     plain, said = changed(model, count_axes_from_zero)
-    assert said == "counted the axes of 1 operators from 0"
+    assert said == "counted the axes of 1 operator from 0"
     assert min([attribute_of(plain.graph.node[0], "axis", 0), *attribute_of(plain.graph.node[0], "axes", [0])]) >= 0
     x = values(2, 3, 1)
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])

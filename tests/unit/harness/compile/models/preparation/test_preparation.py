@@ -117,7 +117,7 @@ def test_what_leads_nowhere_is_removed_with_its_weights() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Add", ["x", "w"], ["lost"])]
     model, said = cleaned(network(nodes, ["y"], w=X))
     assert (kinds(model), list(model.graph.initializer)) == (["Relu"], [])
-    assert said == ["removed 1 operators that lead to no output"]
+    assert said == ["removed 1 operator that leads to no output"]
 
 
 def test_names_that_an_inner_graph_reads_are_kept() -> None:

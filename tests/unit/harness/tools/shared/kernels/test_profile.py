@@ -79,7 +79,7 @@ def test_a_function_that_the_compiler_told_nothing_of_has_its_name() -> None:
 def test_the_words_name_the_operator_and_what_tells_its_kernels_apart() -> None:
     images, buffers = a_profile("images", BLOCKED, 5.57, 10_496), a_profile("buffers", PLAIN, 0.56, 6_422_528)
     first, second = in_words(images, buffers)
-    assert first == "images: 5.57 ms in 1 kernels, 5.01 ms longer than buffers (0.56 ms in 1)."
+    assert first == "images: 5.57 ms in 1 kernel, 5.01 ms longer than buffers (0.56 ms in 1)."
     assert second == (
         "conv2d 512x512x3x3 to 512x7x7: 5.57 ms against 0.56, 100% of the difference; the slower kernel's loops go "
         "5.2 times over the operations that are needed (1.1 in the other); it has 10496 work-items for 25088 numbers, "
