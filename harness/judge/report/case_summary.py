@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.base.tables import counted
 from harness.judge.remarks import remarks
 from harness.judge.report import words
 from harness.judge.report.facts import case_facts, clock_text, device_facts, heat_text, reproduce
@@ -14,6 +15,8 @@ from harness.measure.records.record import Record
 BARS = " ▁▂▃▄▅▆▇█"
 BINS = 32
 LABEL = 10
+FEWEST_FOR_P99 = 100
+"""Of fewer samples the 99th percentile is the largest, and called so."""
 MEMORY = ("peak memory", "peak GPU memory", "planned memory", "library")
 
 
@@ -59,9 +62,10 @@ def _samples(name: str, samples_ms: Sequence[float]) -> list[tuple[str, str]]:
     if summary is None:
         return []
     interval = f" ({summary.low_ms:.4g} to {summary.high_ms:.4g})" if summary.low_ms and summary.high_ms else ""
+    tail = f"p99 {summary.p99_ms:.4g}" if summary.count >= FEWEST_FOR_P99 else f"max {summary.max_ms:.4g}"
     text = (
         f"median {words.latency(summary.median_ms)}{interval}, min {summary.min_ms:.4g}, p90 {summary.p90_ms:.4g}, "
-        f"p99 {summary.p99_ms:.4g}, {summary.count} samples"
+        f"{tail}, {counted(summary.count, 'sample')}"
     )
     if summary.min_ms == summary.max_ms:
         return [(name, text)]

@@ -25,7 +25,7 @@ def test_a_right_case_is_told_in_a_dozen_lines() -> None:
     lines = case_summary(record).splitlines()
     assert len(lines) <= 13
     text = "\n".join(lines)
-    for told in ("✓ right", "median", "p90", "p99", "10 samples", "library 17.9 MB", "judged by onnxruntime 1"):
+    for told in ("✓ right", "median", "p90", "max", "10 samples", "library 17.9 MB", "judged by onnxruntime 1"):
         assert told in text
     assert lines[-3].endswith("adreno-bench run --device phone --case tiny-opencl-float32-untuned")
 
@@ -39,3 +39,8 @@ def test_a_wrong_case_has_its_reason_and_no_latency() -> None:
 
 def test_samples_that_are_all_the_same_need_no_histogram() -> None:
     assert "█" not in case_summary(a_record(wall_ms=[1.0] * 5))
+
+
+def test_the_99th_percentile_is_named_where_it_is_not_the_largest_sample() -> None:
+    assert "max 1.2, 3 samples" in case_summary(a_record(wall_ms=[1.0, 1.1, 1.2]))
+    assert "p99 2, 200 samples" in case_summary(a_record(wall_ms=[1.0, 2.0] * 99 + [3.0, 1.0]))
