@@ -179,7 +179,17 @@ def compare_sides(
         believed = dict(zip(timed, suite.hold(list(changes.values())), strict=True))
     compared = [_compare(key, base.get(key), side, believed.get(key), together=together) for key, side in head.items()]
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
-    return ComparisonResult(compared + gone, fitness)
+    cases = [*(_name_other_mode(case, base) for case in compared), *(_name_other_mode(case, head) for case in gone)]
+    return ComparisonResult(cases, fitness)
+
+
+def _name_other_mode(comparison: Comparison, there: Sides) -> Comparison:
+    """Say of a case that stands alone that the other side ran it the other way."""
+    key = comparison.key
+    if (comparison.base and comparison.head) or key._replace(as_shipped=not key.as_shipped) not in there:
+        return comparison
+    mode = "with workarounds" if key.as_shipped else "as shipped"
+    return replace(comparison, reasons=(*comparison.reasons, f"the other side ran it {mode}, which is another series"))
 
 
 def _have_both_latencies(base: Side, head: Side) -> bool:

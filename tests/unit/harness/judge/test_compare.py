@@ -364,3 +364,10 @@ def test_a_latency_that_is_not_its_paths_is_said() -> None:
     assert comparison.reasons[-1] == f"as opencl (head): {why}"
     comparison = the_one(sessions(10, case=case, facts=without), sessions(10, seed=1, case=case, facts=without))
     assert comparison.reasons[-1] == f"as opencl (both sides): {why}"
+
+
+def test_records_as_shipped_say_why_they_match_none_with_workarounds() -> None:
+    cases = compare(sessions(10, as_shipped=True), sessions(10, seed=1)).cases
+    assert [case.verdict for case in cases] == [Verdict.NEW, Verdict.GONE]
+    assert "the other side ran it as shipped" in cases[0].reasons[-1]
+    assert "the other side ran it with workarounds" in cases[1].reasons[-1]
