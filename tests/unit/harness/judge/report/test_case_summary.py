@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from harness.base.outcome import Outcome
 from harness.judge.report.case_summary import BARS, BINS, case_summary, histogram
+from harness.measure.facts import TopOne
+from harness.measure.records.parts import parts_of
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=400).filter(lambda samples: min(samples) < max(samples)))
@@ -44,3 +46,8 @@ def test_samples_that_are_all_the_same_need_no_histogram() -> None:
 def test_the_99th_percentile_is_named_where_it_is_not_the_largest_sample() -> None:
     assert "max 1.2, 3 samples" in case_summary(a_record(wall_ms=[1.0, 1.1, 1.2]))
     assert "p99 2, 200 samples" in case_summary(a_record(wall_ms=[1.0, 2.0] * 99 + [3.0, 1.0]))
+
+
+def test_labelled_data_say_how_many_are_right() -> None:
+    text = case_summary(a_record(parts=parts_of(TopOne(10, 9, 8, 9, 5))))
+    assert "top-1      9 of 10 labelled inputs right, 8 by the oracle" in text
