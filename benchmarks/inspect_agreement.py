@@ -3,8 +3,8 @@
     adreno-bench ops --set onnx --mode workarounds --json > cells.json
     python -m benchmarks.inspect_agreement cells.json
 
-Prints a line for each case and path of which one says yes and the other no, and the counts. `noted` are cases whose
-operator `inspect` names with the number of its node tests that fail on this path. A network in float64 is left out: a
+Prints a line for each case and path on which they disagree, and the counts. `noted` are cases whose operator
+`inspect` names with the number of its node tests that fail on this path. A network in float64 is left out: a
 host may compute it, and no Adreno does.
 """
 

@@ -39,7 +39,7 @@ def end_at(*signals: int) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the body alone, with KeyboardInterrupt: for whoever calls from Python and goes on afterwards.
+    """Let Ctrl-C end the body alone, with KeyboardInterrupt: for Python code that goes on afterwards.
 
     Outside the main thread, and inside `end_at`, it changes nothing.
     """

@@ -98,7 +98,7 @@ Work = Callable[[Device, Channel], None]
 """What a worker does with its device until the pipe ends. It crosses to another process, so it is a function of a
 module, or a partial of one."""
 Opener = Callable[[str, Path, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
-"""Opens the device of a worker, by its name. It crosses to another process, too."""
+"""Opens a device by the name of its worker. It is pickled for another process."""
 
 
 class DeviceSource(Protocol):

@@ -121,7 +121,7 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     """Return the name of the one device that is meant: that of the records in `file`, unless `--device` names another.
 
     Raises UsageError if the records are of several and none is named, or if they are of another than the one that is
-    named, and the file `is_named`, too. Raises AmbiguousDevice, UnknownDevice.
+    named while the file `is_named` as well. Raises AmbiguousDevice, UnknownDevice.
     """
     from harness.measure.records.index import RecordIndex
 

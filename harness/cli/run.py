@@ -147,7 +147,7 @@ def run(
 
 
 def _screen(live: bool) -> Screen:
-    """Return what shows progress; a tool shows the matrix, too."""
+    """Return what shows progress: the screen, or that of a tool which shows the matrix as well."""
     screen: Screen = load(next(tool.live_screen for tool in tools() if tool.live_screen))() if live else Screen()
     return screen
 

@@ -36,7 +36,7 @@ WIDE = (
     *("CumSum", "MatMul", "Gemm", "Einsum", "ReduceProd", "Sum", "ScatterElements", "ScatterND", "Attention"),
     *("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "LpNormalization"),
 )
-"""Operators with a sum that onnxruntime computes in double precision, too."""
+"""Operators with a sum, which onnxruntime also has in double precision."""
 
 
 def with_wide_sums(model: Any, types: Types) -> Any:
