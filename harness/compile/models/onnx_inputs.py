@@ -124,10 +124,10 @@ def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
     declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
     if given is None:
         shape = _fill_extents(value, declared, shapes)
-    elif isinstance(given, int):
+    elif isinstance(given, int) and len(declared) != 1:
         raise ModelError(f"input {value.name!r} is given one number", hint=_example(value, declared))
     else:
-        shape = list(given)
+        shape = [given] if isinstance(given, int) else list(given)
     text = f"input {value.name!r} is given the shape {shape}"
     if not all(isinstance(extent, int) and extent > 0 for extent in shape):
         raise ModelError(text, hint="extents are whole numbers above 0")

@@ -227,6 +227,13 @@ def _remedy(kind: str) -> str:
             f"{kind} is unrolled where its length is known: fix the length with --shape, and the condition of an If "
             "around it with --fix"
         )
+    if kind in ("Loop", "Scan"):
+        return (
+            f"{kind} is unrolled where the number of its rounds is known: fix lengths with --shape, and what its "
+            "condition reads with --fix"
+        )
+    if kind in ("DFT", "STFT"):
+        return f"{kind} is written as a product in float32 where its length and window are constants"
     if kind in INTEGER_PRODUCTS:
         return f"{kind} is computed in float32 where its weight is a constant and its sums are below 2^24"
     domain, _, name = kind.rpartition(".")

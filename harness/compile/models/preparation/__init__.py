@@ -17,10 +17,14 @@ from harness.compile.models.preparation.constants import fold_constants
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.integers import write_integers_as_floats
+from harness.compile.models.preparation.loops import unroll_loops
+from harness.compile.models.preparation.one_hot import write_one_hots
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.padding import write_pads
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
+from harness.compile.models.preparation.reversed_sequences import write_reversals
+from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.unread import remove_unread
 
 STEPS: tuple[Callable[[Any], str], ...] = (
@@ -31,7 +35,11 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     fold_constants,
     take_constant_branches,
     write_quantised_as_floats,
+    write_spectra,
+    unroll_loops,
     unroll,
+    write_reversals,
+    write_one_hots,
     write_pads,
     count_axes_from_zero,
     write_exponents_as_floats,

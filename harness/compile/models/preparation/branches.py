@@ -67,14 +67,14 @@ def _nodes_of(branch: Any, outputs: list[str], writer: NodeWriter) -> list[Any]:
         writer.graph.initializer.append(tensor)
     nodes = list(branch.node)
     for node in nodes:
-        _rename(node, new_name)
+        rename(node, new_name)
     for value, output in zip(branch.output, outputs, strict=True):
         if output:
             writer.add("Identity", new_name.get(value.name, value.name), output=output)
     return nodes + writer.take()
 
 
-def _rename(node: Any, new_name: Mapping[str, str]) -> None:
+def rename(node: Any, new_name: Mapping[str, str]) -> None:
     """Give a node's inputs and outputs other names, and what the graphs inside it read."""
     for names in (node.input, node.output):
         for place, name in enumerate(names):
@@ -83,4 +83,4 @@ def _rename(node: Any, new_name: Mapping[str, str]) -> None:
         for value in graph.output:
             value.name = new_name.get(value.name, value.name)
         for inner in graph.node:
-            _rename(inner, new_name)
+            rename(inner, new_name)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import attribute_of, constant_of, inner_graphs, static_shape, tensor_types
+from harness.compile.models.outline import attribute_of, constant_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import drop, is_onnx
 
 LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""
+SMALL_BYTES = 1 << 12
+"""Constants so small that no operator of them, unless it is of those that grow, makes more than some megabytes."""
+GROWING = frozenset(("ConstantOfShape", "Expand", "EyeLike", "OneHot", "Range", "Tile"))
 FOLDABLE = frozenset(
     (
         "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
@@ -51,18 +55,30 @@ def _fold_once(model: Any) -> int:
     types, graph = tensor_types(model), model.graph
     values: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
     outputs = {value.name for value in graph.output}
-    folded: list[Any] = []
+    folded, made = list[Any](), list[Any]()
     for node in graph.node:
         if (value := constant_of(node)) is not None:
             values[node.output[0]] = value
-        elif not outputs & {*node.output} and (results := _fold(model, node, values, types)) is not None:
+        elif (results := _fold(model, node, values, types)) is not None:
             tensors = [numpy_helper.from_array(array, name) for name, array in results.items()]
             values |= {tensor.name: tensor for tensor in tensors}
-            graph.initializer.extend(tensors)
+            made += tensors
             folded.append(node)
     count = len(folded)
     drop(graph.node, folded)
+    for tensor in made:
+        if tensor.name in outputs:
+            _write_output(graph, tensor)
+        else:
+            graph.initializer.append(tensor)
     return count
+
+
+def _write_output(graph: Any, tensor: Any) -> None:
+    """Let a constant of its own make an output of the network, as every output is made by an operator."""
+    from onnx import helper
+
+    graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], tensor.name, value=tensor))
 
 
 def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:
@@ -72,12 +88,22 @@ def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) 
     if node.op_type in ("Shape", "Size"):
         shape = static_shape(types.get(node.input[0]))
         return None if shape is None else {node.output[0]: _of_shape(node, shape)}
-    names = [name for name in node.output if name]
-    if inner_graphs(node) or not all(name in values for name in node.input if name):
+    if not all(name in values for name in node.input if name):
         return None
-    lengths = [_byte_length(types.get(name)) for name in names]
-    most = max(LARGEST_GROWTH_BYTES, sum(values[name].ByteSize() for name in node.input if name))
-    return _compute(model, node, names, values) if sum(lengths) <= most else None
+    lengths = [_byte_length(types.get(name)) for name in node.output if name]
+    most = max(LARGEST_GROWTH_BYTES, _size_bytes(node, values))
+    return _compute(model, node, values) if sum(lengths) <= most else None
+
+
+def compute_small(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Results of a node of small constants, whose own size no inference tells, by name; None for any other."""
+    if not is_onnx(node, *FOLDABLE - GROWING) or not all(name in values for name in node.input if name):
+        return None
+    return _compute(model, node, values) if _size_bytes(node, values) <= SMALL_BYTES else None
+
+
+def _size_bytes(node: Any, values: Mapping[str, Any]) -> int:
+    return sum(values[name].ByteSize() for name in node.input if name)
 
 
 def _of_shape(node: Any, shape: tuple[int, ...]) -> Any:
@@ -95,11 +121,12 @@ def _byte_length(kind: Any) -> float:
     return math.inf if shape is None else 8.0 * math.prod(shape)
 
 
-def _compute(model: Any, node: Any, names: list[str], values: dict[str, Any]) -> dict[str, Any] | None:
+def _compute(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
     import numpy as np
     from onnx import helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
 
+    names = [name for name in node.output if name]
     given = {name: numpy_helper.to_array(values[name]) for name in node.input if name}
     inputs = [helper.make_tensor_value_info(name, values[name].data_type, values[name].dims) for name in given]
     graph = helper.make_graph([node], "constant", inputs, [helper.make_empty_tensor_value_info(name) for name in names])

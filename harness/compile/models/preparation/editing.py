@@ -110,5 +110,5 @@ def inner_reads(node: Any) -> Iterator[str]:
 
 
 def is_onnx(node: Any, *operators: str) -> bool:
-    """Return whether a node is one of these operators of ONNX's own."""
-    return node.domain in ("", "ai.onnx") and node.op_type in operators
+    """Return whether a node is one of these operators of ONNX's own, or any of them if none is named."""
+    return node.domain in ("", "ai.onnx") and (not operators or node.op_type in operators)

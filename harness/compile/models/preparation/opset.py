@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.base.failures import ModelError
 from harness.compile.models.outline import OLDEST_IR_VERSION, inlined, node_name
-from harness.compile.models.preparation.editing import set_attribute
+from harness.compile.models.preparation.editing import is_onnx, set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read. Before 10, `Slice` has
@@ -31,7 +31,7 @@ def convert_opset(model: Any) -> str:
     from onnx import version_converter
 
     version = opset_of(model)
-    if version >= OLDEST_OPSET:
+    if version >= OLDEST_OPSET or not any(is_onnx(node) for node in model.graph.node):
         return ""
     text = f"the network is in operator set {version}, which ONNX cannot convert"
     hint = f"export it with operator set {CONVERTED_TO}"

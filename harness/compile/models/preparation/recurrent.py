@@ -90,6 +90,7 @@ class _Layer:
         self.swapped = bool(attribute_of(node, "layout", 0))
         self.length, self.batch = (shape[1], shape[0]) if self.swapped else shape[:2]
         self.features, self.lengths = shape[2], lengths
+        """Lengths of the sequences, or the name of what holds them; None if all are whole."""
         self.hidden = attribute_of(node, "hidden_size", 0)
         self.direction = attribute_of(node, "direction", "forward")
         self.kind = node.op_type.removeprefix("DynamicQuantize")
@@ -106,12 +107,13 @@ class _Layer:
 
         shape, recurrent, kind = view.shape(node.input[0]), view.shape(node.input[2]), view.kind(node.input[0])
         lengths: Any = view.constant(node, 4)
+        if lengths is None and len(node.input) > 4:
+            lengths = node.input[4] or None
         names = attribute_of(node, "activations", [b"Tanh"])
         known = all(name.decode() in PARAMETERS for name in names)
-        fixed = lengths is not None or len(node.input) < 5 or not node.input[4]
         if shape is None or len(shape) != 3 or not shape[0] * shape[1] or recurrent is None or kind is None:
             return None
-        if not known or not fixed:
+        if not known:
             return None
         layer = cls(node, shape, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), lengths, writer)
         layer.hidden = layer.hidden or recurrent[2]
@@ -179,10 +181,14 @@ class _Layer:
         """Return the step's output and states, where sequences that ended keep their state and give zeros."""
         import numpy as np
 
-        if self.lengths is None or (alive := (step < self.lengths).reshape(-1, 1)).all():
-            return after[0], after
         write = self.writer
-        flags = write.constant(alive)
+        if isinstance(self.lengths, str):
+            alive = write.add("Less", write.constant(np.array([step], np.int32)), self.lengths)
+            flags = write.add("Reshape", alive, write.integers(self.batch, 1))
+        elif self.lengths is None or (step < self.lengths).all():
+            return after[0], after
+        else:
+            flags = write.constant((step < self.lengths).reshape(-1, 1))
         zero = write.constant(np.zeros((1, 1), self.dtype))
         states = tuple(write.add("Where", flags, new, old) for new, old in zip(after, before, strict=True))
         return write.add("Where", flags, after[0], zero), states

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from small_networks import answers, values
 
 from harness.base.failures import ModelError
 from harness.compile.models.preparation import prepare
@@ -89,6 +90,24 @@ def test_shapes_that_are_known_and_constants_are_folded() -> None:
     model, said = cleaned(network(nodes, ["y"], zero=np.array(0), axes=np.array([0])))
     assert (kinds(model), said) == (["Reshape"], ["folded 4 operators on constants"])
     assert [tensor.name for tensor in model.graph.initializer] == ["flat"]
+
+
+def test_an_output_that_depends_on_no_input_is_a_constant() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_empty_tensor_value_info(name) for name in ("y", "zeros")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    prepare(model)
+    assert sorted(kinds(model)) == ["Constant", "Relu"]
+    np.testing.assert_array_equal(answers(model, {"x": values(2, 3)})[1], np.zeros((2, 3)))
 
 
 def test_what_would_be_large_is_computed_and_not_stored() -> None:

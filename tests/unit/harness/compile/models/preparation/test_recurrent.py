@@ -122,11 +122,19 @@ def test_a_layer_whose_length_is_open_stays() -> None:
     assert (kinds(plain), said) == (["RNN"], "")
 
 
-def test_a_layer_whose_lengths_are_computed_stays() -> None:
-    model = layer("RNN", lengths=np.array([3, 2], np.int32))
-    tensor = model.graph.initializer.pop()
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("kind", sorted(GATES))
+def test_lengths_of_sequences_may_be_an_input(kind: str, direction: str) -> None:
+    model = layer(kind, direction=direction, b=True, h0=True, lengths=np.array([3, 2], np.int32))
+    tensor = next(each for each in model.graph.initializer if each.name == "lengths")
+    model.graph.initializer.remove(tensor)
     model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    assert kinds(changed(model, unroll)[0]) == ["RNN"]
+    plain, _ = changed(model, unroll)
+    assert kind not in kinds(plain)
+    for lengths in ([3, 2], [1, 3]):
+        inputs = {"x": values(3, 2, FEATURES), "lengths": np.array(lengths, np.int32)}
+        for wanted, got in zip(answers(model, inputs), answers(plain, inputs), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_sequence_that_is_too_long_is_refused_in_one_line() -> None:

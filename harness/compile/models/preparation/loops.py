@@ -1,0 +1,222 @@
+"""Loop and Scan round by round, where the number of rounds is known: TVM's importer has neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.base.failures import ModelError
+from harness.base.tables import counted
+from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, constant_of, constants, node_name
+from harness.compile.models.preparation.branches import rename, take_branches
+from harness.compile.models.preparation.constants import compute_small, fold
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.identities import remove_identities
+from harness.compile.models.preparation.opset import opset_of
+from harness.compile.models.preparation.recurrent import MOST_OPERATORS
+
+AXES_ARE_INPUTS = 13
+"""First operator set in which Unsqueeze has its axes as an input."""
+
+
+def unroll_loops(model: Any) -> str:
+    """Write loops round by round. Raises `ModelError` for one that would be too long."""
+    loops, rounds = Counter[str](), Counter[str]()
+    while unrolled := _unroll_once(model, rounds):  # a loop inside one is unrolled next
+        loops += unrolled
+        remove_identities(model)
+        fold(model)
+        while take_branches(model):
+            remove_identities(model)
+            fold(model)
+    return "; ".join(f"unrolled {loops[kind]} {kind} into {counted(rounds[kind], 'round')}" for kind in sorted(loops))
+
+
+def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
+    if not any(is_onnx(node, "Loop", "Scan") for node in model.graph.node):
+        return Counter()
+    view, writer = NetworkView(model), NodeWriter(model, "round")
+
+    def rounds_of(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "Loop", "Scan"):
+            return None
+        body = _Body(model, node, writer)
+        count = _rounds_of_loop(model, node, body) if node.op_type == "Loop" else _rounds_of_scan(node, view)
+        if not count:
+            return None
+        rounds[node.op_type] += count
+        _require_few(node, count, body)
+        (_write_loop if node.op_type == "Loop" else _write_scan)(node, count, body)
+        return writer.take()
+
+    return Counter(node.op_type for node in replace_nodes(model.graph, rounds_of))
+
+
+def _require_few(node: Any, count: int, body: _Body) -> None:
+    total = count * len(list(all_nodes(body.graph)))
+    if total > MOST_OPERATORS:
+        raise ModelError(
+            f"{node.op_type} {node_name(node)!r} of {count} rounds would become too long: it is unrolled into "
+            f"{MOST_OPERATORS} operators at most, and would take {total}",
+            hint="give a shorter sequence with --shape, or export the network for one round",
+        )
+
+
+class _Body:
+    """What one round computes, written as often as there are rounds."""
+
+    def __init__(self, model: Any, node: Any, writer: NodeWriter) -> None:
+        self.graph, self.writer = attribute_of(node, "body", None), writer
+        self._axes_are_inputs = opset_of(model) >= AXES_ARE_INPUTS
+        self._weights: dict[str, str] = {}
+
+    def write(self, inputs: Sequence[str]) -> list[str]:
+        """Write a round that reads these; returns the names of its results."""
+        new_name = dict(zip((value.name for value in self.graph.input), inputs, strict=True)) | self._own_weights()
+        new_name |= {name: self.writer.name() for node in self.graph.node for name in node.output if name}
+        for node in self.graph.node:
+            copy = type(node)()
+            copy.CopyFrom(node)
+            rename(copy, new_name)
+            copy.name = next(filter(None, copy.output))  # no name may stand twice
+            self.writer.nodes.append(copy)
+        return [new_name.get(value.name, value.name) for value in self.graph.output]
+
+    def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
+        """Write the results of all rounds as one tensor."""
+        write = self.writer
+        if self._axes_are_inputs:
+            slices = [write.add("Unsqueeze", part, write.integers(axis)) for part in parts]
+        else:
+            slices = [write.add("Unsqueeze", part, axes=[axis]) for part in parts]
+        write.add("Concat", *slices, axis=axis, output=output)
+
+    def _own_weights(self) -> dict[str, str]:
+        """Return the names that the body's weights have in the network around it: all rounds share them."""
+        if not self._weights:
+            for tensor in self.graph.initializer:
+                copy = type(tensor)()
+                copy.CopyFrom(tensor)
+                self._weights[tensor.name] = copy.name = self.writer.name()
+                self.writer.graph.initializer.append(copy)
+        return self._weights
+
+
+def _write_loop(node: Any, count: int, body: _Body) -> None:
+    import numpy as np
+
+    write, going = body.writer, body.writer.constant(np.array(True))
+    states = list(node.input[2:])
+    stacks: list[list[str]] = []
+    for number in range(count):
+        _, *results = body.write([write.constant(np.array(number, np.int64)), going, *states])
+        states = results[: len(states)]
+        stacks.append(results[len(states) :])
+    _write_ends(node, states, body)
+    for output, parts in zip(node.output[len(states) :], zip(*stacks, strict=True), strict=False):
+        if output:
+            body.stack(parts, 0, output)
+
+
+def _write_ends(node: Any, states: Sequence[str], body: _Body) -> None:
+    """Write the states after the last round, as the results of the node that the loop was."""
+    for output, state in zip(node.output, states, strict=False):
+        if output:
+            body.writer.add("Identity", state, output=output)
+
+
+def _write_scan(node: Any, count: int, body: _Body) -> None:
+    import numpy as np
+
+    write, sequences = body.writer, attribute_of(node, "num_scan_inputs", 0)
+    states, scanned = list(node.input[:-sequences]), node.input[-sequences:]
+    axes = attribute_of(node, "scan_input_axes", [0] * sequences)
+    backwards = attribute_of(node, "scan_input_directions", [0] * sequences)
+    stacks: list[list[str]] = []
+    for number in range(count):
+        places = [count - 1 - number if back else number for back in backwards]
+        slices = [
+            write.add("Gather", name, write.constant(np.array(place, np.int64)), axis=axis)
+            for name, place, axis in zip(scanned, places, axes, strict=True)
+        ]
+        results = body.write([*states, *slices])
+        states = results[: len(states)]
+        stacks.append(results[len(states) :])
+    _write_ends(node, states, body)
+    outputs = node.output[len(states) :]
+    out_axes = attribute_of(node, "scan_output_axes", [0] * len(outputs))
+    out_backwards = attribute_of(node, "scan_output_directions", [0] * len(outputs))
+    for output, parts, axis, back in zip(outputs, zip(*stacks, strict=True), out_axes, out_backwards, strict=True):
+        if output:
+            body.stack(parts[::-1] if back else parts, axis, output)
+
+
+def _rounds_of_scan(node: Any, view: NetworkView) -> int | None:
+    """Return the length of what is scanned; None if it is not known, or an axis of a result counts from the last."""
+    sequences = attribute_of(node, "num_scan_inputs", 0)
+    shape, axes = view.shape(node.input[-sequences]), attribute_of(node, "scan_input_axes", [0] * sequences)
+    if shape is None or any(axis < 0 for axis in attribute_of(node, "scan_output_axes", [])):
+        return None
+    return int(shape[axes[0]])
+
+
+def _rounds_of_loop(model: Any, node: Any, body: _Body) -> int | None:
+    """Count the rounds by running what of them depends on no input; None if that does not tell where it ends."""
+    from onnx import numpy_helper
+
+    outer = constants(model)
+    most, going = (outer.get(name) if name else None for name in node.input[:2])
+    if (node.input[0] and most is None) or (node.input[1] and going is None):
+        return None
+    limit = int(numpy_helper.to_array(most).item()) if most is not None else None
+    if going is not None and not numpy_helper.to_array(going).any():
+        return 0
+    names = [value.name for value in body.graph.input]
+    states = {name: outer[given] for name, given in zip(names[2:], node.input[2:], strict=True) if given in outer}
+    own = {tensor.name: tensor for tensor in body.graph.initializer}
+    length, count = max(len(body.graph.node), 1), 0
+    while limit is None or count < limit:
+        if count * length > MOST_OPERATORS:
+            return limit or count
+        values = _values_of_round(model, body.graph, {**outer, **own, **states}, count)
+        count += 1
+        results = [values.get(value.name) for value in body.graph.output]
+        if results[0] is None:
+            return None
+        if not numpy_helper.to_array(results[0]).any():
+            return count
+        states = {name: value for name, value in zip(names[2:], results[1:], strict=False) if value is not None}
+    return count
+
+
+def _values_of_round(model: Any, graph: Any, known: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return what a round computes of constants and of its own number, by name."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    values = dict(known)
+    for value, array in zip(graph.input, (np.array(number, np.int64), np.array(True)), strict=False):
+        values[value.name] = numpy_helper.from_array(array)
+    for node in _needed(graph):
+        if (constant := constant_of(node)) is not None:
+            values[node.output[0]] = constant
+        elif is_onnx(node, "Identity") and node.input[0] in values:
+            values[node.output[0]] = values[node.input[0]]
+        elif (results := compute_small(model, node, values)) is not None:
+            values |= {name: numpy_helper.from_array(array) for name, array in results.items()}
+    return values
+
+
+def _needed(graph: Any) -> list[Any]:
+    """Return the operators that the condition may depend on, in this round or a later one, in their order."""
+    names, ends = [value.name for value in graph.input[2:]], [value.name for value in graph.output[1:]]
+    end_of = dict(zip(names, ends, strict=False))
+    read, before = {graph.output[0].name}, 0
+    while len(read) > before:
+        before = len(read)
+        for node in reversed(graph.node):
+            if read & {*node.output}:
+                read |= {*node.input}
+        read |= {end_of[name] for name in read & end_of.keys()}
+    return [node for node in graph.node if read & {*node.output}]

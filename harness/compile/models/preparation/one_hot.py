@@ -1,0 +1,43 @@
+"""OneHot as a comparison: TVM's importer takes no depth of one element, and counts no negative index from the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base.tables import counted
+from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+
+
+def write_one_hots(model: Any) -> str:
+    """Compare indices with all places along the new axis, where the depth is a constant."""
+    import numpy as np
+
+    if not any(is_onnx(node, "OneHot") for node in model.graph.node):
+        return ""
+    view, write = NetworkView(model), NodeWriter(model, "one_hot")
+
+    def comparison(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "OneHot"):
+            return None
+        depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
+        if depth is None or values is None or shape is None:
+            return None
+        count, axis = int(depth.item()), attribute_of(node, "axis", -1) % (len(shape) + 1)
+        places = np.arange(count, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(len(shape) + 1)])
+        indices = write.add("Cast", node.input[0], to=_INT64)
+        negative = write.add("Less", indices, write.constant(np.zeros((), np.int64)))
+        moved = write.add("Add", indices, write.constant(np.array(count, np.int64)))
+        indices = write.add("Where", negative, moved, indices)
+        indices = write.add("Reshape", indices, write.integers(*shape[:axis], 1, *shape[axis:]))
+        chosen = write.add("Equal", indices, write.constant(places))
+        off, on = (write.constant(value) for value in values)
+        write.add("Where", chosen, on, off, output=node.output[0])
+        return write.take()
+
+    count = len(replace_nodes(model.graph, comparison))
+    return f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons" if count else ""
+
+
+_INT64 = 7
+"""ONNX's number of int64 (TensorProto.INT64)."""

@@ -1,0 +1,44 @@
+"""ReverseSequence by index, where the lengths are known: TVM's importer does not have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+
+
+def write_reversals(model: Any) -> str:
+    """Gather each sequence backwards up to its length."""
+    if not any(is_onnx(node, "ReverseSequence") for node in model.graph.node):
+        return ""
+    view, writer = NetworkView(model), NodeWriter(model, "reversed")
+
+    def gathered(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "ReverseSequence"):
+            return None
+        lengths, shape = view.constant(node, 1), view.shape(node.input[0])
+        if lengths is None or shape is None:
+            return None
+        _write(node, [int(length) for length in lengths], shape, writer)
+        return writer.take()
+
+    count = len(replace_nodes(model.graph, gathered))
+    return f"wrote {count} ReverseSequence by index" if count else ""
+
+
+def _write(node: Any, lengths: list[int], shape: tuple[int, ...], write: NodeWriter) -> None:
+    times, batch = attribute_of(node, "time_axis", 0), attribute_of(node, "batch_axis", 1)
+    steps, output = shape[times], node.output[0]
+    orders = [[*range(length - 1, -1, -1), *range(length, steps)] for length in lengths]
+    if len({*lengths}) == 1:
+        write.add("Gather", node.input[0], write.integers(*orders[0]), axis=times, output=output)
+        return
+    rows = [
+        write.add("Slice", node.input[0], write.integers(i), write.integers(i + 1), write.integers(batch))
+        for i in range(len(lengths))
+    ]
+    backwards = [
+        write.add("Gather", row, write.integers(*order), axis=times) for row, order in zip(rows, orders, strict=True)
+    ]
+    write.add("Concat", *backwards, axis=batch, output=output)

@@ -1,0 +1,127 @@
+"""DFT and STFT as products with the matrix of the transform: TVM's importer has neither.
+
+X[k] = sum over n of x[n] (cos(2 pi k n / N) - i sin(2 pi k n / N)); the inverse has the other sign and a factor of
+1 / N. Source: ONNX's definition of DFT and STFT, https://onnx.ai/onnx/operators.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.constants import fold
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.opset import opset_of
+
+if TYPE_CHECKING:
+    from harness.compile.models.spec import Array
+
+LARGEST_MATRIX_BYTES = 64 << 20
+"""Largest matrix of a transform; that of 2048 points and all of their frequencies is half of it."""
+PARTS = {1: "real", 2: "complex"}
+
+
+def write_spectra(model: Any) -> str:
+    """Write transforms of float32 as products, where their length is known and their window is a constant."""
+    if not any(is_onnx(node, "DFT", "STFT") for node in model.graph.node):
+        return ""
+    view, writer = NetworkView(model), NodeWriter(model, "spectrum")
+
+    def product(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "DFT", "STFT") or not _is_float32(view, node):
+            return None
+        written = (_write_dft if node.op_type == "DFT" else _write_stft)(node, view, writer)
+        return writer.take() if written else None
+
+    gone = [node.op_type for node in replace_nodes(model.graph, product)]
+    fold(model)  # ONNX infers no shape of what these were
+    return "; ".join(f"wrote {gone.count(kind)} {kind} as products" for kind in sorted({*gone}))
+
+
+def _is_float32(view: NetworkView, node: Any) -> bool:
+    from onnx import TensorProto
+
+    kind = view.kind(node.input[0])
+    return kind is not None and kind.elem_type == TensorProto.FLOAT
+
+
+def _matrix(points: int, bins: int, rows: int, parts: int, inverse: bool) -> Array:
+    """Return the transform of `rows` numbers as [rows * parts, bins * 2], real and imaginary part side by side."""
+    import numpy as np
+
+    turns = np.outer(np.arange(rows), np.arange(bins)) % points
+    angles = (1 if inverse else -1) * 2 * np.pi * turns / points
+    scale = points if inverse else 1
+    cosines, sines = np.cos(angles) / scale, np.sin(angles) / scale
+    of_real = np.stack([cosines, sines], -1)
+    of_both = np.stack([of_real, np.stack([-sines, cosines], -1)], 1) if parts == 2 else of_real
+    return of_both.reshape(rows * parts, bins * 2).astype(np.float32)
+
+
+def _is_large(rows: int, bins: int, parts: int) -> bool:
+    return rows * parts * bins * 2 * 4 > LARGEST_MATRIX_BYTES
+
+
+def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    shape, length = view.shape(node.input[0]), view.constant(node, 1)
+    axis_given = view.constant(node, 2)
+    if shape is None or shape[-1] not in PARTS or (_has(node, 1) and length is None):
+        return False
+    if _has(node, 2) and axis_given is None:
+        return False
+    rank, parts = len(shape), shape[-1]
+    usual = -2 if _has_axis_as_input(view) else 1
+    axis = (int(axis_given.item()) if axis_given is not None else attribute_of(node, "axis", usual)) % rank
+    points = int(length.item()) if length is not None else shape[axis]
+    bins = points // 2 + 1 if attribute_of(node, "onesided", 0) else points
+    inverse, rows = bool(attribute_of(node, "inverse", 0)), min(points, shape[axis])
+    if axis == rank - 1 or (inverse and bins < points) or _is_large(rows, bins, parts):
+        return False
+    order = [i for i in range(rank - 1) if i != axis] + [axis, rank - 1]
+    data = node.input[0]
+    if rows < shape[axis]:
+        data = write.add("Slice", data, write.integers(0), write.integers(rows), write.integers(axis))
+    others = [shape[i] for i in order[:-2]]
+    flat = write.add(
+        "Reshape", write.add("Transpose", data, perm=order), write.integers(math.prod(others), rows * parts)
+    )
+    product = write.add("MatMul", flat, write.constant(_matrix(points, bins, rows, parts, inverse)))
+    whole = write.add("Reshape", product, write.integers(*others, bins, 2))
+    write.add("Transpose", whole, perm=[order.index(i) for i in range(rank)], output=node.output[0])
+    return True
+
+
+def _has_axis_as_input(view: NetworkView) -> bool:
+    return opset_of(view.model) >= 20
+
+
+def _has(node: Any, place: int) -> bool:
+    return place < len(node.input) and bool(node.input[place])
+
+
+def _write_stft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write a convolution along the signal, whose filters are the windowed waves."""
+    import numpy as np
+
+    shape, step, window = view.shape(node.input[0]), view.constant(node, 1), view.constant(node, 2)
+    frame = view.constant(node, 3)
+    if shape is None or step is None or (_has(node, 2) and window is None) or (_has(node, 3) and frame is None):
+        return False
+    if window is None and frame is None:
+        return False
+    points = int(frame.item()) if frame is not None else len(window)  # type: ignore[arg-type]
+    bins = points // 2 + 1 if attribute_of(node, "onesided", 1) else points
+    real = len(shape) == 2 or shape[2] == 1
+    if not real or points > shape[1] or _is_large(points, bins, 1):
+        return False
+    matrix = _matrix(points, bins, points, 1, inverse=False)
+    if window is not None:
+        matrix = (matrix.astype(np.float64) * window.astype(np.float64)[:, None]).astype(np.float32)
+    filters = matrix.reshape(points, bins, 2).transpose(2, 1, 0).reshape(2 * bins, 1, points)
+    frames = (shape[1] - points) // int(step.item()) + 1
+    signal = write.add("Reshape", node.input[0], write.integers(shape[0], 1, shape[1]))
+    waves = write.add("Conv", signal, write.constant(filters), strides=[int(step.item())])
+    parts = write.add("Reshape", waves, write.integers(shape[0], 2, bins, frames))
+    write.add("Transpose", parts, perm=[0, 3, 2, 1], output=node.output[0])
+    return True
