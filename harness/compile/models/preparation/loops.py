@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.base.failures import ModelError
@@ -11,13 +11,15 @@ from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, constant_of, constants, node_name
 from harness.compile.models.preparation.branches import rename, take_branches
 from harness.compile.models.preparation.constants import compute_small, fold
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 
 AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+"""Operators whose results differ from round to round with the same operands."""
 
 
 def unroll_loops(model: Any) -> str:
@@ -69,19 +71,32 @@ class _Body:
     def __init__(self, model: Any, node: Any, writer: NodeWriter) -> None:
         self.graph, self.writer = attribute_of(node, "body", None), writer
         self._axes_are_inputs = opset_of(model) >= AXES_ARE_INPUTS
-        self._weights: dict[str, str] = {}
+        self._changing = _changing_nodes(self.graph)
+        changing = {name for node in self._changing for name in node.output}
+        self._still = [node for node in self.graph.node if not changing & {*node.output}]
+        self._shared: dict[str, str] = {}
+        """New names of what is the same in all rounds, and is written once."""
 
     def write(self, inputs: Sequence[str]) -> list[str]:
         """Write a round that reads these; returns the names of its results."""
-        new_name = dict(zip((value.name for value in self.graph.input), inputs, strict=True)) | self._own_weights()
-        new_name |= {name: self.writer.name() for node in self.graph.node for name in node.output if name}
-        for node in self.graph.node:
+        if not self._shared:
+            self._shared = self._own_weights()
+            self._shared |= self._copy(self._still, self._shared)
+        names = dict(zip((value.name for value in self.graph.input), inputs, strict=True)) | self._shared
+        names |= self._copy(self._changing, names)
+        return [names.get(value.name, value.name) for value in self.graph.output]
+
+    def _copy(self, nodes: Iterable[Any], names: Mapping[str, str]) -> dict[str, str]:
+        """Write operators once more; returns the new names of their results."""
+        nodes = list(nodes)
+        made = {name: self.writer.name() for node in nodes for name in node.output if name}
+        for node in nodes:
             copy = type(node)()
             copy.CopyFrom(node)
-            rename(copy, new_name)
+            rename(copy, {**names, **made})
             copy.name = next(filter(None, copy.output))  # no name may stand twice
             self.writer.nodes.append(copy)
-        return [new_name.get(value.name, value.name) for value in self.graph.output]
+        return made
 
     def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
         """Write the results of all rounds as one tensor."""
@@ -93,14 +108,24 @@ class _Body:
         write.add("Concat", *slices, axis=axis, output=output)
 
     def _own_weights(self) -> dict[str, str]:
-        """Return the names that the body's weights have in the network around it: all rounds share them."""
-        if not self._weights:
-            for tensor in self.graph.initializer:
-                copy = type(tensor)()
-                copy.CopyFrom(tensor)
-                self._weights[tensor.name] = copy.name = self.writer.name()
-                self.writer.graph.initializer.append(copy)
-        return self._weights
+        """Write the body's weights into the network around it; returns their new names."""
+        names = {}
+        for tensor in self.graph.initializer:
+            copy = type(tensor)()
+            copy.CopyFrom(tensor)
+            names[tensor.name] = copy.name = self.writer.name()
+            self.writer.graph.initializer.append(copy)
+        return names
+
+
+def _changing_nodes(graph: Any) -> list[Any]:
+    """Return the operators of a body that depend on the round, in their order."""
+    moving, nodes = {value.name for value in graph.input}, []
+    for node in graph.node:
+        if moving & {*node.input, *inner_reads(node)} or is_onnx(node, *RANDOM):
+            moving |= {*node.output}
+            nodes.append(node)
+    return nodes
 
 
 def _write_loop(node: Any, count: int, body: _Body) -> None:
