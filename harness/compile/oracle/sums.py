@@ -34,9 +34,10 @@ LONG = 4096
 WIDE = (
     *("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"),
     *("CumSum", "MatMul", "Gemm", "Einsum", "ReduceProd", "Sum", "ScatterElements", "ScatterND", "Attention"),
-    *("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "LpNormalization"),
+    *("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "LpNormalization", "DFT", "STFT"),
 )
-"""Operators with a sum, which onnxruntime also has in double precision."""
+"""Operators with a sum, which onnxruntime also has in double precision. Its STFT over 400 numbers is off by 4e-5 of the
+largest result in single precision, and one over 512 by 6e-7."""
 
 
 def with_wide_sums(model: Any, types: Types) -> Any:

@@ -72,6 +72,9 @@ SMALL: Mapping[str, tuple[Any, tuple[int, ...], Mapping[str, np.ndarray], int]] 
                                     {"w": normal(4, 1, 4, 3), "b": normal(4)}, 17),
     "average over a window": (operator("AveragePool", kernel_shape=[3, 4], strides=[2, 1]), IMAGE, {}, 17),
     "sum of all": (operator("ReduceSum", keepdims=0), IMAGE, {}, 17),
+    "transform": (operator("DFT", onesided=1), (2, 8, 1), {}, 17),
+    "transform of frames": (operator("STFT", "step", "window"), ROW,
+                            {"step": np.array(4), "window": np.hanning(16).astype(np.float32)}, 17),
 }  # fmt: skip
 
 
@@ -97,11 +100,20 @@ NUMBERS = CHANCE.integers(0, 255, (2, 262_144)).astype(np.float32)
 TENTHS = np.full((1, 2, 512, 512), 0.1, np.float32)
 CHANNELS = np.full((1, 65_536, 2, 2), 0.1, np.float32)
 TWO = {"s": ones(2), "b": 0 * ones(2)}
+SIGNAL = normal(1, 4000)
+WINDOW = np.hanning(400).astype(np.float32)
 
 
 def added(numbers: np.ndarray) -> np.ndarray:
     """Return sums along the last axis, added term by term."""
     return np.asarray(np.add.accumulate(numbers, axis=-1)[..., -1])
+
+
+def transformed(signal: np.ndarray, step: int, window: np.ndarray) -> np.ndarray:
+    """Return the frequencies of frames of a signal, computed in double precision."""
+    frames = np.lib.stride_tricks.sliding_window_view(signal, len(window), axis=1)[:, ::step]
+    numbers = np.fft.rfft(frames * window.astype(np.float64))
+    return np.stack([numbers.real, numbers.imag], -1).astype(np.float32)
 
 
 def normalised(numbers: np.ndarray) -> np.ndarray:
@@ -126,6 +138,8 @@ LONG: Mapping[str, tuple[Any, np.ndarray, Mapping[str, np.ndarray], np.ndarray]]
         np.full((1, 1, 2, 2), np.float64(np.float32(0.1)) ** 2 * 65_536, np.float32)),
     "average over a window": (operator("AveragePool", kernel_shape=[512, 512]), TENTHS, {},
                               np.full((1, 2, 1, 1), 0.1, np.float32)),
+    "transform of frames": (operator("STFT", "step", "window"), SIGNAL, {"step": np.array(160), "window": WINDOW},
+                            transformed(SIGNAL, 160, WINDOW)),
 }  # fmt: skip
 
 
