@@ -20,6 +20,8 @@ AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results differ from round to round with the same operands."""
+_STEM = "round"
+"""How the names of what rounds compute begin."""
 
 
 def unroll_loops(model: Any) -> str:
@@ -32,13 +34,15 @@ def unroll_loops(model: Any) -> str:
         while take_branches(model):
             remove_identities(model)
             fold(model)
+    if loops:
+        _cut_at_constants(model)
     return "; ".join(f"unrolled {loops[kind]} {kind} into {counted(rounds[kind], 'round')}" for kind in sorted(loops))
 
 
 def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
     if not any(is_onnx(node, "Loop", "Scan") for node in model.graph.node):
         return Counter()
-    view, writer = NetworkView(model), NodeWriter(model, "round")
+    view, writer = NetworkView(model), NodeWriter(model, _STEM)
 
     def rounds_of(node: Any) -> list[Any] | None:
         if not is_onnx(node, "Loop", "Scan"):
@@ -70,7 +74,7 @@ class _Body:
 
     def __init__(self, model: Any, node: Any, writer: NodeWriter) -> None:
         self.graph, self.writer = attribute_of(node, "body", None), writer
-        self._axes_are_inputs = opset_of(model) >= AXES_ARE_INPUTS
+        self.opset = opset_of(model)
         self._changing = _changing_nodes(self.graph)
         changing = {name for node in self._changing for name in node.output}
         self._still = [node for node in self.graph.node if not changing & {*node.output}]
@@ -100,12 +104,8 @@ class _Body:
 
     def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
         """Write the results of all rounds as one tensor."""
-        write = self.writer
-        if self._axes_are_inputs:
-            slices = [write.add("Unsqueeze", part, write.integers(axis)) for part in parts]
-        else:
-            slices = [write.add("Unsqueeze", part, axes=[axis]) for part in parts]
-        write.add("Concat", *slices, axis=axis, output=output)
+        slices = [_along(self.writer, "Unsqueeze", part, axis, self.opset) for part in parts]
+        self.writer.add("Concat", *slices, axis=axis, output=output)
 
     def _own_weights(self) -> dict[str, str]:
         """Write the body's weights into the network around it; returns their new names."""
@@ -126,6 +126,39 @@ def _changing_nodes(graph: Any) -> list[Any]:
             moving |= {*node.output}
             nodes.append(node)
     return nodes
+
+
+def _along(write: NodeWriter, operator: str, tensor: str, axis: int, opset: int, output: str = "") -> str:
+    """Write an operator that adds or removes an axis."""
+    if opset >= AXES_ARE_INPUTS:
+        return write.add(operator, tensor, write.integers(axis), output=output)
+    return write.add(operator, tensor, axes=[axis], output=output)
+
+
+def _cut(write: NodeWriter, tensor: str, place: int, axis: int, opset: int, output: str = "") -> str:
+    """Write one place along an axis, without the axis."""
+    part = write.add("Slice", tensor, write.integers(place), write.integers(place + 1), write.integers(axis))
+    return _along(write, "Squeeze", part, axis, opset, output)
+
+
+def _cut_at_constants(model: Any) -> None:
+    """Write what rounds gather at a constant place as a slice.
+
+    TVM's importer writes five operators on constants for each such Gather, and compiles them for the host one by one:
+    1.8 s of a processor for one round of the four loops of two LSTMs of tf2onnx.
+    """
+    values, writer, opset = NetworkView(model), NodeWriter(model, _STEM), opset_of(model)
+
+    def slice_of(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "Gather") or not node.name.startswith(_STEM):
+            return None
+        place, axis = values.constant(node, 1), attribute_of(node, "axis", 0)
+        if place is None or place.ndim or place < 0 or axis < 0:
+            return None
+        _cut(writer, node.input[0], int(place), axis, opset, node.output[0])
+        return writer.take()
+
+    replace_nodes(model.graph, slice_of)
 
 
 def _write_loop(node: Any, count: int, body: _Body) -> None:
@@ -152,8 +185,6 @@ def _write_ends(node: Any, states: Sequence[str], body: _Body) -> None:
 
 
 def _write_scan(node: Any, count: int, body: _Body) -> None:
-    import numpy as np
-
     write, sequences = body.writer, attribute_of(node, "num_scan_inputs", 0)
     states, scanned = list(node.input[:-sequences]), node.input[-sequences:]
     axes = attribute_of(node, "scan_input_axes", [0] * sequences)
@@ -162,8 +193,7 @@ def _write_scan(node: Any, count: int, body: _Body) -> None:
     for number in range(count):
         places = [count - 1 - number if back else number for back in backwards]
         slices = [
-            write.add("Gather", name, write.constant(np.array(place, np.int64)), axis=axis)
-            for name, place, axis in zip(scanned, places, axes, strict=True)
+            _cut(write, name, place, axis, body.opset) for name, place, axis in zip(scanned, places, axes, strict=True)
         ]
         results = body.write([*states, *slices])
         states = results[: len(states)]

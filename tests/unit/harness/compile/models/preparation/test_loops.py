@@ -121,6 +121,20 @@ def test_a_loop_in_a_loop_and_a_weight_that_all_rounds_share() -> None:
     assert sum(tensor.dims == [3, 3] for tensor in plain.graph.initializer) == 1
 
 
+@pytest.mark.parametrize("opset", [11, 17])
+def test_what_a_round_reads_at_its_own_number_is_a_slice(opset: int) -> None:
+    nodes = [
+        helper.make_node("Identity", ["was"], ["going"]),
+        helper.make_node("Gather", ["x", "number"], ["row"], axis=1),
+        helper.make_node("Mul", ["before", "row"], ["after"]),
+    ]
+    inner = body(nodes, {"number": INT64, "was": BOOL, "before": FLOAT}, ["going", "after"])
+    loop = helper.make_node("Loop", ["rounds", "", "one"], ["y"], "loop", body=inner)
+    model = network([loop], {"x": [2, 3]}, ["y"], opset=opset, rounds=np.array(3), one=np.ones(2, np.float32))
+    require_same(model, values(2, 3))
+    assert kinds(changed(model, prepare)[0]) == ["Slice", "Squeeze", "Mul"] * 3
+
+
 def test_a_long_loop_is_refused_in_one_line() -> None:
     with pytest.raises(ModelError, match=r"Loop 'loop' of 9000 rounds would become too long.*--shape"):
         changed(counted_loop("rounds", rounds=9000, limit=10_000), unroll_loops)
