@@ -19,9 +19,9 @@ FOLDABLE = frozenset(
     (
         "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
         "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Compress",
-        "Concat", "ConstantOfShape", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Elu", "Equal", "Erf", "Exp",
-        "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater",
-        "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log",
+        "Concat", "ConstantOfShape", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Einsum", "Elu", "Equal", "Erf",
+        "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm",
+        "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log",
         "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or",
         "PRelu", "Pow", "QuantizeLinear", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
         "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
@@ -83,7 +83,7 @@ def _write_output(graph: Any, tensor: Any) -> None:
 
 def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:
     """Results of a node that depends on no input, by name; None for any other, and for what is too large to keep."""
-    if not is_onnx(node, *FOLDABLE):
+    if not is_onnx(node, *FOLDABLE) or (node.op_type == "Einsum" and len(node.input) > 2):
         return None
     if node.op_type in ("Shape", "Size"):
         shape = static_shape(types.get(node.input[0]))

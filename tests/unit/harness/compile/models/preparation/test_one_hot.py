@@ -15,10 +15,13 @@ from harness.compile.models.preparation.one_hot import write_one_hots
 @pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT])
 @pytest.mark.parametrize("axis", [-1, 0, 1, -2])
 @pytest.mark.parametrize("depth", [np.array(4), np.array([4])])
-def test_indices_count_from_either_end_and_others_choose_nothing(depth: Any, axis: int, dtype: int) -> None:
+@pytest.mark.parametrize("pair", [(-1, 7), (0, 1), (0, 3)])
+def test_indices_count_from_either_end_and_others_choose_nothing(
+    pair: tuple[int, int], depth: Any, axis: int, dtype: int
+) -> None:
     node = helper.make_node("OneHot", ["x", "depth", "values"], ["y"], axis=axis)
     numbers = depth.astype(helper.tensor_dtype_to_np_dtype(dtype))
-    model = network([node], {"x": [2, 3]}, dtype=dtype, depth=numbers, values=np.array([-1, 7], np.float32))
+    model = network([node], {"x": [2, 3]}, dtype=dtype, depth=numbers, values=np.array(pair, np.float32))
     x = np.array([[0, 3, -1], [-4, 4, -5]]).astype(helper.tensor_dtype_to_np_dtype(dtype))
     plain, said = changed(model, write_one_hots)
     assert "OneHot" not in kinds(plain)
