@@ -99,7 +99,7 @@ def elsewhere(models: list[str], folder: Path, url: str) -> Cost:
         store = ObjectStore(url, print)
         with clock([ours, *workers]) as costs:
             remote = DaskBuilders(cluster.scheduler_address, store, print)
-            with Builder(folder / "host", Limits(), shared=store, elsewhere=remote) as builder:
+            with Builder(folder / "host", Limits(), shared=store, remote=remote) as builder:
                 build(jobs, builder)
     return costs[0]
 

@@ -138,7 +138,7 @@ class Request:
         if self.builders and shared:
             place = next(tool.remote_builders for tool in tools() if tool.remote_builders)
             remote = load(place)(self.builders, shared, progress.say)
-        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, elsewhere=remote)
+        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, remote=remote)
 
 
 @dataclass(frozen=True)

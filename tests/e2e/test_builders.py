@@ -52,7 +52,7 @@ class Host:
         store = ObjectStore(self._url, self.said.append)
         elsewhere = DaskBuilders(self._farm.address, store, self.said.append)
         never = Forks(("false",))
-        with Builder(self.cache, limits or Limits(), forks=never, shared=store, elsewhere=elsewhere) as builder:
+        with Builder(self.cache, limits or Limits(), forks=never, shared=store, remote=elsewhere) as builder:
             return builder.build([job])[job.key]
 
 

@@ -126,9 +126,9 @@ def pieces(source: str) -> dict[str, str]:
 
     Lines count as in the device's build log.
     """
-    found = list(_BEGINNING.finditer(source))
-    ends = [*(match.start() for match in found[1:]), len(source)]
-    return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
+    beginnings = list(_BEGINNING.finditer(source))
+    ends = [*(match.start() for match in beginnings[1:]), len(source)]
+    return {match[1]: source[match.end() + 1 : end] for match, end in zip(beginnings, ends, strict=True)}
 
 
 def load_arrays(file: Path) -> list[Array]:

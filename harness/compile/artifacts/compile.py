@@ -50,16 +50,16 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started, cpu_started = time.perf_counter(), _cpu_s()
     path, target = PATHS[request.path], target_of(request)
-    known = quirks_of(request.quirks)
-    effective = {quirk.id for quirk in known if quirk.essential}  # part of how the paths always build
-    quirks = watch(known, effective)
+    table = quirks_of(request.quirks)
+    effective = {quirk.id for quirk in table if quirk.essential}  # part of how the paths always build
+    quirks = watch(table, effective)
     mod, inputs = import_request(request, quirks)
     schedules = _schedules(request)
     mod = with_local_memory(mod, request.local_memory_bytes)
     with stepping("lower"):
-        lowered = path.lower(mod, target, [*quirks, *schedules])
+        module = path.lower(mod, target, [*quirks, *schedules])
     tir: list[Any] = []
-    built = build_module(path, lowered, target, quirks, tir.append)
+    built = build_module(path, module, target, quirks, tir.append)
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
@@ -67,16 +67,16 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
     export(built.executable, out_dir / LIBRARY, request.host_triple)
     return CompileResult(
         library=LIBRARY,
-        vdevices=vdevices(lowered),
+        vdevices=vdevices(module),
         inputs=[(spec.name, list(spec.shape), spec.dtype) for spec in inputs],
-        outputs=outputs(lowered),
+        outputs=outputs(module),
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=[quirk.id for quirk in quirks if quirk.id in effective],
         facts=asdict(path.facts(built)),
-        offload=offload_of(lowered),
-        launches={name: asdict(one) for mod in tir for name, one in launches(lowered, mod, built.source).items()},
-        work=[asdict(one) for one in work_of(lowered)],
-        long_names=long_names(lowered),
+        offload=offload_of(module),
+        launches={name: asdict(launch) for mod in tir for name, launch in launches(module, mod, built.source).items()},
+        work=[asdict(work) for work in work_of(module)],
+        long_names=long_names(module),
         compile_s=time.perf_counter() - started,
         compile_cpu_s=_cpu_s() - cpu_started,
         schedules=next((applied.report for applied in schedules), None),
@@ -89,12 +89,12 @@ def _cpu_s() -> float:
 
 
 def build_module(
-    path: CompilationPath, lowered: Any, target: Any, quirks: Sequence[Any], see: Callable[[Any], None] = ignore_module
+    path: CompilationPath, module: Any, target: Any, quirks: Sequence[Any], see: Callable[[Any], None] = ignore_module
 ) -> BuiltModule:
     """Compile what a path has lowered, with both entries. `see` is told the module after all TIR passes."""
     with stepping("build"):
-        executable = path.build(add_host_entry(lowered), target, quirks, see)
-        return BuiltModule(lowered, executable, opencl_source(executable))
+        executable = path.build(add_host_entry(module), target, quirks, see)
+        return BuiltModule(module, executable, opencl_source(executable))
 
 
 def target_of(request: CompileRequest) -> Any:
@@ -119,11 +119,11 @@ def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
     """Return what gives the network's tasks the schedules that the request names; nothing if it names none."""
     if not request.schedules:
         return []
-    found = read_as(Path(request.schedules), request.schedules_sha256)
-    records, here = found.of(request.path), tvm_version()
-    if found.origin.tvm == here:
+    schedules = read_as(Path(request.schedules), request.schedules_sha256)
+    records, here = schedules.of(request.path), tvm_version()
+    if schedules.origin.tvm == here:
         return [ScheduleApplier(RecordedSchedules(records))]
-    return [ScheduleApplier(PortableSchedules(records.values(), target_of(request)), ported_from=found.origin.tvm)]
+    return [ScheduleApplier(PortableSchedules(records.values(), target_of(request)), ported_from=schedules.origin.tvm)]
 
 
 def import_model(
@@ -211,15 +211,15 @@ def stepping(name: str) -> Iterator[None]:
         if disk_full(error):
             raise  # no fault of TVM's: the worker says which disk
         raised, place = (error.error, f", in {error.place}") if isinstance(error, StepFailed) else (error, "")
-        said = quote(raised)
+        reason = quote(raised)
         if ours := asked_by_us(raised):
             raise RigFailure(
-                f"TVM {tvm_version()} lacks what {ours} asks of it: {said}",
+                f"TVM {tvm_version()} lacks what {ours} asks of it: {reason}",
                 hint="this harness does not know that TVM yet: see docs/how-to/own-tvm.md",
                 evidence=traceback.format_exc(),
             ) from error
         raise CompileFailure(
-            f"TVM failed to {name} the model{place}: {type(raised).__name__}: {said}", evidence=traceback.format_exc()
+            f"TVM failed to {name} the model{place}: {type(raised).__name__}: {reason}", evidence=traceback.format_exc()
         ) from error
 
 

@@ -155,8 +155,8 @@ class _Server:
         """Pass on how each fork ended. Once the process is gone, tell that to all who still wait."""
         with self._socket, contextlib.suppress(OSError):
             while answer := self._socket.recv(PACKET_BYTES):
-                told = json.loads(answer)
-                self._codes.pop(told["job"]).set_result(told["code"])
+                reply = json.loads(answer)
+                self._codes.pop(reply["job"]).set_result(reply["code"])
         for code in list(self._codes.values()):  # one that comes now finds the socket closed
             code.set_exception(_died())
 

@@ -56,9 +56,9 @@ def oracle_job(
     """
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     asked = dataclasses.asdict(original)
-    told = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
+    source = {name: str(value) if isinstance(value, Path) else value for name, value in asked.items()}
     payload = {
-        "original": told,
+        "original": source,
         "request": dataclasses.asdict(request),
         "seed": seed,
         "inputs": plain_inputs(inputs),
@@ -67,7 +67,7 @@ def oracle_job(
         "network": key_of({"network": files}),
     }
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
-    facts |= {"fixed": told["fixed"]} if original.fixed else {}
+    facts |= {"fixed": source["fixed"]} if original.fixed else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
     witness = Job(
@@ -162,16 +162,16 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 def imported_files(root: Path, modules: Iterable[str], packages: Collection[str] = PACKAGES) -> set[Path]:
     """Return the files of some packages that these modules import, at their top or inside a function, and their own."""
-    found: set[Path] = set()
-    waiting, seen = list(modules), set(modules)
+    files: set[Path] = set()
+    waiting, names = list(modules), set(modules)
     while waiting:
         for file in _files(root, waiting.pop()):
-            if file not in found:
-                found.add(file)
-                unseen = set(_imports(file, packages)) - seen
-                seen |= unseen
+            if file not in files:
+                files.add(file)
+                unseen = set(_imports(file, packages)) - names
+                names |= unseen
                 waiting += unseen
-    return found
+    return files
 
 
 def _files(root: Path, module: str) -> Iterator[Path]:

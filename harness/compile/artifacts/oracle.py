@@ -57,7 +57,7 @@ class Question:
     model: Path
     """The prepared file, which is compiled."""
     seed: int
-    given: str | dict[str, str]
+    values: str | dict[str, str]
     """The file of its inputs, or how some of them are drawn."""
     labelled: str
     """A file of labelled data, if not empty."""
@@ -66,12 +66,12 @@ class Question:
 
     def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
         """Return what the case is run on, in the order in which a library takes it."""
-        return inputs_of(self.given, specs, self.seed, finite=not self.inner)
+        return inputs_of(self.values, specs, self.seed, finite=not self.inner)
 
     def other_inputs(self, specs: Sequence[InputSpec], inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Other inputs of the same kind. Integers of a file, which may be divisors, are other choices of the same."""
-        if not isinstance(self.given, str):
-            return inputs_of(self.given, specs, self.seed + 1)
+        if not isinstance(self.values, str):
+            return inputs_of(self.values, specs, self.seed + 1)
         drawn = inputs_of({}, specs, self.seed + 1)
         return {
             name: _choose_again(inputs[name], self.seed) if drawn[name].dtype.kind in "iu" else drawn[name]
@@ -99,7 +99,8 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     measured = measure_leeway(model, whole, ruling.outputs)
     save_arrays(
-        out / ROUNDING, [np.array([one.rounding for one in measured]), np.array([one.half for one in measured])]
+        out / ROUNDING,
+        [np.array([leeway.rounding for leeway in measured]), np.array([leeway.half for leeway in measured])],
     )
     save_leeway(out / LEEWAY, measured)
     if branches := _branches(question.model, inputs):
@@ -174,8 +175,8 @@ def write_llvm_values(question: Question, out: Path) -> None:
 
     model = load(question.model)
     specs, types = list(input_specs(model)), tensor_types(model)
-    made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
-    names = [name for name in made if name in types and types[name].elem_type == TensorProto.FLOAT]
+    results = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
+    names = [name for name in results if name in types and types[name].elem_type == TensorProto.FLOAT]
     shapes = {spec.name: list(spec.shape) for spec in specs}
     machine = cpu_machine(from_onnx(with_outputs(model, names), shape_dict=shapes))
     answers = run_on_cpu(machine, question.inputs(specs).values())
@@ -235,7 +236,7 @@ def _require_finite(answers: Sequence[Array], question: Question, inputs: Mappin
     index = first_not_finite(answers)
     if index is None:
         return
-    given = question.given if isinstance(question.given, str) else ""
+    source = question.values if isinstance(question.values, str) else ""
     blamed, evidence = "", ""
     try:
         model = load(question.model)
@@ -245,8 +246,8 @@ def _require_finite(answers: Sequence[Array], question: Question, inputs: Mappin
     raise OracleNotFinite(
         f"output {index} of the model is not finite on the CPU either ({count(answers[index])})"
         + (f"; it begins with {blamed}" if blamed else ""),
-        hint=f"correct the model, or its inputs in {given}"
-        if given
+        hint=f"correct the model, or its inputs in {source}"
+        if source
         else 'correct the model, or set `inputs = "FILE.npz"` in the suite (docs/reference/settings.md)',
         evidence=evidence,
     )

@@ -194,9 +194,9 @@ def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) ->
 def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:
     """Return the request with the suite's schedules. Raises UsageError if they are for another kind of device."""
     file = _schedules(suite)
-    found = read(file)
-    require_limits(file, found, identity)
-    return replace(request, schedules=str(file.absolute()), schedules_sha256=found.sha256)
+    schedules = read(file)
+    require_limits(file, schedules, identity)
+    return replace(request, schedules=str(file.absolute()), schedules_sha256=schedules.sha256)
 
 
 def _without_schedules(suite: Suite, case: Case) -> str:

@@ -114,20 +114,20 @@ class Builder:
         watch: Watcher = lambda *_: None,
         forks: Forks | None = None,
         shared: SharedStore | None = None,
-        elsewhere: RemoteBuilders | None = None,
+        remote: RemoteBuilders | None = None,
     ) -> None:
         """Open the pool.
 
         `forks` stands in for those of the compiler's process. `shared` is asked before anything is made, and given what
-        was. Hosts `elsewhere` do what they can in place of this one.
+        was. Hosts `remote` do what they can in place of this one.
         """
         self._root = root
         self._libraries, self._answers = Store(root, "artifacts"), Store(root, "oracles")
         self._limits = limits
-        self._shared, self._elsewhere = shared, elsewhere
+        self._shared, self._elsewhere = shared, remote
         self._watch = watch
         self._forks = forks or Forks()
-        threads = elsewhere.jobs if elsewhere else processes or cores()
+        threads = remote.jobs if remote else processes or cores()
         self._pool: Executor = ThreadPoolExecutor(threads, thread_name_prefix="build")
         self._cores = threading.Semaphore(processes or cores())
         self._places = itertools.count()
@@ -176,9 +176,9 @@ class Builder:
 
         Raises RigFailure if it is damaged.
         """
-        found, store = load_artifact(self._root, key), self._libraries
-        if found or not self._shared or not is_name(key):
-            return found
+        artifact, store = load_artifact(self._root, key), self._libraries
+        if artifact or not self._shared or not is_name(key):
+            return artifact
         with store.making(key, self._limits.build_s + GRACE_S) as scratch:
             self._shared.fetch(store.kind, key, scratch)
         return load_artifact(self._root, key)
@@ -251,28 +251,28 @@ class Builder:
 
     def _wait(self, job: Job, worker: Fork, step_file: Path) -> int | None:
         """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
-        began, told = time.monotonic(), ""
+        began, last = time.monotonic(), ""
         while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 return worker.wait(min(LOOK_EVERY_S, left_s))
             with contextlib.suppress(OSError):
                 step = step_file.read_text(encoding="utf-8")
-                if step and step != told:
-                    told = step
+                if step and step != last:
+                    last = step
                     self._watch(job, f"building: {step}", time.monotonic() - began)
         return None
 
 
-def _unchecked(made: Artifact | Answers | Failure, why: str) -> Artifact | Answers | Failure:
+def _unchecked(result: Artifact | Answers | Failure, why: str) -> Artifact | Answers | Failure:
     """Answers that took the place of the truth, with why that cannot be had."""
-    return dataclasses.replace(made, unchecked=why) if isinstance(made, Answers) else made
+    return dataclasses.replace(result, unchecked=why) if isinstance(result, Answers) else result
 
 
 def load_artifact(root: Path, key: str) -> Artifact | None:
     """Return an artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)
-    found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
-    return found if isinstance(found, Artifact) else None
+    artifact = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
+    return artifact if isinstance(artifact, Artifact) else None
 
 
 def _last_step(file: Path) -> str:
@@ -301,13 +301,13 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise _death(f"{job_kind(job.kind).author}'s process ended without a result", evidence, scratch) from None
-    if told := result.get("failure"):
-        told["evidence"] = f"{evidence}\n{told['evidence']}".strip()
-        failure = revived(told)
+    if description := result.get("failure"):
+        description["evidence"] = f"{evidence}\n{description['evidence']}".strip()
+        failure = revived(description)
         if failure.outcome not in REPEATABLE or isinstance(failure, failures.CompileOutOfMemory):
             raise failure
         (scratch / LIBRARY).unlink(missing_ok=True)
-        (scratch / FAILURE).write_text(json.dumps(told), encoding="utf-8")
+        (scratch / FAILURE).write_text(json.dumps(description), encoding="utf-8")
     elif job_kind(job.kind).library:
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def inputs_of(
-    given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int, *, finite: bool = True
+    values: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int, *, finite: bool = True
 ) -> dict[str, Array]:
     """Return the inputs of a file, which are `finite` numbers, or those that are drawn, some of them as is said."""
     from harness.base.model import Distribution
     from harness.compile.models.input_files import load_inputs
     from harness.compile.models.spec import seeded_inputs
 
-    if isinstance(given, str):
-        return load_inputs(Path(given), specs, finite=finite)
-    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
+    if isinstance(values, str):
+        return load_inputs(Path(values), specs, finite=finite)
+    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in values.items()})
 
 
 def first_not_finite(outputs: Sequence[Array]) -> int | None:
@@ -67,7 +67,7 @@ def named_origin(model: Any, values: Values, start: str) -> str:
         return ""
     place, node = makers[start]
     while earlier := [makers[name] for name in node.input if name in bad and name in makers]:
-        place, node = min(earlier, key=lambda found: found[0])
+        place, node = min(earlier, key=lambda maker: maker[0])
     spoilt = [name for name in node.input if name in weights and not is_finite(numpy_helper.to_array(weights[name]))]
     because = f", whose weight {spoilt[0]!r} is not finite" if spoilt else ", whose inputs are finite"
     named = f" {node.name!r}" if node.name else ""
@@ -76,7 +76,7 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     )
 
 
-def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path) -> None:
+def measure_range(file: Path, seed: int, source: str | dict[str, str], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 
     The inputs are the oracle's (`harness.compile.artifacts.oracle`). Raises NoOutsideAnswer, InputRefused.
@@ -89,7 +89,7 @@ def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path)
     from harness.compile.oracle.truth import values_of
 
     model = load(file)
-    inputs = inputs_of(given, list(input_specs(model)), seed, finite=False)  # the oracle asks for that
+    inputs = inputs_of(source, list(input_specs(model)), seed, finite=False)  # the oracle asks for that
     weights = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
     results = {f"{kinds[name]} {name!r}": array for name, array in values_of(model, inputs).items()}
@@ -103,10 +103,10 @@ def largest(values: Mapping[str, Array]) -> dict[str, Any]:
     """
     import numpy as np
 
-    found, at = 0.0, ""
+    peak, at = 0.0, ""
     for name, array in values.items():
         if array.dtype.kind == "f" and array.size:
             magnitudes = np.abs(array.astype(np.float64))
             most = float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))
-            found, at = (most, name) if most > found else (found, at)
-    return {"largest": found, "at": at}
+            peak, at = (most, name) if most > peak else (peak, at)
+    return {"largest": peak, "at": at}

@@ -68,8 +68,8 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
         error = disk_full(error, out.parent) or error
     if isinstance(error, Failure):
         evidence = error.evidence or traceback.format_exc()
-        said = {"message": error.message, "hint": error.hint, "evidence": evidence}
-        return {"outcome": error.outcome, "kind": type(error).__name__, **said}
+        texts = {"message": error.message, "hint": error.hint, "evidence": evidence}
+        return {"outcome": error.outcome, "kind": type(error).__name__, **texts}
     line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return {
         "outcome": "infra-error",

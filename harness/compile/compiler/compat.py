@@ -91,15 +91,15 @@ def structural_hash(function: Any) -> int:
     return int(tvm_ffi.structural_hash(function))
 
 
-def structurally_equal(one: Any, other: Any) -> bool:
+def structurally_equal(first: Any, second: Any) -> bool:
     """Return whether two functions do the same, whatever their variables are called. It moved to `tvm_ffi` in 0.27."""
     import tvm
 
     if hasattr(tvm.ir, "structural_equal"):
-        return bool(tvm.ir.structural_equal(one, other, map_free_vars=True))
+        return bool(tvm.ir.structural_equal(first, second, map_free_vars=True))
     import tvm_ffi
 
-    return bool(tvm_ffi.structural_equal(one, other, map_free_vars=True))
+    return bool(tvm_ffi.structural_equal(first, second, map_free_vars=True))
 
 
 def copy_function(function: Any) -> Any:

@@ -32,9 +32,9 @@ def run_passes(passes: Passes, mod: Any) -> Any:
     """Return the module after these passes, as TVM's `Sequential` would run them. Raises StepFailed."""
     from tvm import transform
 
-    for one in passes:
+    for step in passes:
         # A sequence of one leaves out what the context disables, as the whole sequence would.
-        mod = run_step(str(one.info.name), transform.Sequential([one]), mod)
+        mod = run_step(str(step.info.name), transform.Sequential([step]), mod)
     return mod
 
 
@@ -76,8 +76,8 @@ def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) ->
             raise TimeoutError
         try:
             step(part)
-        except Exception as found:  # the step may raise anything, as it did before
-            return _same(found, error)
+        except Exception as raised:  # the step may raise anything, as it did before
+            return _same(raised, error)
         return False
 
     try:
@@ -86,10 +86,10 @@ def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) ->
         return ""
 
 
-def _same(one: Exception, other: Exception) -> bool:
+def _same(error: Exception, other: Exception) -> bool:
     """Return whether two errors have the same type and first line."""
-    first = [str(error).strip().splitlines()[:1] for error in (one, other)]
-    return type(one) is type(other) and first[0] == first[1]
+    lines = [str(each).strip().splitlines()[:1] for each in (error, other)]
+    return type(error) is type(other) and lines[0] == lines[1]
 
 
 def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
@@ -97,17 +97,17 @@ def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
     import tvm
     from tvm import tirx
 
-    found = [(var, func) for var, func in mod.functions.items() if isinstance(func, tirx.PrimFunc)]
+    functions = [(var, func) for var, func in mod.functions.items() if isinstance(func, tirx.PrimFunc)]
 
-    def part(functions: Sequence[Any]) -> Any:
-        return tvm.IRModule(dict(functions), attrs=mod.attrs, global_infos=mod.global_infos)
+    def part(some: Sequence[Any]) -> Any:
+        return tvm.IRModule(dict(some), attrs=mod.attrs, global_infos=mod.global_infos)
 
-    if not found or not fails(part(found)):
+    if not functions or not fails(part(functions)):
         return ""
-    while len(found) > 1:
-        half = found[: len(found) // 2]
-        found = half if fails(part(half)) else found[len(half) :]
-    return str(found[0][0].name_hint)
+    while len(functions) > 1:
+        half = functions[: len(functions) // 2]
+        functions = half if fails(part(half)) else functions[len(half) :]
+    return str(functions[0][0].name_hint)
 
 
 def _operator(fails: Callable[[Any], bool], mod: Any) -> str:
@@ -157,5 +157,5 @@ def _describe(binding: Any) -> str:
     return (
         str(called)
         if extents is None
-        else f"{called} of ({', '.join(str(getattr(one, 'value', one)) for one in extents)})"
+        else f"{called} of ({', '.join(str(getattr(extent, 'value', extent)) for extent in extents)})"
     )

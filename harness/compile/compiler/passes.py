@@ -55,8 +55,8 @@ def adreno_tir_passes() -> Passes:
     from tvm.s_tir.backend.adreno import pipeline
 
     with _recorded_sequential() as recorded:
-        made = pipeline.default_tir_pipeline()
-        run = made[0] if isinstance(made, tuple) else made
+        passes = pipeline.default_tir_pipeline()
+        run = passes[0] if isinstance(passes, tuple) else passes
         run(tvm.IRModule({}))
     return recorded
 
@@ -111,13 +111,13 @@ def insert_before(passes: Passes, name: str, new: Any) -> Passes:
 
 def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
     """Return `passes` with `new` before the first pass of that name; as they are if there is none."""
-    index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
+    index = next((i for i, each in enumerate(passes) if _bare_name(each) == name), None)
     return passes if index is None else [*passes[:index], new, *passes[index:]]
 
 
 def passes_from_first(passes: Passes, name: str) -> Passes:
     """Return the first pass of that name and those after it. Raises `RigFailure` if there is none."""
-    index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
+    index = next((i for i, each in enumerate(passes) if _bare_name(each) == name), None)
     return passes[_last(passes, name) if index is None else index :]
 
 
@@ -138,5 +138,5 @@ def _last(passes: Passes, name: str) -> int:
     return len(names) - 1 - names[::-1].index(name)
 
 
-def _bare_name(one: Any) -> str:
-    return str(one.info.name).rpartition(".")[2]
+def _bare_name(compiler_pass: Any) -> str:
+    return str(compiler_pass.info.name).rpartition(".")[2]

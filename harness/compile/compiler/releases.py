@@ -160,8 +160,8 @@ def _relax_source(*place: str) -> str:
 
 def _keys(source: str) -> frozenset[str]:
     """Return the keys of the dictionary that the table's function returns; it ends where the next definition begins."""
-    _, found, rest = source.partition(f"\ndef {IMPORTER_TABLE}(")
-    if not found:
+    _, head, rest = source.partition(f"\ndef {IMPORTER_TABLE}(")
+    if not head:
         return frozenset()
     ends = [end for word in ("\ndef ", "\nclass ") if (end := rest.find(word)) > 0]
     tree = ast.parse(f"def {IMPORTER_TABLE}({rest[: min(ends, default=len(rest))]}")

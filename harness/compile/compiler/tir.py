@@ -140,13 +140,13 @@ def with_work(passes: Passes) -> Passes:
     """Adreno's passes, with one before the schedules that notes how many operations each operator is."""
     from tvm import transform
 
-    noted = transform.module_pass(_note, opt_level=0, name=NOTE_WORK)
-    return insert_before_first(passes, SCHEDULE, noted)
+    note = transform.module_pass(_note, opt_level=0, name=NOTE_WORK)
+    return insert_before_first(passes, SCHEDULE, note)
 
 
-def long_names(lowered: Any) -> dict[str, str]:
+def long_names(module: Any) -> dict[str, str]:
     """Return the whole names of functions that were shortened, by the short one."""
-    return {str(short): str(name) for short, name in (lowered.attrs or {}).get(LONG_NAMES, {}).items()}
+    return {str(short): str(name) for short, name in (module.attrs or {}).get(LONG_NAMES, {}).items()}
 
 
 def with_local_memory(mod: Any, size: int) -> Any:
@@ -164,13 +164,13 @@ def _note(mod: Any, _context: Any) -> Any:
     return mod.with_attr(_NOTE, {name: count for name, count in counted.items() if count is not None})
 
 
-def work_of(lowered: Any) -> list[OperatorWork]:
+def work_of(module: Any) -> list[OperatorWork]:
     """Return all operators of a module that went through `with_work`, in the order of the module.
 
     Those are left out whose tensors have sizes that are computed on the way.
     """
-    noted = (lowered.attrs or {}).get(_NOTE, {})
-    return [_work(name, function, noted) for name, function in _operators(lowered) if _sized(function)]
+    flops = (module.attrs or {}).get(_NOTE, {})
+    return [_work(name, function, flops) for name, function in _operators(module) if _sized(function)]
 
 
 def _sized(function: Any) -> bool:
@@ -179,11 +179,11 @@ def _sized(function: Any) -> bool:
     )
 
 
-def _work(name: str, function: Any, noted: Any) -> OperatorWork:
+def _work(name: str, function: Any, flops: Any) -> OperatorWork:
     buffers = list(buffers_of(function))
     shapes = [[int(extent) for extent in shape] for shape, _ in buffers]
     sizes = (prod(shape) * bits // 8 for shape, (_, bits) in zip(shapes, buffers, strict=True))
-    needed = noted.get(name)
+    needed = flops.get(name)
     return OperatorWork(name, shapes, sum(sizes), None if needed is None else int(needed), estimate_flops(function))
 
 

@@ -56,24 +56,24 @@ class IndexRange:
 
 def require_drawn_in_range(inputs: Inputs, ranges: Iterable[IndexRange]) -> None:
     """Raise ModelError if an input is drawn from what an operator forbids."""
-    for one in ranges:
-        if one.strict and (drawn := inputs.get(one.input)):
-            extent = min(one.extents)
+    for index in ranges:
+        if index.strict and (drawn := inputs.get(index.input)):
+            extent = min(index.extents)
             if not -extent <= min(drawn.arguments) <= max(drawn.arguments) < extent:
-                raise one.error(f"the input {one.input!r} is drawn from {drawn}", extent)
+                raise index.error(f"the input {index.input!r} is drawn from {drawn}", extent)
 
 
 def require_in_range(arrays: Mapping[str, Array], ranges: Iterable[IndexRange], file: Path) -> None:
     """Raise ModelError if the arrays of a file hold what an operator forbids."""
     import numpy as np
 
-    for one in ranges:
-        array, extents = arrays[one.input], np.array(one.extents)
+    for index in ranges:
+        array, extents = arrays[index.input], np.array(index.extents)
         wrong = np.argwhere((array < -extents) | (array >= extents))
-        if one.strict and len(wrong):
+        if index.strict and len(wrong):
             place = tuple(map(int, wrong[0]))
             extent = np.broadcast_to(extents, array.shape or (1,))[place or 0]
-            raise one.error(f"{file}: {one.input!r} holds {array[place]} at {list(place)}", int(extent))
+            raise index.error(f"{file}: {index.input!r} holds {array[place]} at {list(place)}", int(extent))
 
 
 def index_ranges(model: Any) -> tuple[IndexRange, ...]:
@@ -86,21 +86,21 @@ def index_ranges(model: Any) -> tuple[IndexRange, ...]:
         return ()
     graph = NetworkView(model)
     followed = {name: _Source(name, same_place=True) for name in integers}
-    found: list[IndexRange] = []
+    ranges: list[IndexRange] = []
     for node in model.graph.node:
-        found += _ranges_at(node, graph, followed)
+        ranges += _ranges_at(node, graph, followed)
         if source := _handed_on(node, followed, graph):
             followed[node.output[0]] = source
-    return tuple(found)
+    return tuple(ranges)
 
 
 def usual_inputs(ranges: Iterable[IndexRange]) -> Inputs:
     """Return how each input that indexes is drawn: where several operators index by it, within the smallest axis."""
     smallest: dict[str, IndexRange] = {}
-    for one in ranges:
-        if one.input not in smallest or min(one.extents) < min(smallest[one.input].extents):
-            smallest[one.input] = one
-    return {name: one.usual for name, one in smallest.items()}
+    for index in ranges:
+        if index.input not in smallest or min(index.extents) < min(smallest[index.input].extents):
+            smallest[index.input] = index
+    return {name: index.usual for name, index in smallest.items()}
 
 
 @dataclass(frozen=True)

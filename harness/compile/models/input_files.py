@@ -67,14 +67,14 @@ def _require_small(file: Path, specs: Sequence[InputSpec]) -> None:
         raise ModelError(f"{file} is too large: {size} bytes, and the model's inputs take {expected}")
 
 
-def _require_names(file: Path, given: Sequence[str], names: Sequence[str]) -> None:
-    for name in given:
+def _require_names(file: Path, arrays: Sequence[str], names: Sequence[str]) -> None:
+    for name in arrays:
         if name not in names:
             hint = suggestion(name, names, otherwise="its inputs:")
             raise ModelError(f"{file} holds {name!r}, and the model has no such input", hint=hint)
     for name in names:
-        if name not in given:
-            raise ModelError(f"{file} has no array for the input {name!r}", hint=f"it holds {', '.join(given) or '-'}")
+        if name not in arrays:
+            raise ModelError(f"{file} has no array for the input {name!r}", hint=f"it holds {', '.join(arrays) or '-'}")
 
 
 def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -> Array:
@@ -82,19 +82,19 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
 
     with archive.open(member) as stream:
         shape, transposed, dtype = read_header(file, stream, spec.name)
-        wanted = np.dtype(spec.dtype)
-        if (shape, dtype) != (spec.shape, wanted):
+        expected = np.dtype(spec.dtype)
+        if (shape, dtype) != (spec.shape, expected):
             if spec.name == ANY_INPUT:
                 raise _unfit_pictures(shape[1:], spec)
             raise ModelError(
-                f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {wanted} {list(spec.shape)}",
-                hint=f"save it as array.astype({wanted.name!r}).reshape({list(spec.shape)})",
+                f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {expected} {list(spec.shape)}",
+                hint=f"save it as array.astype({expected.name!r}).reshape({list(spec.shape)})",
             )
-        length = wanted.itemsize * int(np.prod(shape))
+        length = expected.itemsize * int(np.prod(shape))
         data = stream.read(length)
     if len(data) != length:
         raise ModelError(f"{file}: {spec.name!r} is cut short: {len(data)} of {length} bytes")
-    array: Array = np.frombuffer(data, wanted).reshape(shape, order="F" if transposed else "C").copy(order="C")
+    array: Array = np.frombuffer(data, expected).reshape(shape, order="F" if transposed else "C").copy(order="C")
     return array
 
 

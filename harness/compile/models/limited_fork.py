@@ -51,7 +51,7 @@ def run_limited(
             _work(file, work, answer, parent, memory_bytes)
         os.close(answer)
     try:
-        told = _read(answers, Deadline(deadline_s))
+        data = _read(answers, Deadline(deadline_s))
     except TimeoutError:
         raise ModelError(f"{file} could not be prepared within {deadline_s:.0f} s", hint=HINT) from None
     finally:
@@ -59,10 +59,10 @@ def run_limited(
         with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGKILL)
         status = os.waitpid(worker, 0)[1]
-    if not told:
+    if not data:
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {status >> 8}"
         raise ModelError(f"the process that prepared {file} died: {name}", hint=HINT)
-    result, failure = pickle.loads(told)  # noqa: S301 - our own code wrote it
+    result, failure = pickle.loads(data)  # noqa: S301 - our own code wrote it
     if failure:
         raise failure
     return result  # type: ignore[no-any-return]
@@ -88,9 +88,9 @@ def _work(file: Path, work: Callable[[], object], answer: int, parent: int, memo
         faulthandler.disable()
         die_with_parent(signal.SIGKILL, parent)
         _limit_memory(memory_bytes)
-        told = pickle.dumps(_result_of(file, work), pickle.HIGHEST_PROTOCOL)
+        result = pickle.dumps(_result_of(file, work), pickle.HIGHEST_PROTOCOL)
         with open(answer, "wb") as out:
-            out.write(told)
+            out.write(result)
         code = 0
     finally:
         os._exit(code)

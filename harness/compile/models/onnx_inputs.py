@@ -120,14 +120,14 @@ def _require_elements(value: Any) -> None:
 
 
 def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
-    tensor, given = value.type.tensor_type, shapes.get(value.name)
+    tensor, override = value.type.tensor_type, shapes.get(value.name)
     declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
-    if given is None:
+    if override is None:
         shape = _fill_extents(value, declared, shapes)
-    elif isinstance(given, int) and len(declared) != 1:
+    elif isinstance(override, int) and len(declared) != 1:
         raise ModelError(f"input {value.name!r} is given one number", hint=_example(value, declared))
     else:
-        shape = [given] if isinstance(given, int) else list(given)
+        shape = [override] if isinstance(override, int) else list(override)
     text = f"input {value.name!r} is given the shape {shape}"
     if not all(isinstance(extent, int) and extent > 0 for extent in shape):
         raise ModelError(text, hint="extents are whole numbers above 0")
@@ -143,10 +143,10 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
     """Return the shape that the file declares, with its named extents filled in."""
     tensor, filled = value.type.tensor_type, []
     for extent, dim in zip(declared, tensor.shape.dim, strict=True):
-        found = shapes.get(dim.dim_param) if dim.dim_param else extent
-        if dim.dim_param and isinstance(found, int) and found < 1:
-            raise ModelError(f"the extent {dim.dim_param!r} is given as {found}", hint="it is a whole number above 0")
-        filled.append(found if isinstance(found, int) and found > 0 else 0)
+        number = shapes.get(dim.dim_param) if dim.dim_param else extent
+        if dim.dim_param and isinstance(number, int) and number < 1:
+            raise ModelError(f"the extent {dim.dim_param!r} is given as {number}", hint="it is a whole number above 0")
+        filled.append(number if isinstance(number, int) and number > 0 else 0)
     _require_elements(value)
     if 0 in filled or not tensor.HasField("shape"):
         names = (dim.dim_param or "?" for dim in tensor.shape.dim)

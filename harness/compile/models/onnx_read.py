@@ -90,12 +90,12 @@ def _require_bounded_functions(file: Path, model: Any) -> None:
     pending: list[tuple[str, str]] = []
 
     def size_of(nodes: Iterable[Any]) -> _Size:
-        found = [_Size(1, node.ByteSize()) for node in nodes]
+        counts = [_Size(1, node.ByteSize()) for node in nodes]
         for node in nodes:
-            found += [size_of(inner.node) for inner in inner_graphs(node)]
+            counts += [size_of(inner.node) for inner in inner_graphs(node)]
             if (key := (node.domain, node.op_type)) in bodies:
-                found.append(size_of_function(key))
-        return _Size(sum(one.nodes for one in found), sum(one.length_bytes for one in found))
+                counts.append(size_of_function(key))
+        return _Size(sum(size.nodes for size in counts), sum(size.length_bytes for size in counts))
 
     def size_of_function(key: tuple[str, str]) -> _Size:
         if key in pending or len(pending) > DEEPEST_CALLS:
@@ -168,8 +168,8 @@ def _bytes_of(file: Path) -> bytes:
 
 def _external_bytes(file: Path, tensor: Any) -> bytes:
     """Return the bytes of a tensor in another file, which are as many as its shape says."""
-    told = {entry.key: entry.value for entry in tensor.external_data}
-    location, folder = told.get("location", ""), file.parent.resolve()
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location, folder = entries.get("location", ""), file.parent.resolve()
     named = Path(os.path.normpath(folder / location))
     try:
         data_file = named.resolve()
@@ -194,7 +194,7 @@ def _external_bytes(file: Path, tensor: Any) -> bytes:
         )
     length = _byte_length(file, tensor)
     try:
-        offset, claimed = int(told.get("offset") or 0), int(told.get("length") or length)
+        offset, claimed = int(entries.get("offset") or 0), int(entries.get("length") or length)
         with data_file.open("rb") as stream:
             stream.seek(offset)
             data: bytes = stream.read(length)
@@ -219,15 +219,15 @@ def _require_its_bytes(file: Path, tensor: Any) -> None:
     """Raise `ModelError` unless a tensor is as large as its shape says, so that nobody makes room for what is not."""
     length = _byte_length(file, tensor)
     if tensor.HasField("raw_data"):
-        found = len(tensor.raw_data)
+        size = len(tensor.raw_data)
     elif tensor.data_type == tensor.STRING or not length:
         return
     else:  # each element of these fields is one number at least, or several small ones
-        found = sum(len(values) for values in _typed(tensor)) * 16
-    if found < length or (tensor.HasField("raw_data") and found != length):
+        size = sum(len(values) for values in _typed(tensor)) * 16
+    if size < length or (tensor.HasField("raw_data") and size != length):
         raise ModelError(
             f"{file}: {tensor.name or 'a constant'!r} has the shape {list(tensor.dims)!s:.100}, which takes {length} "
-            f"bytes, and the file holds {found}",
+            f"bytes, and the file holds {size}",
             hint=_GET_AGAIN,
         )
 

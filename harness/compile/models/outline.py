@@ -29,11 +29,11 @@ def outline(model: Any) -> Any:
     import onnx
     from onnx import helper
 
-    made = onnx.ModelProto()
-    made.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
-    made.opset_import.extend(model.opset_import)
-    made.functions.extend(model.functions)
-    graph, listed = made.graph, {value.name for value in model.graph.input}
+    copy = onnx.ModelProto()
+    copy.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    graph, listed = copy.graph, {value.name for value in model.graph.input}
     graph.name = model.graph.name
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
@@ -55,7 +55,7 @@ def outline(model: Any) -> Any:
             graph.node.append(node)
         else:
             leave_out(value, node.output[0])
-    return made
+    return copy
 
 
 def inlined(model: Any) -> Any:
@@ -82,7 +82,7 @@ def attribute_of(node: Any, name: str, default: Any) -> Any:
     """Return the value of a node's attribute, text as `str`; `default` if the node leaves it out."""
     from onnx import helper
 
-    value = next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
+    value = next((helper.get_attribute_value(each) for each in node.attribute if each.name == name), default)
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -100,9 +100,9 @@ def check(file: Path, model: Any) -> None:
     try:
         onnx.checker.check_model(outline(model))
     except (onnx.checker.ValidationError, ValueError, TypeError) as error:
-        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(
-            f"{file} is not a valid ONNX model: {said}", hint="export it again", evidence=str(error)
+            f"{file} is not a valid ONNX model: {reason}", hint="export it again", evidence=str(error)
         ) from error
 
 
@@ -113,11 +113,11 @@ def tensor_types(model: Any) -> dict[str, Any]:
     """
     import onnx
 
-    given = outline(model)
+    small_model = outline(model)
     try:
-        graph = onnx.shape_inference.infer_shapes(given, data_prop=True).graph
+        graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        graph = given.graph
+        graph = small_model.graph
     kinds = {value.name: value.type.tensor_type for value in _values(graph)}
     small = {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
@@ -162,7 +162,7 @@ def all_nodes(graph: Any) -> Iterator[Any]:
 
 def inner_graphs(node: Any) -> list[Any]:
     """Return the graphs inside a node: the branches of an If, the body of a Loop."""
-    return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else ()), *one.graphs)]
+    return [graph for each in node.attribute for graph in (*([each.g] if each.HasField("g") else ()), *each.graphs)]
 
 
 def kind_of(node: Any) -> str:
@@ -177,11 +177,11 @@ def node_name(node: Any) -> str:
 
 def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
     """Return the names of the nodes whose operator is chosen by its ONNX name, by operator."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
         if chosen(node.op_type):
-            found.setdefault(kind_of(node), []).append(node_name(node))
-    return dict(sorted(found.items()))
+            names.setdefault(kind_of(node), []).append(node_name(node))
+    return dict(sorted(names.items()))
 
 
 def double_operators(model: Any) -> tuple[str, ...]:
@@ -199,14 +199,14 @@ def double_operators(model: Any) -> tuple[str, ...]:
     return tuple(sorted(kinds))
 
 
-def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
-    """Return the names of the nodes whose operator is not `known`, by operator."""
-    return nodes_by_kind(model, lambda kind: kind not in known)
+def unknown_operators(model: Any, table: Collection[str]) -> dict[str, list[str]]:
+    """Return the names of the nodes whose operator is not in `table`, by operator."""
+    return nodes_by_kind(model, lambda kind: kind not in table)
 
 
-def require_known(model: Any, known: Collection[str]) -> None:
-    """Raise `UnsupportedOperator`, which names all of them and where they stand, unless every operator is `known`."""
-    unknown = unknown_operators(model, known)
+def require_known(model: Any, table: Collection[str]) -> None:
+    """Raise `UnsupportedOperator`, which names all that are not in `table` and where they stand."""
+    unknown = unknown_operators(model, table)
     _require_none(unknown, "TVM's ONNX importer does not know", "; ".join(remedies(unknown)))
 
 
@@ -256,19 +256,19 @@ def require_no_branch(model: Any) -> None:
     _require_none(nodes_by_kind(model, lambda kind: kind == "If"), problem, hint)
 
 
-def _require_none(found: dict[str, list[str]], problem: str, hint: str) -> None:
-    if found:
+def _require_none(names_by_kind: dict[str, list[str]], problem: str, hint: str) -> None:
+    if names_by_kind:
         raise UnsupportedOperator(
-            f"{problem} {'; '.join(_format_kind(kind, names) for kind, names in found.items())}",
+            f"{problem} {'; '.join(_format_kind(kind, names) for kind, names in names_by_kind.items())}",
             hint=hint,
-            evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in found.items()),
+            evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in names_by_kind.items()),
         )
 
 
 def _format_kind(kind: str, names: list[str]) -> str:
-    shown = ", ".join(name[:60] for name in names[:MOST_NAMED])
+    first = ", ".join(name[:60] for name in names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{kind} ({shown}{more})"
+    return f"{kind} ({first}{more})"
 
 
 class NetworkView:

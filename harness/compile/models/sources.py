@@ -96,11 +96,11 @@ class OnnxFile:
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Return what is changed in it before it is compiled. Raises `ModelError`."""
-        found = self._prepared(cache_dir)
+        model = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
-            return found.changes
-        drawn = usual_inputs(one for one in found.ranges if one.input not in self.inputs)
-        return (*found.changes, *(f"drew {name} from {distribution}" for name, distribution in drawn.items()))
+            return model.changes
+        drawn = usual_inputs(index for index in model.ranges if index.input not in self.inputs)
+        return (*model.changes, *(f"drew {name} from {distribution}" for name, distribution in drawn.items()))
 
     def input_values(self, cache_dir: Path) -> Path | Inputs:
         """Return the given file, or how inputs are drawn: as given, or from the table that they index.
@@ -113,20 +113,20 @@ class OnnxFile:
 
     def prepare(self, cache_dir: Path) -> PreparedModel:
         """Return what is compiled, with its inputs checked against it. Raises `ModelError`."""
-        found = self._prepared(cache_dir)
+        model = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
-            require_in_range(load_inputs(self.inputs, found.inputs, finite=not self.inner), found.ranges, self.inputs)
+            require_in_range(load_inputs(self.inputs, model.inputs, finite=not self.inner), model.ranges, self.inputs)
         else:
-            require_drawable(self.inputs, found.inputs)
-            require_drawn_in_range(self.inputs, found.ranges)
+            require_drawable(self.inputs, model.inputs)
+            require_drawn_in_range(self.inputs, model.ranges)
         if self.labelled:
-            data = load_labelled(self.labelled, found.inputs)
-            require_in_range({found.inputs[0].name: data.inputs}, found.ranges, self.labelled)
-        return found
+            data = load_labelled(self.labelled, model.inputs)
+            require_in_range({model.inputs[0].name: data.inputs}, model.ranges, self.labelled)
+        return model
 
     def _prepared(self, cache_dir: Path) -> PreparedModel:
-        given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
-        options = _Options(given, self.clean, self.trust, tuple(sorted(self.fixes.items())))
+        shapes = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
+        options = _Options(shapes, self.clean, self.trust, tuple(sorted(self.fixes.items())))
         return _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
 
 
@@ -183,7 +183,7 @@ class PreparedNetwork(NamedTuple):
 
 
 def read_and_prepare(
-    given: Path,
+    source: Path,
     file: Path,
     shapes: Shapes,
     *,
@@ -195,11 +195,11 @@ def read_and_prepare(
 
     Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
     """
-    if fixes and given != file:
-        raise ModelError(f"inputs of {given} cannot be fixed", hint="--fix is for .onnx files: export it as ONNX")
+    if fixes and source != file:
+        raise ModelError(f"inputs of {source} cannot be fixed", hint="--fix is for .onnx files: export it as ONNX")
     model = parse(file)
     external = bring_in_external_data(model, file)
-    changes = [f"converted {given.name} from a torch.export program"] if given != file else []
+    changes = [f"converted {source.name} from a torch.export program"] if source != file else []
     changes += [f"brought in {external} tensors from other files"] if external else []
     changes += [order] if clean and (order := sort_operators(model)) else []
     check(file, model)
@@ -211,7 +211,7 @@ def read_and_prepare(
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []
     changes += prepare(model) if clean else []
     require_tensors(model)
-    require_numbers(model, given)
+    require_numbers(model, source)
     return PreparedNetwork(model, changes, fixed_inputs)
 
 

@@ -62,24 +62,24 @@ def plain_archive(file: Path) -> bytes:
 
 
 def _copy_plain(file: Path, archive: zipfile.ZipFile) -> bytes:
-    found = _entries(file, archive)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as copy:
+    entries = _entries(file, archive)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as copy:
 
         def keep(name: str, data: bytes) -> None:
             copy.writestr(f"model/{name}", data)
 
-        for name in sorted(PLAIN & found.keys()):
-            keep(name, archive.read(found[name]))
-        keep(GRAPH, json.dumps(_graph(file, read_json(archive.read(found[GRAPH])))).encode())
+        for name in sorted(PLAIN & entries.keys()):
+            keep(name, archive.read(entries[name]))
+        keep(GRAPH, json.dumps(_graph(file, read_json(archive.read(entries[GRAPH])))).encode())
         for folder, config in CONFIGS.items():
-            told = read_json(archive.read(found[folder + config]))
-            for name in _numbers(file, told):
+            index = read_json(archive.read(entries[folder + config]))
+            for name in _numbers(file, index):
                 if f"model/{folder}{name}" not in copy.namelist():
-                    keep(folder + name, archive.read(found[folder + name]))
-            keep(folder + config, json.dumps({"config": told["config"]}).encode())
+                    keep(folder + name, archive.read(entries[folder + name]))
+            keep(folder + config, json.dumps({"config": index["config"]}).encode())
         keep(EXAMPLES, b"")
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _entries(file: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -92,51 +92,51 @@ def _entries(file: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
         raise ModelError(f"{file} holds more than 2 GB", hint="export it in half precision")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ModelError(f"{file} is compressed, which torch never does", hint="export it again")
-    found = {entry.filename.partition("/")[2]: entry for entry in entries}
-    if GRAPH not in found or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
+    by_name = {entry.filename.partition("/")[2]: entry for entry in entries}
+    if GRAPH not in by_name or len({entry.filename.partition("/")[0] for entry in entries}) != 1:
         raise ModelError(f"{file} is not a torch.export program", hint="write one with torch.export.save")
-    return found
+    return by_name
 
 
-def _numbers(file: Path, told: Any) -> Iterator[str]:
+def _numbers(file: Path, index: Any) -> Iterator[str]:
     """Yield the names of the files that hold weights as plain numbers."""
-    for name, one in told["config"].items():
-        if one["use_pickle"] or not NUMBERS.fullmatch(one["path_name"]):
+    for name, entry in index["config"].items():
+        if entry["use_pickle"] or not NUMBERS.fullmatch(entry["path_name"]):
             raise ModelError(f"{file} keeps {name!r:.100} as a pickle, and unpickling executes code", hint=HINT)
-        yield one["path_name"]
+        yield entry["path_name"]
 
 
-def _graph(file: Path, told: Any) -> Any:
+def _graph(file: Path, program: Any) -> Any:
     """Return the graph, less what is only told of it.
 
     Raises `ModelError` if torch would look up or evaluate anything else.
     """
-    told["guards_code"] = []
-    for node in told["graph_module"]["graph"]["nodes"]:
+    program["guards_code"] = []
+    for node in program["graph_module"]["graph"]["nodes"]:
         node["metadata"] = {}
-    for key, value in _everything(told):
+    for key, value in _everything(program):
         if key in ("target", "as_operator") and not _TARGET.fullmatch(str(value)):
             raise ModelError(f"{file} calls {value!r:.100}, which is no operator of ATen's", hint=HINT)
         if key == "expr_str" and not _harmless(value):
             raise ModelError(f"{file} has the extent {value!r:.100}, which torch would evaluate", hint=HINT)
         if key in ("in_spec", "out_spec") and value:
             _require_containers(file, read_json(value))
-    for name in told["range_constraints"]:
+    for name in program["range_constraints"]:
         if not _harmless(name):
             raise ModelError(f"{file} has the extent {name!r:.100}, which torch would evaluate", hint=HINT)
-    return told
+    return program
 
 
-def _everything(told: Any) -> Iterator[tuple[str, Any]]:
+def _everything(tree: Any) -> Iterator[tuple[str, Any]]:
     """Yield every key with its value, however deep."""
-    pending = [told]
+    pending = [tree]
     while pending:
-        one = pending.pop()
-        if isinstance(one, dict):
-            yield from one.items()
-            pending += one.values()
-        elif isinstance(one, list):
-            pending += one
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield from value.items()
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
 
 
 def _harmless(expression: str) -> bool:
@@ -145,9 +145,9 @@ def _harmless(expression: str) -> bool:
     return len(expression) < 10_000 and "@(" not in left and _SUM.fullmatch(left) is not None
 
 
-def _require_containers(file: Path, told: Any) -> None:
+def _require_containers(file: Path, tree: Any) -> None:
     """Check the tree of inputs or outputs: torch imports modules for the classes that it names."""
-    for key, value in _everything(told):
+    for key, value in _everything(tree):
         if key == "type" and value not in _CONTAINERS:
             raise ModelError(f"{file} takes or gives a {value!r:.100}, which torch would import", hint=HINT)
 
@@ -172,9 +172,9 @@ def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:
         raise ModelError(f"{file} is {other}, not a file", hint="correct the model's path")
     if not file.exists():
         raise ModelError(f"{file} does not exist", hint="correct the model's path")
-    made = folder / f"torch-{OPSET}-{sha256_of(file)[:24]}.onnx"
+    target = folder / f"torch-{OPSET}-{sha256_of(file)[:24]}.onnx"
     plain = None if trust else plain_archive(file)
-    return keep_file(made, lambda: _converted(file, plain))
+    return keep_file(target, lambda: _converted(file, plain))
 
 
 def _converted(file: Path, plain: bytes | None) -> bytes:
@@ -199,8 +199,8 @@ def _convert_in_a_process(file: Path, source: Path, target: Path) -> None:
     except subprocess.TimeoutExpired:
         raise ModelError(f"torch did not convert {file} within {DEADLINE_S:.0f} s", hint="export it as ONNX") from None
     if done.returncode or not target.exists():
-        said = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        raise ModelError(f"torch cannot convert {file} to ONNX: {said:.300}", hint="export it as ONNX yourself")
+        reason = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        raise ModelError(f"torch cannot convert {file} to ONNX: {reason:.300}", hint="export it as ONNX yourself")
 
 
 def convert(source: str, target: str) -> None:
@@ -208,6 +208,6 @@ def convert(source: str, target: str) -> None:
     import torch
 
     program = torch.export.load(source)
-    made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
-    assert made is not None
-    made.save(target)
+    model = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
+    assert model is not None
+    model.save(target)

@@ -30,7 +30,7 @@ class ImageLimits:
 class BuiltModule:
     """What the compiler made of a model on a path."""
 
-    lowered: Any
+    module: Any
     """IRModule after all Relax passes."""
     executable: Any
     source: str
@@ -86,7 +86,7 @@ class CompilationPath(Protocol):
         """Lower an imported IRModule to the input of the VM's code generator."""
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
+        self, module: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """Return a VM executable. `see` is told the module after all TIR passes, where the path runs them."""
 
@@ -166,7 +166,7 @@ def _layout_pass(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
     def layout(call: Any) -> dict[str, list[str]]:
         """TVM asks for every operator, and takes an empty answer as "leave it"."""
         usual = {name: own for name, own in TEXTURE_LAYOUTS.items() if name == call.op.name}
-        asked = next((found for choose in chosen if (found := choose(call))), usual)
+        asked = next((answer for choose in chosen if (answer := choose(call))), usual)
         return {name: list(own) for name, own in asked.items()}
 
     return relax.transform.ConvertLayout({name: list(own) for name, own in TEXTURE_LAYOUTS.items()}, layout)

@@ -34,12 +34,12 @@ class CpuPath:
             return relax.get_pipeline("default")(mod)
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
+        self, module: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """TVM's generic TIR passes, of which nothing is seen, then code generation."""
         from tvm import relax
 
-        return relax.build(lowered, target, relax_pipeline=None)
+        return relax.build(module, target, relax_pipeline=None)
 
     def check(self, built: BuiltModule) -> None:
         """There is no kernel to check."""

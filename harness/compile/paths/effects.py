@@ -28,7 +28,7 @@ class WatchedWorkaround:
 
 def watch(workarounds: Sequence[Workaround], effective: set[str]) -> list[WatchedWorkaround]:
     """Wrap workarounds so that `effective` collects the ids of those that change something."""
-    return [WatchedWorkaround(one.id, _watched(one.edits, _note(effective, one.id))) for one in workarounds]
+    return [WatchedWorkaround(each.id, _watched(each.edits, _note(effective, each.id))) for each in workarounds]
 
 
 def _note(effective: set[str], name: str) -> Note:
@@ -37,7 +37,7 @@ def _note(effective: set[str], name: str) -> Note:
 
 def _watched(edits: Edits, note: Note) -> Edits:
     """Return the edits, each of them watched in the way of its kind; a look at the network changes nothing."""
-    own = {one.name: getattr(edits, one.name) for one in fields(edits)}
+    own = {field.name: getattr(edits, field.name) for field in fields(edits)}
     return replace(
         edits, **{name: _WATCHERS[name](edit, note) for name, edit in own.items() if edit and name in _WATCHERS}
     )
@@ -46,10 +46,10 @@ def _watched(edits: Edits, note: Note) -> Edits:
 def _watch_model(edit: Callable[[Any], Any], note: Note) -> Callable[[Any], Any]:
     def edited(mod: Any) -> Any:
         before = _functions(mod)
-        made = edit(mod)
-        if not _same(before, _functions(made)):
+        result = edit(mod)
+        if not _same(before, _functions(result)):
             note()
-        return made
+        return result
 
     return edited
 
@@ -74,10 +74,10 @@ def _watch_passes(edit: Callable[[Passes], Passes], note: Note) -> Callable[[Pas
     """Watch each pass that the edit adds. One that it replaces is run as well, to see what it would have made."""
 
     def edited(passes: Passes) -> Passes:
-        made = edit(passes)
-        old, new = ({id(one) for one in some} for some in (passes, made))
-        left_out = [one for one in passes if id(one) not in new]
-        return [one if id(one) in old else _watched_pass(one, left_out, note) for one in made]
+        result = edit(passes)
+        old, new = ({id(each) for each in some} for some in (passes, result))
+        left_out = [each for each in passes if id(each) not in new]
+        return [each if id(each) in old else _watched_pass(each, left_out, note) for each in result]
 
     return edited
 
@@ -88,10 +88,10 @@ def _watched_pass(new: Any, left_out: Passes, note: Note) -> Any:
 
     def run(mod: Any, _ctx: Any) -> Any:
         otherwise = _run_all(left_out, mod.clone()) if left_out else _functions(mod)
-        made = new(mod)
-        if not _same(otherwise, _functions(made)):
+        result = new(mod)
+        if not _same(otherwise, _functions(result)):
             note()
-        return made
+        return result
 
     return tvm.transform.module_pass(run, opt_level=int(new.info.opt_level), name=str(new.info.name))
 
@@ -99,8 +99,8 @@ def _watched_pass(new: Any, left_out: Passes, note: Note) -> Any:
 def _run_all(passes: Passes, mod: Any) -> Functions:
     """Return the functions after these passes; none if one of them raises."""
     try:
-        for one in passes:
-            mod = one(mod)
+        for each in passes:
+            mod = each(mod)
     except Exception:  # TVM raises errors of every kind; then the edit makes a difference
         return {}
     return _functions(mod)
@@ -111,12 +111,12 @@ def _functions(mod: Any) -> Functions:
     return {str(variable.name_hint): function for variable, function in mod.functions.items()}
 
 
-def _same(one: Functions, other: Functions) -> bool:
+def _same(first: Functions, second: Functions) -> bool:
     """Return whether all functions are the same.
 
     What else a module has, CLML's compiled parts say, cannot be compared.
     """
-    return one.keys() == other.keys() and all(structurally_equal(one[name], other[name]) for name in one)
+    return first.keys() == second.keys() and all(structurally_equal(first[name], second[name]) for name in first)
 
 
 _WATCHERS: dict[str, Callable[[Any, Note], Any]] = {

@@ -56,7 +56,7 @@ class Kernel:
         So does their order, as TVM sorts them by name.
         """
         declared = self.parameters.split(",")
-        names = {found[1] for parameter in declared if (found := _NAME_LAST.search(parameter))}
+        names = {match[1] for parameter in declared if (match := _NAME_LAST.search(parameter))}
         used = [word for word in _WORD.findall(self._own) if word in names]
         numbered = {name: f"p{number}" for number, name in enumerate(dict.fromkeys(used))}
 
@@ -92,8 +92,8 @@ def check_images(source: str) -> None:
         for image, access in kernel.images.items():
             if not access:
                 raise _invalid(kernel, f"does not say whether it reads or writes its image {image}")
-            wanted = {"read_only": {"read"}, "write_only": {"write"}, "read_write": {"read", "write"}}[access]
-            if not any((how, image) in accesses for how in wanted):
+            ways = {"read_only": {"read"}, "write_only": {"write"}, "read_write": {"read", "write"}}[access]
+            if not any((how, image) in accesses for how in ways):
                 raise _invalid(kernel, f"takes the image {image} as {access} and never accesses it so")
 
 

@@ -98,17 +98,17 @@ def outputs(mod: Any) -> int:
 
 def path_facts(built: BuiltModule) -> PathFacts:
     """Return the noise-free numbers, from the lowered module and the source."""
-    mod, found = built.lowered, list(kernels(built.source))
+    mod, code = built.module, list(kernels(built.source))
     scopes = memory_scopes(mod)
     tensors = [(call.args[2], int(call.args[-1].value)) for call in _calls(mod, "relax.vm.alloc_tensor")]
     placed = [(shape, scopes[number] if number < len(scopes) else "") for shape, number in tensors]
     images = [image_size(_extents_of(shape), scope) for shape, scope in placed if scope.startswith(TEXTURE)]
     sizes = (_extents_of(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
     return PathFacts(
-        kernels=len(found),
-        image_kernels=sum(bool(kernel.images) for kernel in found),
-        half_kernels=sum(kernel.half for kernel in found),
-        double_kernels=sum(kernel.double for kernel in found),
+        kernels=len(code),
+        image_kernels=sum(bool(kernel.images) for kernel in code),
+        half_kernels=sum(kernel.half for kernel in code),
+        double_kernels=sum(kernel.double for kernel in code),
         source_bytes=len(built.source.encode()),
         calls=len(calls_of_functions(mod)),
         texture_tensors=len(images),
@@ -172,18 +172,18 @@ class PlannedLaunch:
     """Local memory of one work group."""
 
 
-def launches(lowered: Any, tir: Any, source: str) -> dict[str, PlannedLaunch]:
+def launches(module: Any, tir: Any, source: str) -> dict[str, PlannedLaunch]:
     """Return the kernels by name.
 
     Args:
-        lowered: The module after all Relax passes.
+        module: The one after all Relax passes.
         tir: The one after all TIR passes.
         source: OpenCL C of the kernels.
     """
     local_bytes = {kernel.name: kernel.local_bytes for kernel in kernels(source)}
     functions = {str(name.name_hint): function for name, function in tir.functions_items()}
     on_device = {name for name, function in functions.items() if _is_kernel(function)}
-    calls = Counter(calls_of_functions(lowered))
+    calls = Counter(calls_of_functions(module))
     times: Counter[str] = Counter()
     for name in calls.keys() & functions.keys() - on_device:
         for launched in _launched_kernels(functions[name], on_device):
@@ -200,8 +200,8 @@ def _launch(extents: Mapping[str, int | None], times: int, local_bytes: int) -> 
 
 
 def _product(extents: list[int | None]) -> int | None:
-    known = [extent for extent in extents if extent is not None]
-    return prod(known) if len(known) == len(extents) else None
+    numbers = [extent for extent in extents if extent is not None]
+    return prod(numbers) if len(numbers) == len(extents) else None
 
 
 def _is_kernel(function: Any) -> bool:

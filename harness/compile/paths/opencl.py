@@ -54,7 +54,7 @@ class OpenCLPath:
             return run_passes(edit_relax(with_work(adreno_relax_passes(target)), workarounds), mod)
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
+        self, module: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """TVM's own TIR passes for this target, with the workarounds, then code generation.
 
@@ -62,17 +62,17 @@ class OpenCLPath:
         """
         from tvm import relax
 
-        require_threads(lowered, self.name)
+        require_threads(module, self.name)
         passes = edit_tir(adreno_tir_passes(), workarounds)
 
         def run(mod: Any) -> Any:
-            made = run_passes(passes, mod)
-            see(made)
-            return made
+            result = run_passes(passes, mod)
+            see(result)
+            return result
 
         with tir_pipeline(run) as pipeline:
             build = partial(relax.build, target=target, relax_pipeline=None, tir_pipeline=pipeline)
-            return run_step("code generation", build, lowered)
+            return run_step("code generation", build, module)
 
     def check(self, built: BuiltModule) -> None:
         """Image parameters, if there are any, must be accessed as they are declared. Raises `InvalidKernel`."""

@@ -51,8 +51,8 @@ def quirks_for(
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """
-    found = (quirk for quirk in QUIRKS if quirk.affects(tvm or tvm_version(), family_of(path), precision))
-    return tuple(quirk for quirk in found if not as_shipped or quirk.essential or quirk.id in but_for)
+    quirks = (quirk for quirk in QUIRKS if quirk.affects(tvm or tvm_version(), family_of(path), precision))
+    return tuple(quirk for quirk in quirks if not as_shipped or quirk.essential or quirk.id in but_for)
 
 
 def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
@@ -73,6 +73,6 @@ def policy_of(as_shipped: bool, with_quirks: Collection[str] | None = None) -> Q
 
 def require_known(ids: Collection[str]) -> None:
     """Raise UsageError for an id that no quirk has. One that the installed release is free of is no mistake."""
-    known = [quirk.id for quirk in QUIRKS]
-    for wrong in (one for one in ids if one not in known):
-        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, known))
+    names = [quirk.id for quirk in QUIRKS]
+    for wrong in (name for name in ids if name not in names):
+        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, names))

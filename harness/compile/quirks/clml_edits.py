@@ -176,11 +176,11 @@ def _spell_out(mod: Any, _ctx: Any) -> Any:
     return rewriter.builder_.get()
 
 
-def _constant_like(like: Any, value: float) -> Any:
+def _constant_like(tensor: Any, value: float) -> Any:
     import numpy as np
     from tvm import relax
 
-    kind = type_of(like)
+    kind = type_of(tensor)
     return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))
 
 
@@ -188,8 +188,8 @@ def copy_inner_outputs(passes: Passes) -> Passes:
     """Before code is generated, let each part return a copy of what it reads before its end."""
     import tvm
 
-    made = tvm.transform.module_pass(_copy_inner_outputs, opt_level=0, name="adreno_bench.CopyInnerOutputs")
-    return insert_before(passes, "RunCodegen", made)
+    copying = tvm.transform.module_pass(_copy_inner_outputs, opt_level=0, name="adreno_bench.CopyInnerOutputs")
+    return insert_before(passes, "RunCodegen", copying)
 
 
 def inner_outputs(part: Any) -> list[Any]:

@@ -69,10 +69,10 @@ def store_whole_texels(passes: Passes) -> Passes:
     """Before TVM flattens images, collect lanes in private memory where no vector can compute them."""
     from tvm import tirx
 
-    made = tirx.transform.prim_func_pass(
+    storing = tirx.transform.prim_func_pass(
         lambda function, _mod, _context: _collect_lanes(function), opt_level=0, name="adreno_bench.StoreWholeTexels"
     )
-    return insert_before(passes, "TextureFlatten", made)
+    return insert_before(passes, "TextureFlatten", storing)
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:

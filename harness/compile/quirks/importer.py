@@ -30,13 +30,13 @@ def rename_inputs(mod: Any) -> Any:
 
 def identifiers(names: Sequence[str]) -> list[str]:
     """Return the names with an underscore for each character that C does not take; they stay different."""
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         wish = _NOT_IN_C.sub("_", name)
-        while wish in found or (wish != name and wish in names):
+        while wish in unique or (wish != name and wish in names):
             wish += "_"
-        found.append(wish)
-    return found
+        unique.append(wish)
+    return unique
 
 
 def without_dropout(mod: Any) -> Any:
@@ -100,7 +100,7 @@ def _concatenate(mod: Any) -> Any:
 
     def replace(call: Any, matched: Any) -> Any:
         axis = _axis(call)
-        return relax.op.concat([relax.op.expand_dims(one, axis) for one in matched[tensors].fields], axis)
+        return relax.op.concat([relax.op.expand_dims(tensor, axis) for tensor in matched[tensors].fields], axis)
 
     return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
 

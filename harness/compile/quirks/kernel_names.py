@@ -21,8 +21,8 @@ def shorten_names(passes: Passes) -> Passes:
     """Before anything is noted by name, give functions names that leave their kernels at most 120 characters."""
     from tvm import transform
 
-    made = transform.module_pass(_with_short_names, opt_level=0, name="adreno_bench.ShortenNames")
-    return insert_before(passes, NOTE_WORK, made)
+    shortening = transform.module_pass(_with_short_names, opt_level=0, name="adreno_bench.ShortenNames")
+    return insert_before(passes, NOTE_WORK, shortening)
 
 
 def _with_short_names(mod: Any, _context: Any) -> Any:

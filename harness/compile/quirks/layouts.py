@@ -87,8 +87,8 @@ def _without_points(call: Any, data: Any) -> Any:
 
 def transform_bools_as_floats(passes: Passes) -> Passes:
     """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
-    made = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
-    return insert_before_first(passes, "FoldConstant", made)
+    transform = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
+    return insert_before_first(passes, "FoldConstant", transform)
 
 
 def _as_floats(call: Any, data: Any) -> Any:
@@ -101,8 +101,8 @@ def _as_floats(call: Any, data: Any) -> Any:
 
 def copy_through_buffers(passes: Passes) -> Passes:
     """Before kernels are made for the scopes of their arguments, put a buffer between the images of a copy."""
-    made = _replacement_pass("CopyThroughBuffers", "relax.to_vdevice", _through_buffer)
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
+    copying = _replacement_pass("CopyThroughBuffers", "relax.to_vdevice", _through_buffer)
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", copying)
 
 
 def _through_buffer(call: Any, data: Any) -> Any:
@@ -145,8 +145,8 @@ def one_kernel_for_each_memory(passes: Passes) -> Passes:
     """
     import tvm
 
-    made = tvm.transform.module_pass(_by_memory, opt_level=0, name="adreno_bench.OneKernelForEachMemory")
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", made)
+    split = tvm.transform.module_pass(_by_memory, opt_level=0, name="adreno_bench.OneKernelForEachMemory")
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", split)
 
 
 def _by_memory(mod: Any, _context: Any) -> Any:

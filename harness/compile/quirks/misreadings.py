@@ -39,9 +39,9 @@ class Misreading:
         nodes = [node for node in all_nodes(model.graph) if node.op_type == self.operator]
         view = NetworkView(model) if nodes else None
         for node in nodes:
-            if view and (found := self.find(node, view)):
+            if view and (mistake := self.find(node, view)):
                 raise MisreadOperator(
-                    f"TVM's ONNX importer misreads {self.operator} {node_name(node)!r}: {found}", hint=self.hint
+                    f"TVM's ONNX importer misreads {self.operator} {node_name(node)!r}: {mistake}", hint=self.hint
                 )
 
     @property
@@ -105,13 +105,13 @@ def _running_statistics(node: Any, view: NetworkView) -> str:
 
 
 def _output_shape(node: Any, view: NetworkView) -> str:
-    wanted, shape, weight = attribute_of(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
-    if not wanted or not shape or not weight:
+    asked, shape, weight = attribute_of(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
+    if not asked or not shape or not weight:
         return ""
     axes = range(len(weight) - 2)
     strides, dilations = (attribute_of(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
     more, pads = attribute_of(node, "output_padding", [0] * len(axes)), attribute_of(node, "pads", [0] * 2 * len(axes))
-    made = [
+    result = [
         strides[i] * (shape[2 + i] - 1)
         + dilations[i] * (weight[2 + i] - 1)
         + 1
@@ -120,8 +120,8 @@ def _output_shape(node: Any, view: NetworkView) -> str:
         - pads[i + len(axes)]
         for i in axes
     ]
-    right = list(wanted)[-len(axes) :]
-    return f"it leaves out output_shape {right} and makes {made}" if made != right else ""
+    right = list(asked)[-len(axes) :]
+    return f"it leaves out output_shape {right} and makes {result}" if result != right else ""
 
 
 def _maximum(node: Any, view: NetworkView) -> str:

@@ -45,8 +45,8 @@ def stay_in_local_memory(passes: Passes) -> Passes:
     def run(mod: Any, _context: Any) -> Any:
         return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
 
-    made = transform.module_pass(run, opt_level=0, name=f"adreno_bench.{SCHEDULE}")
-    return insert_before(passes, SCHEDULE, made)
+    scheduling = transform.module_pass(run, opt_level=0, name=f"adreno_bench.{SCHEDULE}")
+    return insert_before(passes, SCHEDULE, scheduling)
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
@@ -106,8 +106,8 @@ def _has_room(mod: Any, size: int) -> bool:
     """Return whether what work-items share takes this much at most, once TVM has cut it to what a group touches."""
     if _allocated(mod) <= size:
         return True
-    for one in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
-        mod = one(mod)
+    for each in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
+        mod = each(mod)
     return _allocated(mod) <= size
 
 
@@ -141,7 +141,7 @@ def _sum_texels(func: Any) -> Any:
     at = reductions[0]
     for before in blocks[:at]:
         schedule.compute_inline(before)
-    kinds = "".join(one.kind for one in infos[at].iters)
+    kinds = "".join(axis.kind for axis in infos[at].iters)
     loops = schedule.get_loops(blocks[at])
     spatial, reduced = kinds.count("S"), kinds.count("R")
     if kinds != "S" * spatial + "R" * reduced or len(loops) != len(kinds):

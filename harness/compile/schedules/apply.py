@@ -80,14 +80,14 @@ class ScheduleApplier:
         changed = mod.clone()
         for name, function in unscheduled_functions(mod).items():
             try:
-                made = self.source.schedule(name, function)
+                schedule = self.source.schedule(name, function)
             except Exception as error:  # TVM raises errors of every kind; a record that does not fit is no failure
                 self.refused[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
                 continue
-            if made is None:
+            if schedule is None:
                 self.without.append(name)
                 continue
-            changed.update_func(mod.get_global_var(name), made)
+            changed.update_func(mod.get_global_var(name), schedule)
             self.took.append(name)
         return changed
 
@@ -124,7 +124,7 @@ def place_of(name: str, shapes: Sequence[str]) -> Place:
 def decisions_of(trace: Trace) -> list[Decision]:
     """Return what a schedule's trace decides, in its order."""
     instructions, decided = trace
-    end = next((at for at, one in enumerate(instructions) if one[0] == _FINISH), len(instructions))
+    end = next((at for at, instruction in enumerate(instructions) if instruction[0] == _FINISH), len(instructions))
     return [decision for at, decision in sorted(decided, key=_place) if at < end and instructions[at][0][:6] == DRAWING]
 
 
@@ -136,7 +136,7 @@ class PortableSchedules:
     """The schedules of a file of another release."""
 
     def __init__(self, records: Iterable[Schedule], target: Any) -> None:
-        self._records: dict[Place, Schedule] = {place_of(one.name, one.shapes): one for one in records}
+        self._records: dict[Place, Schedule] = {place_of(record.name, record.shapes): record for record in records}
         self._target = target
 
     def schedule(self, name: str, function: Any) -> Any:

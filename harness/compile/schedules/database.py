@@ -144,8 +144,8 @@ class Schedules:
 
     def with_records(self, records: Sequence[Schedule]) -> Schedules:
         """Return a copy with other records in place of those of the same tasks."""
-        kept = {record.key: record for record in (*self.records, *records)}
-        return Schedules(self.origin, tuple(kept.values()))
+        newest = {record.key: record for record in (*self.records, *records)}
+        return Schedules(self.origin, tuple(newest.values()))
 
 
 def read(file: Path) -> Schedules:
@@ -158,10 +158,10 @@ def read_as(file: Path, sha256: str) -> Schedules:
 
     Raises UsageError.
     """
-    found = read(file)
-    if found.sha256 != sha256:
+    schedules = read(file)
+    if schedules.sha256 != sha256:
         raise UsageError(f"{file} was changed while this ran", hint="run again")
-    return found
+    return schedules
 
 
 def _content(file: Path) -> bytes:

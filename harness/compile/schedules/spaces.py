@@ -71,15 +71,15 @@ class ScheduleRules:
                 rand_state=1,
                 num_threads=1,
             )
-        made = [design.trace for design in context.generate_design_space()]
+        traces = [design.trace for design in context.generate_design_space()]
         self._finish = list(context.space_generator.postprocs)
-        self.designs = [Design.of(trace) for trace in made]
+        self.designs = [Design.of(trace) for trace in traces]
 
     def with_decisions(self, decisions: Sequence[Decision]) -> Any:
         """Return the design that these decisions fit, with them."""
         for design in self.designs:
-            if design.fits(decisions) and (made := self.make(design, decisions, 0)) is not None:
-                return made
+            if design.fits(decisions) and (schedule := self.make(design, decisions, 0)) is not None:
+                return schedule
         return None
 
     def make(self, design: Design, decisions: Sequence[Decision | None], seed: int) -> Any:
@@ -107,18 +107,18 @@ class Design:
     def of(cls, trace: Any) -> Design:
         """Return what a design of TVM's leaves open, by what TVM drew itself."""
         decisions = trace.decisions
-        return cls(trace, tuple(_open(one, decisions[one]) for one in trace.insts if one in decisions))
+        return cls(trace, tuple(_open(each, decisions[each]) for each in trace.insts if each in decisions))
 
     def fits(self, decisions: Sequence[Any]) -> bool:
         """Return whether these are decisions of this design."""
         return len(decisions) == len(self.opens) and all(
-            one.fits(decision) for one, decision in zip(self.opens, decisions, strict=True)
+            choice.fits(decision) for choice, decision in zip(self.opens, decisions, strict=True)
         )
 
     def with_decisions(self, decisions: Sequence[Decision | None]) -> Mapping[Any, Any]:
         """Return the decisions in the form of TVM's trace, without those that TVM makes."""
-        drawing = (one for one in self.trace.insts if one in self.trace.decisions)
-        return {one: decision for one, decision in zip(drawing, decisions, strict=True) if decision is not None}
+        drawing = (each for each in self.trace.insts if each in self.trace.decisions)
+        return {each: decision for each, decision in zip(drawing, decisions, strict=True) if decision is not None}
 
 
 def _open(instruction: Any, decision: Any) -> OpenDecision:
@@ -194,8 +194,8 @@ _MOST_PER_ITEM = 16
 
 def _sizes(choice: Sequence[int]) -> tuple[list[int], list[int]]:
     """Texels of a work-item and work-items of a group, along channels, rows and columns."""
-    taken = [sizes[index] for sizes, index in zip(SIZES, choice, strict=True)]
-    return taken[:3], taken[3:]
+    chosen = [sizes[index] for sizes, index in zip(SIZES, choice, strict=True)]
+    return chosen[:3], chosen[3:]
 
 
 def _arrange(schedule: Any, choice: Sequence[int]) -> None:
@@ -239,8 +239,8 @@ def _choose(schedule: Any, sizes: Sequence[int], index: int) -> Any:
 def _blocks(schedule: Any) -> Sequence[Any]:
     from tvm.s_tir.dlight import analysis
 
-    found: Sequence[Any] = schedule.get_child_blocks(analysis.get_root_block(schedule, "main"))
-    return found
+    blocks: Sequence[Any] = schedule.get_child_blocks(analysis.get_root_block(schedule, "main"))
+    return blocks
 
 
 def _conv(schedule: Any, blocks: Sequence[Any]) -> Any:

@@ -32,8 +32,8 @@ class BeforeSchedules:
     def _edit(self, passes: Passes) -> Passes:
         from tvm import transform
 
-        made = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
-        return insert_before_first(passes, SCHEDULE, made)
+        edit = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
+        return insert_before_first(passes, SCHEDULE, edit)
 
 
 def task_of(function: Any) -> str:
@@ -46,7 +46,9 @@ def unscheduled_functions(mod: Any) -> dict[str, Any]:
     from tvm import tirx
 
     functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
-    return {name: one for name, one in functions.items() if isinstance(one, tirx.PrimFunc) and not is_scheduled(one)}
+    return {
+        name: each for name, each in functions.items() if isinstance(each, tirx.PrimFunc) and not is_scheduled(each)
+    }
 
 
 def is_scheduled(function: Any) -> bool:
@@ -76,10 +78,10 @@ def module_of(function: Any) -> Any:
     return tvm.IRModule({"main": copy_function(function).with_attr("global_symbol", "main")})
 
 
-def mark_scheduled(made: Any, function: Any) -> Any:
+def mark_scheduled(result: Any, function: Any) -> Any:
     """Return a function that was scheduled in a module of its own, as it stands in the network again."""
     if not (function.attrs and "global_symbol" in function.attrs):
-        made = made.without_attr("global_symbol")
+        result = result.without_attr("global_symbol")
     for mark in SCHEDULED_MARKS:
-        made = made.with_attr(mark, True)
-    return made
+        result = result.with_attr(mark, True)
+    return result

@@ -84,14 +84,14 @@ def _require_decision(decision: Any, instructions: int) -> None:
 def _require_plain(trace: Trace) -> None:
     """Numbers, short texts and lists of these, and not too many. Walks without recursion: depth is untrusted too."""
     waiting: list[tuple[Any, int]] = [(trace, 0)]
-    seen = 0
+    count = 0
     while waiting:
         value, depth = waiting.pop()
-        seen += 1
-        if seen > MOST_VALUES or depth > DEEPEST:
+        count += 1
+        if count > MOST_VALUES or depth > DEEPEST:
             raise BadTrace("it is larger or deeper than any schedule")
         if isinstance(value, list):
-            waiting += [(one, depth + 1) for one in value]
+            waiting += [(item, depth + 1) for item in value]
         elif isinstance(value, str):
             if len(value) > LONGEST_TEXT or not _TEXT.fullmatch(value):
                 raise BadTrace(f"it has a text that no schedule has: {value[:40]!r}")
@@ -107,5 +107,5 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Sequence):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return plain(value.value)

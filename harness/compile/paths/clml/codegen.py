@@ -46,7 +46,7 @@ def generate(functions: Any, _options: Any, constant_names: Any) -> list[Any]:
 
     create = tvm.get_global_func("runtime.clml_runtime_create")
     partitions = (partition(function, constant_names) for function in functions)
-    return [create(made.symbol, made.graph, list(made.constants)) for made in partitions]
+    return [create(part.symbol, part.graph, list(part.constants)) for part in partitions]
 
 
 def partition(function: Any, constant_names: Mapping[Any, str]) -> Partition:

@@ -22,9 +22,9 @@ read and write (30 GB/s) as 32 multiply-accumulates to do (500 G/s), on the Adre
 subgraphs should be offloaded at all is the open question of TVM's RFC on CLML; measure it."""
 
 
-def offload_of(lowered: Any) -> dict[str, Any] | None:
+def offload_of(module: Any) -> dict[str, Any] | None:
     """Return the report that a lowered module carries, None if no part of it could have been offloaded."""
-    text = (lowered.attrs or {}).get(ATTRIBUTE)
+    text = (module.attrs or {}).get(ATTRIBUTE)
     return json.loads(str(text)) if text is not None else None
 
 

@@ -94,7 +94,7 @@ def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
 
 
 def _report(built: BuiltModule) -> dict[str, Any]:
-    report = offload_of(built.lowered)
+    report = offload_of(built.module)
     assert report is not None, "`lower` always leaves it"
     return report
 
