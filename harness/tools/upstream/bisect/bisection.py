@@ -201,7 +201,7 @@ def find_first_bad(
 def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> None:
     if inspection.state is not state:
         other = "an earlier" if state is RevisionState.GOOD else "a later"
-        wanted = f"{state.value} ({reason.value} is what is looked for)"
+        expected = f"{state.value} ({reason.value} is what is looked for)"
         hint = f"name {other} revision, or another --reason"
         if state is RevisionState.GOOD and inspection.name == next(iter(RELEASES)):
             hint = (
@@ -209,7 +209,7 @@ def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> No
                 "pass --repo FOLDER --good COMMIT --bad COMMIT"
             )
         raise UsageError(
-            f"--{state.value} {inspection.name} is not {wanted}: {_format_inspection(inspection)}", hint=hint
+            f"--{state.value} {inspection.name} is not {expected}: {_format_inspection(inspection)}", hint=hint
         )
 
 

@@ -75,9 +75,9 @@ def offers(
     def probe(*applied: Workaround) -> ProbeAnswer:
         from tvm import relax
 
-        found = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
-        others = f"offloaded: {', '.join(found) or 'nothing'}"
-        return ProbeAnswer.of(found[composite] > 0, f"{composite} is offloaded", others)
+        counts = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
+        others = f"offloaded: {', '.join(counts) or 'nothing'}"
+        return ProbeAnswer.of(counts[composite] > 0, f"{composite} is offloaded", others)
 
     return probe
 
@@ -106,17 +106,17 @@ def batch_norm_in_mixed_precision(*applied: Workaround) -> ProbeAnswer:
 
     mod = network(lambda emit, x: emit(relax.op.nn.relu(emit(batch_norm(emit, emit(conv(x)))))))
     convert = [relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()]
-    found = count_composites(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
-    is_cut = set(found) != {"openclml.relu.bias.nn.conv2d"}
-    return ProbeAnswer.of(is_cut, f"one block becomes {', '.join(found) or 'nothing'}")
+    counts = count_composites(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
+    is_cut = set(counts) != {"openclml.relu.bias.nn.conv2d"}
+    return ProbeAnswer.of(is_cut, f"one block becomes {', '.join(counts) or 'nothing'}")
 
 
 def relu6(*applied: Workaround) -> ProbeAnswer:
     """Partition a ReLU6."""
     from tvm import relax
 
-    found = count_composites(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
-    return ProbeAnswer.of(not found, f"of clip(x, 0, 6) are offloaded: {', '.join(found) or 'nothing'}")
+    counts = count_composites(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
+    return ProbeAnswer.of(not counts, f"of clip(x, 0, 6) are offloaded: {', '.join(counts) or 'nothing'}")
 
 
 def transposed_conv_on_opencl(*applied: Workaround) -> ProbeAnswer:
@@ -139,8 +139,8 @@ def reused_output(*applied: Workaround) -> ProbeAnswer:
         second = emit(conv(first))
         return emit(relax.op.concat([first, second, emit(conv(second))], axis=1))
 
-    made = offloaded_parts(parts(network(body), applied)).values()
-    inner = [result for part in made for result in inner_outputs(part)]
+    offloaded = offloaded_parts(parts(network(body), applied)).values()
+    inner = [result for part in offloaded for result in inner_outputs(part)]
     return ProbeAnswer.of(bool(inner), f"{len(inner)} results of a part are returned, and read in it before the end")
 
 

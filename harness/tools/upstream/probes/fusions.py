@@ -33,8 +33,8 @@ def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
         if isinstance(function, tirx.PrimFunc)
         for name in unbound_blocks(function)
     ]
-    seen = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
-    return ProbeAnswer.of(bool(left), seen, "threads run all of a convolution with a bias and SiLU")
+    defect = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
+    return ProbeAnswer.of(bool(left), defect, "threads run all of a convolution with a bias and SiLU")
 
 
 def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
@@ -43,8 +43,8 @@ def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
         serial = SERIAL_STORE.search(source(conv_and_erf(), (*applied, _TYPED_STORES)))
     except Exception as error:  # as where nothing else is fused with it
         return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
-    seen = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
-    return ProbeAnswer.of(bool(serial), seen, "each texel of `erf` is stored once")
+    defect = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
+    return ProbeAnswer.of(bool(serial), defect, "each texel of `erf` is stored once")
 
 
 PROBES: dict[str, Probe] = {

@@ -65,15 +65,15 @@ def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
     """Look in the lowered module for a kernel that takes an image and is given a buffer, or the other way round."""
     mod = lower(conv_of_sum(), applied)
     places, kernels = _places(mod), {name.name_hint: function for name, function in mod.functions.items()}
-    taken = [
+    tensors = [
         (name, places[argument], memory_scope(kernels[name], parameter))
         for _, call in _calls(mod)
         if (name := getattr(call.op, "name_hint", "")) in kernels
         for argument, parameter in zip(call.args, kernels[name].params, strict=True)
         if argument in places
     ]
-    bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in taken if place != scope), "")
-    return ProbeAnswer.of(bool(bad), bad, f"{len(taken)} tensors lie where their kernels look for them")
+    bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in tensors if place != scope), "")
+    return ProbeAnswer.of(bool(bad), bad, f"{len(tensors)} tensors lie where their kernels look for them")
 
 
 PROBES: dict[str, Probe] = {

@@ -26,19 +26,19 @@ def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     from onnx.reference import ReferenceEvaluator
 
     model = example()
-    for look in (one.edits.network for one in applied if one.edits.network):
+    for look in (workaround.edits.network for workaround in applied if workaround.edits.network):
         try:
             look(model)
         except MisreadOperator as refusal:
             return ProbeAnswer.of(False, str(refusal))
     shape = static_shape(model.graph.input[0].type.tensor_type) or ()
     x = np.random.default_rng(0).random(shape, np.float32)
-    wanted = ReferenceEvaluator(model).run(None, {"x": x})
+    reference = ReferenceEvaluator(model).run(None, {"x": x})
     try:
         computed = _on_llvm(model, x)
     except Exception as raised:  # a release that raises misreads nothing
         return ProbeAnswer.of(False, f"TVM refuses the network: {type(raised).__name__}")
-    for index, (mine, right) in enumerate(zip(computed, wanted, strict=True)):
+    for index, (mine, right) in enumerate(zip(computed, reference, strict=True)):
         if mine.shape != right.shape:
             return ProbeAnswer.of(True, f"output {index} has shape {mine.shape} instead of {right.shape}")
         if (error := float(np.abs(mine - right).max())) > 1e-3 * float(np.abs(right).max()):
@@ -76,8 +76,8 @@ def resize(scales: Sequence[float] = (), sizes: Sequence[int] = (), **attributes
     """One Resize of 7 x 9 pixels, by scales or to sizes."""
     import numpy as np
 
-    given = [np.array([1, 1, *scales], np.float32)] if scales else [None, np.array([1, 1, *sizes], np.int64)]
-    return network("Resize", (1, 1, 7, 9), [None, *given], **attributes)
+    inputs = [np.array([1, 1, *scales], np.float32)] if scales else [None, np.array([1, 1, *sizes], np.int64)]
+    return network("Resize", (1, 1, 7, 9), [None, *inputs], **attributes)
 
 
 def _conv_transpose() -> Any:

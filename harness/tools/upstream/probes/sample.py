@@ -198,8 +198,8 @@ def lower(mod: Any, workarounds: Sequence[Workaround]) -> Any:
 def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXTURE) -> str:
     """OpenCL source of the texture path or another, with these workarounds."""
     target = path.target(ImageLimits(), None)
-    lowered = path.lower(edit_model(mod, workarounds), target, workarounds)
-    return opencl_source(path.build(lowered, target, workarounds))
+    module = path.lower(edit_model(mod, workarounds), target, workarounds)
+    return opencl_source(path.build(module, target, workarounds))
 
 
 def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Probe:

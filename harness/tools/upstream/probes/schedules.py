@@ -33,24 +33,24 @@ def _private_numbers(*applied: Workaround) -> ProbeAnswer:
     sizes = [int(size) for size in re.findall(r"^\s*float \w+_local\w*\[(\d+)\];", code, re.MULTILINE)]
     if not sizes:
         return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
-    seen = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
-    return ProbeAnswer.of(max(sizes) > _GROUP, seen)
+    defect = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
+    return ProbeAnswer.of(max(sizes) > _GROUP, defect)
 
 
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
     """Build a convolution and a padding, and count its local memory."""
     most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
-    seen = f"a convolution with a padding behind it takes {most} bytes of local memory"
-    return ProbeAnswer.of(most > ADRENO_LOCAL_BYTES, seen)
+    defect = f"a convolution with a padding behind it takes {most} bytes of local memory"
+    return ProbeAnswer.of(most > ADRENO_LOCAL_BYTES, defect)
 
 
 def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
     """Look whether the schedule of an average pool into an image has a loop over lanes."""
     try:
-        lowered = lower(average_pool_into_image(), applied)
+        module = lower(average_pool_into_image(), applied)
     except Exception as error:  # as 0.25 and 0.26 do
         return ProbeAnswer.of(True, str(error).strip().splitlines()[0])
-    return _stores_single_numbers(lowered, "avg_pool2d", "average pool")
+    return _stores_single_numbers(module, "avg_pool2d", "average pool")
 
 
 def _concatenation_into_image(*applied: Workaround) -> ProbeAnswer:
@@ -58,14 +58,14 @@ def _concatenation_into_image(*applied: Workaround) -> ProbeAnswer:
     return _stores_single_numbers(lower(concat(), applied), "concatenate", "concatenation")
 
 
-def _stores_single_numbers(lowered: Any, name: str, what: str) -> ProbeAnswer:
+def _stores_single_numbers(module: Any, name: str, what: str) -> ProbeAnswer:
     """PRESENT if the function of this name, which writes an image, has no loop over lanes."""
-    func = {name.name_hint: func for name, func in lowered.functions.items()}.get(name)
+    func = {name.name_hint: func for name, func in module.functions.items()}.get(name)
     if func is None or not writes_texture(func):
         return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
-    one = f"{'an' if what.startswith('a') else 'a'} {what}"
-    seen = f"{one} into an image has no loop over its four lanes"
-    return ProbeAnswer.of("T.vectorized" not in func.script(), seen, f"{one} stores four lanes at a time")
+    subject = f"{'an' if what.startswith('a') else 'a'} {what}"
+    defect = f"{subject} into an image has no loop over its four lanes"
+    return ProbeAnswer.of("T.vectorized" not in func.script(), defect, f"{subject} stores four lanes at a time")
 
 
 PROBES: dict[str, Probe] = {

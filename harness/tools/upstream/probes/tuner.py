@@ -43,10 +43,10 @@ def _designs(mod: Any, target: Any) -> Any:
 
 def _stores(*_applied: Workaround) -> ProbeAnswer:
     """Look whether any of the rules' designs for a function that writes an image stores a vector."""
-    made = _designs(_into_image(), texture_target())
-    vector = any("T.vectorized" in design.mod.script() for design in made)
-    seen = f"none of {len(made)} designs stores a vector into the image"
-    return ProbeAnswer.of(not vector, seen, "the lanes of a texel are stored as one vector")
+    designs = _designs(_into_image(), texture_target())
+    vector = any("T.vectorized" in design.mod.script() for design in designs)
+    defect = f"none of {len(designs)} designs stores a vector into the image"
+    return ProbeAnswer.of(not vector, defect, "the lanes of a texel are stored as one vector")
 
 
 def _default_build(*_applied: Workaround) -> ProbeAnswer:
@@ -67,9 +67,9 @@ def _global_infos(*_applied: Workaround) -> ProbeAnswer:
     mod, target = conv(), texture_target()
     mod.update_global_info("vdevice", [virtual_device(target, "global.texture")])
     with target, meta_schedule.database.MemoryDatabase():
-        made = relax.transform.MetaScheduleApplyDatabase()(mod)
+        result = relax.transform.MetaScheduleApplyDatabase()(mod)
     gone = "the module had one virtual device before, and has no global infos after"
-    return ProbeAnswer.of("vdevice" not in dict(made.global_infos), gone, "the module keeps its virtual devices")
+    return ProbeAnswer.of("vdevice" not in dict(result.global_infos), gone, "the module keeps its virtual devices")
 
 
 def _imports(*_applied: Workaround) -> ProbeAnswer:
@@ -85,8 +85,8 @@ def _imports(*_applied: Workaround) -> ProbeAnswer:
     finally:
         sys.modules.pop(INTRINSICS)
         sys.modules.update({INTRINSICS: loaded} if loaded else {})
-    seen = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
-    return ProbeAnswer.of(asked, seen, f"TuneContext does not import {INTRINSICS}")
+    defect = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
+    return ProbeAnswer.of(asked, defect, f"TuneContext does not import {INTRINSICS}")
 
 
 def _records_of_another_target(*_applied: Workaround) -> ProbeAnswer:
