@@ -161,12 +161,16 @@ def _model_of(sessions_by_series: SessionsBySeries, profiles: Mapping[SeriesKey,
     Profiles are of the middle.
     """
     unique = {
-        key: list({(*one[:2], *one[2]): one for one in sessions}.values())
+        key: list({(*session[:2], *session[2]): session for session in sessions}.values())
         for key, sessions in sessions_by_series.items()
     }
     middle, lower = (_summaries(unique, location) for location in Location)
     spreads_of_both = {key: (spread_of(middle[key]), spread_of(lower[key])) for key in unique}
-    low = {key for key, (one, other) in spreads_of_both.items() if key not in profiles and is_far_steadier(other, one)}
+    low = {
+        key
+        for key, (wall, kernels) in spreads_of_both.items()
+        if key not in profiles and is_far_steadier(kernels, wall)
+    }
     series = {key: lower[key] if key in low else middle[key] for key in unique}
     spreads = {key: spreads_of_both[key][key in low] for key in unique}
     for key, profile in profiles.items():

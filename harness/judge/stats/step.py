@@ -136,9 +136,9 @@ class _Scan:
         self.trend, self._alike, self._count = trend, alike, count
         self._beside = _levels(alike, count, trend=trend)
         self.left = _innovations(rows, alike)
-        for one in self._beside:
-            self.left = self.left - (self.left * one).sum(axis=1, keepdims=True) * one
-        self._leans = [self._of_steps(one) for one in self._beside]
+        for level in self._beside:
+            self.left = self.left - (self.left * level).sum(axis=1, keepdims=True) * level
+        self._leans = [self._of_steps(level) for level in self._beside]
         after = count - 1 - np.arange(1, count)
         self.weight: Array = 1 + (1 - alike) ** 2 * after - sum(lean**2 for lean in self._leans)
         """What a step of 1 leaves of its squares beside the mean or the line, at each place."""
@@ -162,8 +162,8 @@ class _Scan:
         places, rows, at = np.arange(self._count), np.arange(len(self.cuts)), self.cuts - 1
         step = (places >= self.cuts[:, None]).astype(float)
         step = _innovations(step, self._alike)
-        for lean, one in zip(self._leans, self._beside, strict=True):
-            step = step - np.broadcast_to(lean, self.shifts.shape)[rows, at][:, None] * one
+        for lean, level in zip(self._leans, self._beside, strict=True):
+            step = step - np.broadcast_to(lean, self.shifts.shape)[rows, at][:, None] * level
         return np.asarray(self.left - self.shifts[rows, at][:, None] * step)
 
     @property
@@ -294,10 +294,10 @@ def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
     """Return orthonormal vectors beside a step: a constant, and perhaps a line."""
     levels: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:
-        one = _innovations(np.broadcast_to(column, (len(alike), count)), alike)
+        level = _innovations(np.broadcast_to(column, (len(alike), count)), alike)
         for other in levels:
-            one = one - (one * other).sum(axis=1, keepdims=True) * other
-        levels.append(one / np.sqrt((one**2).sum(axis=1, keepdims=True)))
+            level = level - (level * other).sum(axis=1, keepdims=True) * other
+        levels.append(level / np.sqrt((level**2).sum(axis=1, keepdims=True)))
     return levels
 
 
