@@ -18,20 +18,15 @@ NO_NAMES = {
 NO_VALUES = NO_NAMES | {"one", "said", "given", "wanted", "taken", "made", "seen"}
 """The same for parameters, variables and fields."""
 
-TOOLS = (
-    *("builders", "bundle", "cache", "calibrate", "doctor", "explain", "fleet", "init", "isa", "lake", "llm", "ops"),
-    *("ab", "github", "images", "live", "profile", "python", "runtime", "shared", "sustain", "tune", "zoo"),
-)
-ROOMS = ("base", "cli", "measure", "pytest_plugin", "judge/history", "judge/report", "judge/revisions")
-VALUE_ROOMS = (
-    "device_runner",
-    *(f"harness/{room}" for room in ROOMS),
-    *(f"harness/tools/{tool}" for tool in TOOLS),
-)
-"""Where values are looked at, too."""
+OPEN_ROOMS = ("harness/compile/oracle/", "harness/compile/models/preparation/")
+"""Rooms whose parameters, variables and fields are not yet held to this."""
 
-PUBLIC = {("harness/tools/shared/finding.py", "seen")}
+PUBLIC = {("harness/compile/quirks/base.py", "seen"), ("harness/tools/shared/finding.py", "seen")}
 """Fields that are keys of public JSON."""
+
+
+def files() -> list[Path]:
+    return sorted(file for package in ("harness", "device_runner") for file in (ROOT / package).rglob("*.py"))
 
 
 def names_of(file: Path) -> list[str]:
@@ -41,8 +36,7 @@ def names_of(file: Path) -> list[str]:
 
 
 def test_no_name_is_a_participle_or_an_adverb() -> None:
-    files = sorted(file for package in ("harness", "device_runner") for file in (ROOT / package).rglob("*.py"))
-    found = {file: [name for name in names_of(file) if name.strip("_").lower() in NO_NAMES] for file in files}
+    found = {file: [name for name in names_of(file) if name.strip("_").lower() in NO_NAMES] for file in files()}
     assert {str(file.relative_to(ROOT)): names for file, names in found.items() if names} == {}
 
 
@@ -54,19 +48,20 @@ def values_of(file: Path) -> list[str]:
 
 
 def test_no_value_is_called_by_a_participle_or_a_number() -> None:
-    files = sorted(file for room in VALUE_ROOMS for file in (ROOT / room).rglob("*.py"))
+    values = ((str(file.relative_to(ROOT)), name) for file in files() for name in values_of(file))
     wrong = {
-        (str(file.relative_to(ROOT)), name)
-        for file in files
-        for name in values_of(file)
-        if name.strip("_").lower() in NO_VALUES
+        (file, name)
+        for file, name in values
+        if name.strip("_").lower() in NO_VALUES and not file.startswith(OPEN_ROOMS)
     }
     assert wrong - PUBLIC == set()
 
 
 def test_no_two_classes_have_one_name() -> None:
-    files = (file for package in ("harness", "device_runner") for file in (ROOT / package).rglob("*.py"))
     places = Counter(
-        node.name for file in files for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.ClassDef)
+        node.name
+        for file in files()
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in places.items() if count > 1] == []
