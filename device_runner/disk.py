@@ -27,7 +27,7 @@ _MESSAGE = re.compile(r"No space left on device|Disk quota exceeded", re.IGNOREC
 
 
 def disk_full(why: BaseException | str, *folders: Path, otherwise: str = OTHER_DISK) -> DiskFull | None:
-    """Return the failure, if that is what an error, one of its causes, or a program's words mean; None if it is not.
+    """Return the failure if an error, one of its causes, or a program's words mean a full disk; else None.
 
     `folders` are where was written, besides the folder of temporary files; `otherwise` is what to do but to free space.
     """
@@ -54,7 +54,7 @@ def _full_file(why: BaseException | str) -> str | None:
 
 
 def nearly_full(why: str, *folders: Path) -> DiskFull | None:
-    """Return the failure, if a program ended without a reason and one of its folders has no room."""
+    """Return the failure if a program ended without a reason and one of its folders has no room; else None."""
     place = _fullest((*folders, _temporary()))
     return _failure(place, why, OTHER_DISK) if _free_bytes(place) < NEARLY_BYTES else None
 

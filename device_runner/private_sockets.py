@@ -54,7 +54,7 @@ def _hexadecimal(address: tuple[str, int]) -> str:
 
 
 def connect(file: Path, timeout_s: float) -> socket.socket:
-    """Return a connection to it. Raises ConnectionRefusedError if nobody listens there, OSError."""
+    """Connect to the socket of a file. Raises ConnectionRefusedError if nobody listens there, OSError."""
     sock = socket.socket(socket.AF_UNIX)
     try:
         sock.settimeout(timeout_s)

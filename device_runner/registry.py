@@ -203,7 +203,7 @@ def _require_known(name: str) -> None:
 
 
 def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
-    """Return what to raise if a name is none of these."""
+    """Return the error for a name that no device has, with the nearest names."""
     hint = suggestion(name, names, otherwise="there are:")
     if not hint.startswith("did you mean") and all(map(is_built_in, names)):
         hint = (

@@ -43,7 +43,7 @@ def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list
     """Resolve names and labels to devices, each once, in the order given.
 
     Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
-    opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
+    opened is opened to learn its labels. Raises `UnknownDevice` if one of `texts` matches nothing, `AmbiguousDevice`
     for devices that cannot be used together.
     """
     names = _Resolver.of(texts, cache, say).names(texts)

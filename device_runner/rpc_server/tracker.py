@@ -46,7 +46,7 @@ class BadAddress(Failure):
 
 
 def address_of(text: str) -> Address:
-    """HOST:PORT. Raises `BadAddress`."""
+    """Parse `HOST:PORT`. Raises `BadAddress`."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise BadAddress(f"{text!r} is not HOST:PORT", hint="for instance 127.0.0.1:9190")
@@ -80,7 +80,7 @@ class Connection:
         return receive_json(self._socket, deadline)
 
     def tell(self, code: Code, *arguments: Any) -> None:
-        """Ask for what is only confirmed."""
+        """Send what the tracker only confirms."""
         answer = self.ask(code, *arguments)
         if answer != Code.SUCCESS:
             raise ValueError(f"it answered {answer!r:.80} to {code.name}")
@@ -130,14 +130,14 @@ def request(address: Address, key: str, timeout_s: float) -> tuple[Address, str]
 
 
 def send_json(sock: socket.socket, value: Any, deadline: Deadline) -> None:
-    """One message."""
+    """Send one message."""
     text = json.dumps(value).encode()
     deadline.bound(sock)
     sock.sendall(_WORD.pack(len(text)) + text)
 
 
 def receive_json(sock: socket.socket, deadline: Deadline) -> Any:
-    """One message of at most `MAX_MESSAGE_BYTES`."""
+    """Receive one message of at most `MAX_MESSAGE_BYTES`."""
     length = _WORD.unpack(receive(sock, 4, deadline))[0]
     if not 0 < length <= MAX_MESSAGE_BYTES:
         raise ValueError(f"it sent a message of {length} bytes")

@@ -141,7 +141,7 @@ def check_library(library: Path, triple: str) -> Elf:
 
 
 def _check(linked: Path, triple: str) -> Elf:
-    """Return what a library and a program have in common."""
+    """Check what libraries and programs have in common, and return the file. Raises `RigFailure`."""
     try:
         elf = read_elf(linked)
     except BadElf as error:

@@ -13,7 +13,7 @@ STEP = "step 1 of 3: the runtimes that TVM's wheel lacks"
 
 
 def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None, Path | None]:
-    """Both, compiled at the first call, at the same time; None for what TVM has itself and for what is not asked for.
+    """Return both, compiled at the first call, at the same time; None for what TVM has itself or nobody asks for.
 
     Raises what compiling them raises.
     """

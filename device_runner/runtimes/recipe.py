@@ -172,7 +172,7 @@ def one_source(file: Path, sources: Iterable[Path]) -> Path:
 
 
 def run_compiler(title: str, command: Sequence[str], output: Path) -> None:
-    """Run a compiler with `-o made`. Raises SetupMissing without OpenCL's development files, DiskFull, RigFailure."""
+    """Run a compiler with `-o output`. Raises SetupMissing without OpenCL's development files, DiskFull, RigFailure."""
     try:
         done = subprocess.run(
             [*command, "-o", str(output)], capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False

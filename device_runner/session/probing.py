@@ -38,7 +38,7 @@ class Process(Protocol):
         """Push a library."""
 
     def calling(self, doing: str, timeout_s: float) -> AbstractContextManager[None]:
-        """Return a group of remote calls."""
+        """Bound a group of remote calls by a deadline, and name them in what they raise."""
 
 
 class SessionProbe:
@@ -57,7 +57,7 @@ class SessionProbe:
 
     @property
     def lacking(self) -> str:
-        """Why it is not used, in one line; empty if it is."""
+        """Why the probe is not used, in one line; empty if it is."""
         return self._probe.lacking
 
     def count(self, deadline: Deadline) -> None:

@@ -211,7 +211,7 @@ class RpcSession:
             return ""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """Return what the OpenCL device does at best, in bytes and operations per second, measured now by the probe."""
+        """Return the peak rates of the OpenCL device, in bytes and operations per second, measured now by the probe."""
         deadline = Deadline(timeout_s)
         names = self.opencl_names(timeout_s=deadline.remaining_s)
         try:
@@ -274,7 +274,7 @@ class RpcSession:
         return (RigFailure if line else DeviceCrash)(message, evidence=log or str(error))
 
     def _boot(self, *, patient: bool) -> str:
-        """Which boot it is. A phone that writes down a crash may be slow to answer; who is `patient` asks it again."""
+        """Id of the device's boot. A phone that writes down a crash may be slow to answer: `patient` asks it again."""
         try:
             return boot_of(self.transport, timeout_s=PROBE_TIMEOUT_S)
         except DeviceFailure:
@@ -283,7 +283,7 @@ class RpcSession:
             return boot_of(self.transport, timeout_s=SLOW_PROBE_TIMEOUT_S)
 
     def _ending(self) -> str:
-        """Return how the process on the device ended. What tells it may arrive after the connection broke."""
+        """Return how the process on the device ended; its last words may arrive after the connection broke."""
         for _ in Deadline(SLOW_PROBE_TIMEOUT_S).attempts(0.02):
             if (code := self._server.process.code) is not None:
                 return how_ended(code)

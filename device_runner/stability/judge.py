@@ -55,7 +55,7 @@ def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
 
 
 def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:
-    """Return whether heat slowed the phone down in either reading: the signs of it, each in a line."""
+    """Return the signs that heat slowed the phone down in either reading, a line each."""
     return [*_limited(before, after), *_cooling(before, after), *_status(before, after, tolerated_status)]
 
 
@@ -95,7 +95,7 @@ def _reset(before: Reading, after: Reading) -> list[str]:
 
 
 def _limited(before: Reading, after: Reading) -> list[str]:
-    """Return whether heat limited the clock, according to either of the driver's two nodes."""
+    """Return what either of the driver's two nodes says of a clock that heat limited."""
     level = max(before.thermal_pwrlevel or 0, after.thermal_pwrlevel or 0)
     slowest = min((r.max_clock_mhz for r in (before, after) if r.max_clock_mhz), default=None)
     top = after.top_clock_mhz or before.top_clock_mhz

@@ -186,7 +186,7 @@ _INTEL = re.compile(r"Intel.*(Graphics|Arc|Iris)|^(Arc|Iris)\b")
 
 
 def source(gpu: str) -> ReadingSource | str:
-    """Return what tells of this OpenCL device, or why nothing does.
+    """Return what reads the clock and heat of this OpenCL device, or why nothing does.
 
     An empty text for what is no GPU of these makers.
     """

@@ -113,7 +113,7 @@ class LocalDevice(RpcDevice):
 
     @cached_property
     def _gpu(self) -> ReadingSource | str:
-        """What tells of its clock and heat, or why nothing does."""
+        """What reads its clock and heat, or why nothing does."""
         return source(self.opencl.name)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:

@@ -82,7 +82,7 @@ class Wakefulness(Knob):
         return AWAKE
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Presses the key that wakes the phone, or the one that lets it sleep."""
+        """Press the key that wakes the phone, or the one that lets it sleep."""
         return f"input keyevent {_KEY_WAKE if value == AWAKE else _KEY_SLEEP}"
 
 
@@ -96,7 +96,7 @@ class AirplaneMode(Knob):
     name: str = "airplane-mode"
 
     def why_not(self, phone: PhoneAccess) -> str:
-        """Over the network it would cut off adb itself."""
+        """Refuse over the network: it would cut off adb itself."""
         return "adb reaches this phone through its network" if phone.over_network else ""
 
     def read(self, phone: PhoneAccess) -> str:
@@ -143,5 +143,5 @@ class FixedPerformance(Knob):
         return "true"
 
     def write(self, phone: PhoneAccess, value: str) -> str:
-        """Fails if the power HAL does not have the mode; otherwise prints what was set."""
+        """Set it and print what was set; fail if the power HAL does not have the mode."""
         return f"{quoted('cmd', 'power', 'set-fixed-performance-mode-enabled', value)} && {quoted('echo', value)}"

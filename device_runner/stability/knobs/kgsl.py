@@ -30,7 +30,7 @@ class GpuKnob(Knob):
     needs_root = True
 
     def why_not(self, phone: PhoneAccess) -> str:
-        """Pixel 2 and 2 XL crash."""
+        """Refuse Pixel 2 and 2 XL, which crash."""
         return "this phone crashes when its GPU clock is held" if phone.product in CRASH_WHEN_LOCKED else ""
 
 

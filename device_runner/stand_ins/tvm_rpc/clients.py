@@ -26,7 +26,7 @@ class ServerError(Exception):
 
 
 class ClientRefusal(Exception):
-    """The client is sent away; the text is what the log says of it, `level` how loudly."""
+    """The client is sent away; the log says why, and as an error if it is `loud`."""
 
     def __init__(self, text: str, *, loud: bool = False) -> None:
         super().__init__(text)

@@ -24,7 +24,7 @@ class Clock:
         (root / JUMP_FILE).unlink(missing_ok=True)
 
     def set_ahead(self, seconds: int) -> None:
-        """Let it be so far ahead of the host's. Raises OSError if `date` cannot be told."""
+        """Set the clock so far ahead of the host's. Raises OSError if the file that `date` reads cannot be written."""
         jump_s = seconds - self._ahead_s
         if not jump_s:
             return

@@ -48,7 +48,7 @@ class Body:
     at_level_s: float = 0.0
 
     def after(self, seconds: float, load: float, heat: Heat, levels_mhz: tuple[int, ...]) -> Body:
-        """Return what it is after so long, in its own time, at a load from 0 to 1."""
+        """Return the body after so many seconds of its own time, at a load from 0 to 1."""
         body = self
         for _ in range(math.ceil(seconds / STEP_S)):
             body = body._step(seconds / math.ceil(seconds / STEP_S), load, heat, levels_mhz)

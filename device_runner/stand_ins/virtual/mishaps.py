@@ -103,7 +103,7 @@ TITLE_LIMIT = 200
 
 @contextmanager
 def strike(stream: Stream, operation: str, title: str) -> Iterator[None]:
-    """Around the work of one operation: lets it fail if chance says so. Raises StreamRefused if it may not begin."""
+    """Wrap the work of one operation, and let it fail if chance says so. Raises StreamRefused if it may not begin."""
     phone = stream.transport.phone
     chance = phone.faults.now.chance
     stroke = phone.dice.draw(operation, chance) if chance else None

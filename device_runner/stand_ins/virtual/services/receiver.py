@@ -115,7 +115,7 @@ class _Link:
 
 class _Nowhere:
     def write(self, piece: memoryview) -> None:
-        """Let it go."""
+        """Drop the data."""
 
     def finish(self, mtime_s: int) -> None:
         """There is nothing to finish."""

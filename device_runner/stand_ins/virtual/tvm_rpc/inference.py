@@ -48,7 +48,7 @@ class ClockedGpu:
             return 1.0
 
     def wait(self, seconds: float) -> None:
-        """Be busy for so long without computing, and longer if this host wakes us late: that is work as well."""
+        """Wait for so long in place of computing, and count what this host adds by waking us late as work, too."""
         began_s = time.monotonic()
         while seconds > 0:
             time.sleep(min(SLICE_S, seconds))

@@ -44,7 +44,7 @@ class FaultyServer(Behaviour):
     _at_start = Faults()
 
     def why_not_started(self) -> str:
-        """Begins the server's life: ports that are taken are those of this moment."""
+        """Fix which ports the faults take, from now to the end of this server, and return why it cannot start."""
         self._at_start = injected()
         return UNLINKED if self._at_start.broken_runtime == "symbol" else ""
 
