@@ -146,7 +146,7 @@ class Options:
 
     @classmethod
     def of(cls, config: pytest.Config, folder: Path) -> Options:
-        """Return the options of this run. A suite file `beside` the tests is their default."""
+        """Return the options of this run. A suite file in `folder`, beside the tests, is their default."""
         own = folder / SUITE
         start = config.invocation_params.dir
         suite = config.getoption("suite", None)

@@ -92,9 +92,9 @@ def _packing(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
 def find_files(
     source: Path, limits: Mapping[str, int], scratch: Path, ignored: Collection[str] = ()
 ) -> dict[str, Path]:
-    """Return the wanted files of a folder or an archive by name, those of an archive unpacked in `scratch`.
+    """Return the files of a folder or an archive by name, those of an archive unpacked in `scratch`.
 
-    `wanted` says how many bytes each may have at most; `ignored` are folders whose files do not count. Raises
+    `limits` names the files, and the most bytes of each; `ignored` are folders whose files do not count. Raises
     UsageError for a file that is neither, that is there twice, or that leads elsewhere.
     """
     if source.is_dir():

@@ -53,9 +53,9 @@ def unpack(
     folder: Path,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """Put packages, and what they need, into `folder/root`; the version of each by name. Raises NoToolchain, DiskFull.
+    """Unpack packages, and what they need, into `folder/root`, and return the version of each by name.
 
-    `wanted` are versions by name.
+    `packages` are versions by name. Raises NoToolchain, DiskFull.
     """
     if not Path(keyring).exists():
         raise NoToolchain(f"{keyring} is missing", hint="sudo apt-get install debian-archive-keyring")

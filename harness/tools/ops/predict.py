@@ -23,7 +23,7 @@ DEPENDENT = {"texture": ("Conv",), "clml": (*CLML_WEIGHTED, *SAME_SHAPE, *WINDOW
 
 
 def destination_of(path: str, node: Node, operators: Collection[str]) -> str:
-    """Predict the place of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not `known`.
+    """Predict the place of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not among `operators`.
 
     `image` says that the convolution itself is laid out for images; what stands around it may follow. `unknown` says
     that it depends on a shape that is open.

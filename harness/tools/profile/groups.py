@@ -28,12 +28,12 @@ class Group:
 
     @property
     def mine_ms(self) -> float:
-        """What it takes here."""
+        """Time of its kernels here."""
         return sum(operator.ms for operator in self.mine)
 
     @property
     def other_ms(self) -> float:
-        """What it takes there."""
+        """Time of its kernels there."""
         return sum(operator.ms for operator in self.other)
 
     @property

@@ -18,7 +18,7 @@ def section(view: HistoryView) -> HistorySection:
 
     @functools.cache
     def kernels() -> Kernels:
-        """For a summary, they are read when something moved."""
+        """Load the kernels on first use: a summary needs them only if something moved."""
         return load_kernels(view.results, view.history, view.moved, only_moved=view.summary)
 
     def remark(event: Event) -> str:

@@ -79,6 +79,6 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
 
 
 def _source(groups: Sequence[Group]) -> str:
-    """Return the change of their kernels' source; empty if it differs between them."""
+    """Return the change of the groups' source; empty if they changed differently."""
     sources = {group.source for group in groups}
     return sources.pop() if len(sources) == 1 else ""

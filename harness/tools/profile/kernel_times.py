@@ -51,7 +51,7 @@ Kernels = Mapping[Key, CaseKernels]
 
 
 def key_of(series: Series) -> Key:
-    """Under which a series' kernels are."""
+    """Return the key under which the kernels of a series are."""
     return series.machine, series.case.id, series.quirks
 
 

@@ -135,7 +135,7 @@ def profile_of(
 
 
 def _source(artifact: Artifact) -> str:
-    """Return all that the device compiles; empty in what was built before this was kept."""
+    """Return all that the device compiles; empty if that is nothing."""
     file = artifact.loadable.library.with_name(KERNELS)
     return file.read_text(encoding="utf-8") if file.exists() else ""
 

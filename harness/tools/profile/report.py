@@ -65,7 +65,7 @@ Rate = tuple[float | None, float | None]
 
 
 def _rates(alike: Sequence[Operator], mine: Profile) -> tuple[Rate, Rate]:
-    """Rates of arithmetic and memory."""
+    """Return the rates of arithmetic and memory."""
     ms = sum(operator.ms for operator in alike)
 
     def rate(counts: Sequence[int | None]) -> float | None:

@@ -57,7 +57,7 @@ def _point_text(point: RooflinePoint, peaks: Peaks) -> str:
 
 
 def _logarithmic(low: float, high: float, extent: int) -> Callable[[float], int]:
-    """Places on a logarithmic scale, with room for a dot at both ends."""
+    """Return what places a number on a logarithmic scale, with room for a dot at both ends."""
     span, room = math.log(high / low) or 1.0, extent // 20
     return lambda value: round(room + (extent - 2 * room) * math.log(value / low) / span)
 
@@ -112,7 +112,7 @@ class Bound(NamedTuple):
 
 
 def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
-    """Their rate as a share of the roof above them; None if that or what they need is not known."""
+    """Return the operators' rate as a share of the roof above them; None if either is not known."""
     ms, moved = sum(operator.ms for operator in operators), [operator.bytes for operator in operators]
     flops = [operator.flops or 0 for operator in operators]
     if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:

@@ -55,7 +55,7 @@ class KernelWatcher:
             peaks_of(device, cache, say)
 
     def probe(self, work: Work) -> Probe:
-        """Begin with a case, as its probe."""
+        """Return this as the probe of a case, with nothing seen yet."""
         self.seen, self._work = None, work
         return self
 
