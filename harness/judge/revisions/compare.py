@@ -37,7 +37,7 @@ class RevisionPair:
     def compare(
         self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None
     ) -> ComparisonResult:
-        """Return what became of each case, and by `explain` which kernels did it. Raises UsageError, RigFailure."""
+        """Compare each case, and let `explain` say which kernels made the difference. Raises UsageError, RigFailure."""
         base, head = self.base.build(cases), self.head.build(cases)
         same = self._find_unchanged(base, head)
         rest = [case for case in cases if case not in same]

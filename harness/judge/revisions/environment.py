@@ -182,7 +182,7 @@ def _make(revision: Revision, folder: Path, deadline_s: float, say: Callable[[st
 
 
 def _complaint(log: Path) -> str:
-    """Return the last line, in which `harness.judge.revisions.install` says what was wrong."""
+    """Return the last line of the log, in which `harness.judge.revisions.install` says what was wrong."""
     lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
     return lines[-1] if lines else "nothing was printed"
 

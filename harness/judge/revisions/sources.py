@@ -93,7 +93,7 @@ def commits(config: Path, repo: Path | None = None) -> Source:
 
 
 def releases(cache: Path) -> Source:
-    """Return every known release, made once for what is known of them."""
+    """Return a repository of every known release, made anew only when the list of releases changes."""
     requirements = _requirements()
     key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
 

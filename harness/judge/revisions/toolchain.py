@@ -81,7 +81,7 @@ def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
 
 
 def _describe(folder: Path) -> None:
-    """Write what `importlib.metadata` reads, because records name the harness's version."""
+    """Write the metadata that `importlib.metadata` reads, because records name the harness's version."""
     about = folder / f"{HARNESS.replace('-', '_')}-{harness_version()}.dist-info"
     about.mkdir()
     text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
@@ -106,7 +106,7 @@ class CommandLine:
         return cls(revision, environment(revision, cache, say), copied, cache, say)
 
     def call(self, words: Sequence[str], deadline_s: float) -> tuple[int, str, str]:
-        """Exit code, standard output, and the last line of the error stream.
+        """Run a command; return exit code, standard output, and the last line of the error stream.
 
         Raises UsageError for what is ours, RigFailure at the deadline.
         """
@@ -182,7 +182,7 @@ class Toolchain:
         return {build.case: build for build in builds}
 
     def run(self, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
-        """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
+        """Run each case in a fresh session, and again if the device or the rig is to blame for its outcome.
 
         A `quick` run takes the fewest samples, for the outcome alone. Raises RigFailure if a case has no record in the
         end.
