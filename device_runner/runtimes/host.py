@@ -13,7 +13,7 @@ STEP = "step 1 of 3: the runtimes that TVM's wheel lacks"
 
 
 def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None, Path | None]:
-    """Return both, compiled at the first call, at the same time; None for what TVM has itself or nobody asks for.
+    """Compile both at the first call, at the same time, and return them; None for what TVM has or nobody asks for.
 
     Raises what compiling them raises.
     """
