@@ -214,10 +214,10 @@ def root_operator(pattern: Any) -> str:
     return str(inner.op.expr.name) if hasattr(inner, "op") else ""
 
 
-def with_function(mod: Any, name: str, function: Any) -> Any:
-    """Return a copy of the module with another function of this name."""
+def with_main(mod: Any, function: Any) -> Any:
+    """Return a copy of the module with another function `main`."""
     changed = mod.clone()
-    changed.update_func(mod.get_global_var(name), function)
+    changed.update_func(mod.get_global_var("main"), function)
     return changed
 
 
@@ -228,7 +228,7 @@ def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
     """
     from tvm.relax.dpl import rewrite_call
 
-    return with_function(mod, "main", rewrite_call(pattern, replace, mod["main"]))
+    return with_main(mod, rewrite_call(pattern, replace, mod["main"]))
 
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"

@@ -97,6 +97,13 @@ def tir_pipeline(run: Callable[[Any], Any]) -> Iterator[str]:
         compilation_pipeline.PIPELINE_MAP.pop(name, None)
 
 
+def own_pass(name: str, run: Callable[[Any], Any]) -> Any:
+    """Return a pass of ours over a module."""
+    from tvm import transform
+
+    return transform.module_pass(lambda mod, _context: run(mod), opt_level=0, name=f"adreno_bench.{name}")
+
+
 def replace_last(passes: Passes, name: str, new: Any) -> Passes:
     """Return `passes` with `new` instead of the last pass of that name."""
     index = _last(passes, name)

@@ -10,15 +10,20 @@ from typing import Any
 from device_runner.device import ADRENO_LOCAL_BYTES
 from device_runner.failures import RigFailure
 from harness.compile.compiler.compat import buffers_of, estimate_flops
-from harness.compile.compiler.passes import Passes, insert_before_first
+from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
 from harness.compile.compiler.releases import tvm_version
 
 
-def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
-    """Return a TIR pass that rewrites the body of every function."""
+def function_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
+    """Return a pass of ours that rewrites every function of TIR."""
     from tvm import tirx
 
-    return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: func.with_body(rewrite(func.body)), 0, name=name)
+    return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: rewrite(func), 0, name=f"adreno_bench.{name}")
+
+
+def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
+    """Return a pass of ours that rewrites the body of every function of TIR."""
+    return function_pass(name, lambda function: function.with_body(rewrite(function.body)))
 
 
 def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
@@ -136,12 +141,16 @@ class OperatorWork:
     Whether a thread outside the tensor really computes is for the kernel's conditions to decide."""
 
 
+def mark_scheduled(function: Any) -> Any:
+    """Return a function that TVM's default schedules will leave alone."""
+    for mark in SCHEDULED_MARKS:
+        function = function.with_attr(mark, True)
+    return function
+
+
 def with_work(passes: Passes) -> Passes:
     """Adreno's passes, with one before the schedules that notes how many operations each operator is."""
-    from tvm import transform
-
-    note = transform.module_pass(_note, opt_level=0, name=NOTE_WORK)
-    return insert_before_first(passes, SCHEDULE, note)
+    return insert_before_first(passes, SCHEDULE, own_pass(NOTE_WORK, _note))
 
 
 def long_names(module: Any) -> dict[str, str]:
@@ -159,7 +168,7 @@ def local_memory(mod: Any) -> int:
     return int((mod.attrs or {}).get(_LOCAL_BYTES, ADRENO_LOCAL_BYTES))
 
 
-def _note(mod: Any, _context: Any) -> Any:
+def _note(mod: Any) -> Any:
     counted = {name: estimate_flops(function) for name, function in _operators(mod)}
     return mod.with_attr(_NOTE, {name: count for name, count in counted.items() if count is not None})
 

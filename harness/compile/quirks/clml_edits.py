@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, is_constant, return_type, type_of
-from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.compiler.passes import Passes, insert_before, own_pass
 from harness.compile.paths.clml.codegen import shape_of
 from harness.compile.paths.clml.patterns import Match
 
@@ -146,13 +146,10 @@ def convert_transposed_back(passes: Passes) -> Passes:
 
 def spell_out_batch_norm_flags(passes: Passes) -> Passes:
     """Before batch norms are folded or offloaded: a gamma that is not used becomes one, a beta zero."""
-    import tvm
-
-    spell_out = tvm.transform.module_pass(_spell_out, opt_level=0, name="adreno_bench.SpellOutBatchNormFlags")
-    return insert_before(passes, "FoldBatchnormToConv2D", spell_out)
+    return insert_before(passes, "FoldBatchnormToConv2D", own_pass("SpellOutBatchNormFlags", _spell_out))
 
 
-def _spell_out(mod: Any, _ctx: Any) -> Any:
+def _spell_out(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
@@ -186,10 +183,7 @@ def _constant_like(tensor: Any, value: float) -> Any:
 
 def copy_inner_outputs(passes: Passes) -> Passes:
     """Before code is generated, let each part return a copy of what it reads before its end."""
-    import tvm
-
-    copying = tvm.transform.module_pass(_copy_inner_outputs, opt_level=0, name="adreno_bench.CopyInnerOutputs")
-    return insert_before(passes, "RunCodegen", copying)
+    return insert_before(passes, "RunCodegen", own_pass("CopyInnerOutputs", _copy_inner_outputs))
 
 
 def inner_outputs(part: Any) -> list[Any]:
@@ -215,7 +209,7 @@ def offloaded_parts(mod: Any) -> dict[Any, Any]:
     }
 
 
-def _copy_inner_outputs(mod: Any, _context: Any) -> Any:
+def _copy_inner_outputs(mod: Any) -> Any:
     from tvm import relax
 
     for variable, part in offloaded_parts(mod).items():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
 from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
 from harness.compile.compiler.tir import (
     SCHEDULE,
-    SCHEDULED_MARKS,
+    function_pass,
     is_block,
     map_children,
+    mark_scheduled,
     new_block,
     unbound_blocks,
     walk,
@@ -51,13 +51,9 @@ def skip_threaded(passes: Passes) -> Passes:
     def rewrite(function: Any) -> Any:
         rooted = is_block(function.body) and function.body.block.name_hint == _ROOT
         threaded = any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
-        return reduce(_with_mark, SCHEDULED_MARKS, function) if threaded and not rooted else function
+        return mark_scheduled(function) if threaded and not rooted else function
 
-    return insert_before_first(passes, SCHEDULE, _function_pass("SkipThreaded", rewrite))
-
-
-def _with_mark(function: Any, mark: str) -> Any:
-    return function.with_attr(mark, True)
+    return insert_before_first(passes, SCHEDULE, function_pass("SkipThreaded", rewrite))
 
 
 def read_input_apart(passes: Passes) -> Passes:
@@ -67,30 +63,12 @@ def read_input_apart(passes: Passes) -> Passes:
 
 def store_whole_texels(passes: Passes) -> Passes:
     """Before TVM flattens images, collect lanes in private memory where no vector can compute them."""
-    from tvm import tirx
-
-    storing = tirx.transform.prim_func_pass(
-        lambda function, _mod, _context: _collect_lanes(function), opt_level=0, name="adreno_bench.StoreWholeTexels"
-    )
-    return insert_before(passes, "TextureFlatten", storing)
+    return insert_before(passes, "TextureFlatten", function_pass("StoreWholeTexels", _collect_lanes))
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
     """Return a pass over the functions that read or write an image."""
-    return _function_pass(name, lambda function: rewrite(function) if touches_texture(function) else function)
-
-
-def _function_pass(name: str, rewrite: Rewrite) -> Any:
-    """Return a pass over the functions of TIR."""
-    from tvm import tirx, transform
-
-    def run(mod: Any, _context: Any) -> Any:
-        for variable, function in mod.functions_items():
-            if isinstance(function, tirx.PrimFunc):
-                mod.update_func(variable, rewrite(function))
-        return mod
-
-    return transform.module_pass(run, opt_level=0, name=f"adreno_bench.{name}")
+    return function_pass(name, lambda function: rewrite(function) if touches_texture(function) else function)
 
 
 def _inline_shared(function: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_function
+from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_main
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -25,7 +25,7 @@ def rename_inputs(mod: Any) -> Any:
     params = [relax.Var(name, type_of(old)) for name, old in zip(identifiers(names), main.params, strict=True)]
     bound = main.bind_params(dict(zip(main.params, params, strict=True)))
     renamed = relax.Function(params, bound.body, return_type(bound), bound.is_pure, bound.attrs)
-    return with_function(mod, "main", renamed)
+    return with_main(mod, renamed)
 
 
 def identifiers(names: Sequence[str]) -> list[str]:

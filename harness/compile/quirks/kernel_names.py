@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from device_runner.names import shorten
-from harness.compile.compiler.compat import rewrite_main, type_of, with_function
-from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.compiler.compat import rewrite_main, type_of, with_main
+from harness.compile.compiler.passes import Passes, insert_before, own_pass
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -19,13 +19,10 @@ _LONGEST_NAME = LONGEST_KERNEL - len("_kernel_99")
 
 def shorten_names(passes: Passes) -> Passes:
     """Before anything is noted by name, give functions names that leave their kernels at most 120 characters."""
-    from tvm import transform
-
-    shortening = transform.module_pass(_with_short_names, opt_level=0, name="adreno_bench.ShortenNames")
-    return insert_before(passes, NOTE_WORK, shortening)
+    return insert_before(passes, NOTE_WORK, own_pass("ShortenNames", _with_short_names))
 
 
-def _with_short_names(mod: Any, _context: Any) -> Any:
+def _with_short_names(mod: Any) -> Any:
     import tvm
     from tvm import relax
     from tvm.relax.dpl import is_op
@@ -45,7 +42,7 @@ def _with_short_names(mod: Any, _context: Any) -> Any:
 
     main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
     names = {str(new.name_hint): name for name, new in renamed.items()}
-    return relax.transform.Normalize()(with_function(builder.get(), "main", main)).with_attr(LONG_NAMES, names)
+    return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
 
 
 QUIRKS = (

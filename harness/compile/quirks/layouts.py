@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from harness.compile.compiler.compat import (
-    copy_function,
-    dtype_of,
-    rewrite_main,
-    tuple_fields,
-    type_of,
-    with_function,
-)
-from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, replace_last
+from harness.compile.compiler.compat import copy_function, dtype_of, rewrite_main, tuple_fields, type_of, with_main
+from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, own_pass, replace_last
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
@@ -87,8 +81,8 @@ def _without_points(call: Any, data: Any) -> Any:
 
 def transform_bools_as_floats(passes: Passes) -> Passes:
     """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
-    transform = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
-    return insert_before_first(passes, "FoldConstant", transform)
+    floats = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
+    return insert_before_first(passes, "FoldConstant", floats)
 
 
 def _as_floats(call: Any, data: Any) -> Any:
@@ -117,12 +111,9 @@ def _through_buffer(call: Any, data: Any) -> Any:
 
 def _replacement_pass(name: str, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
     """Return a pass that replaces calls of an operator (`_replace_calls`)."""
-    from tvm import relax, transform
+    from tvm import relax
 
-    def run(mod: Any, _context: Any) -> Any:
-        return relax.transform.Normalize()(_replace_calls(mod, operator, replacement))
-
-    return transform.module_pass(run, opt_level=0, name=f"adreno_bench.{name}")
+    return own_pass(name, lambda mod: relax.transform.Normalize()(_replace_calls(mod, operator, replacement)))
 
 
 def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
@@ -143,13 +134,10 @@ def one_kernel_for_each_memory(passes: Passes) -> Passes:
 
     TVM makes a function for each of its calls in turn, under one name, so that all have what the last one takes.
     """
-    import tvm
-
-    split = tvm.transform.module_pass(_by_memory, opt_level=0, name="adreno_bench.OneKernelForEachMemory")
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", split)
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("OneKernelForEachMemory", _by_memory))
 
 
-def _by_memory(mod: Any, _context: Any) -> Any:
+def _by_memory(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.dpl import is_op
 
@@ -169,7 +157,7 @@ def _by_memory(mod: Any, _context: Any) -> Any:
         return call if functions[key] == called else relax.call_tir(functions[key], arguments, type_of(call))
 
     main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
-    return relax.transform.Normalize()(with_function(builder.get(), "main", main))
+    return relax.transform.Normalize()(with_main(builder.get(), main))
 
 
 def _add_copy(builder: Any, function: Any, name: str, number: int) -> Any:
@@ -186,68 +174,62 @@ def _scope(kind: Any) -> str:
     return str(device.memory_scope) if device else _BUFFER
 
 
-QUIRKS = (
-    Quirk(
+_row = partial(Quirk, paths=("texture",))
+QUIRKS: tuple[Quirk, ...] = (
+    _row(
         "grouped-conv-nchw4c",
         "depthwise and grouped convolutions are converted to NCHW4c, and legalising them divides by zero",
         upstream="python/tvm/topi/nn/conv2d.py: conv2d_NCHWc_OIHWo; the conversion is in "
         "relax/backend/adreno/pipeline.py",
         workaround="convolutions with more than one group stay in NCHW, on buffers",
-        paths=("texture",),
         edits=Edits(layouts=plain_if_grouped),
     ),
-    Quirk(
+    _row(
         "transposed-conv-layout",
         "a transposed convolution behind a convolution gets NCHW4c, which it does not take: `Layouts must have the "
         "same size`",
         upstream="src/relax/op/nn/convolution.cc: InferLayoutConv2dTranspose",
         workaround="transposed convolutions stay in NCHW, on buffers",
-        paths=("texture",),
         edits=Edits(layouts=plain_if_transposed),
     ),
-    Quirk(
+    _row(
         "split-channels-layout",
         "a split of channels behind a convolution (as in YOLOv8) gets NCHW4c, and its points are not divided by "
         "four: the last part has no channels",
         upstream="src/relax/op/tensor/manipulate.cc: InferLayoutSplit changes the axis and leaves indices_or_sections",
         workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",
-        paths=("texture",),
         edits=Edits(model=without_split_points),
     ),
-    Quirk(
+    _row(
         "bool-layout-transform",
         "a comparison of a convolution's result gets NCHW4c, and its padding is a float32: `ScheduleError` in "
         "`transform_layout`",
         upstream="python/tvm/relax/transform/legalize_ops/manipulate.py: _layout_transform pads with 0.0 what is no "
         "integer",
         workaround="a tensor of bools is transformed as float32",
-        paths=("texture",),
         edits=Edits(relax=transform_bools_as_floats),
     ),
-    Quirk(
+    _row(
         "texture-conv-out-dtype",
         "float16 convolutions in NCHW4c are legalised with a float32 result and cannot be fused",
         upstream="python/tvm/relax/transform/legalize_ops/adreno/convolution.py: out_dtype is commented out",
         workaround="a legalisation of ours passes the result's number format on",
-        paths=("texture",),
         edits=Edits(relax=legalize_with_out_dtype),
     ),
-    Quirk(
+    _row(
         "image-to-image-copy",
         "a tensor is copied between images of different layouts and extents: CL_INVALID_VALUE on the device",
         upstream="src/backend/opencl/runtime/opencl_device_api.cc: CopyDataFromTo takes the region from the target "
         "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
         workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
-        paths=("texture",),
         edits=Edits(relax=copy_through_buffers),
     ),
-    Quirk(
+    _row(
         "shared-kernel-memory",
         "calls whose tensors lie in an image here and in a buffer there share one kernel, made for one: SIGSEGV",
         upstream="src/relax/transform/specialize_primfunc_based_on_callsite.cc: each call overwrites the function of "
         "the one before",
         workaround="calls whose tensors lie in other memory get a copy of the function before it is made for one",
-        paths=("texture",),
         edits=Edits(relax=one_kernel_for_each_memory),
     ),
 )

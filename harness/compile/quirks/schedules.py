@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, writes_texture
-from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, passes_before
+from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, own_pass, passes_before
 from harness.compile.compiler.tir import SCHEDULE, local_memory, walk
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
@@ -40,13 +40,11 @@ def _rule_pass(schedule: Schedule) -> Any:
 
 def stay_in_local_memory(passes: Passes) -> Passes:
     """Put a rule of ours first for functions that TVM's rules give more local memory than the device has."""
-    from tvm import transform
 
-    def run(mod: Any, _context: Any) -> Any:
+    def run(mod: Any) -> Any:
         return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
 
-    scheduling = transform.module_pass(run, opt_level=0, name=f"adreno_bench.{SCHEDULE}")
-    return insert_before(passes, SCHEDULE, scheduling)
+    return insert_before(passes, SCHEDULE, own_pass(SCHEDULE, run))
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from harness.compile.compiler.passes import Passes, insert_before
@@ -14,8 +15,7 @@ _STORE = "tirx.texture2d_store"
 
 def allocate_outside(passes: Passes) -> Passes:
     """Move allocations in a vectorised loop around it, before TVM shrinks buffers to what one iteration touches."""
-    work = statement_pass("adreno_bench.AllocateOutsideVectorizedLoops", _move_out)
-    return insert_before(passes, "ConvertBlocksToOpaque", work)
+    return insert_before(passes, "ConvertBlocksToOpaque", statement_pass("AllocateOutsideVectorizedLoops", _move_out))
 
 
 def _move_out(statement: Any) -> Any:
@@ -36,7 +36,7 @@ def give_stores_a_number_type(passes: Passes) -> Passes:
     The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
     leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
     """
-    return insert_before(passes, "VectorizeLoop", statement_pass("adreno_bench.TypeTextureStores", _type_stores))
+    return insert_before(passes, "VectorizeLoop", statement_pass("TypeTextureStores", _type_stores))
 
 
 def _type_stores(statement: Any) -> Any:
@@ -49,22 +49,21 @@ def _type_stores(statement: Any) -> Any:
     return map_children(statement, _type_stores)
 
 
-QUIRKS = (
-    Quirk(
+_row = partial(Quirk, paths=("texture",))
+QUIRKS: tuple[Quirk, ...] = (
+    _row(
         "vectorized-alloc",
         "a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",
         upstream="src/tirx/transform/vectorize_loop.cc; the schedule is python/tvm/s_tir/dlight/adreno/pool.py",
         workaround="the buffer is allocated around the loop, with room for every lane",
-        paths=("texture",),
         edits=Edits(tir=allocate_outside),
     ),
-    Quirk(
+    _row(
         "texture-store-broadcast",
         "vectorised stores into textures are serialised, and one lane fills the whole texel: wrong results",
         upstream="src/tirx/transform/vectorize_loop.cc, calls without a PrimType; since adf8d6a463 (#19944)",
         since="0.26",
         workaround="texture stores are typed int32 before VectorizeLoop, which then widens their value",
-        paths=("texture",),
         edits=Edits(tir=give_stores_a_number_type),
     ),
 )

@@ -19,8 +19,8 @@ from harness.compile.schedules.database import MOST_THREADS, Schedule
 from harness.compile.schedules.spaces import Decision, space_of
 from harness.compile.schedules.tasks import (
     BeforeSchedules,
-    mark_scheduled,
     module_of,
+    put_back,
     shapes_of,
     task_of,
     unscheduled_functions,
@@ -101,7 +101,7 @@ def apply_trace(function: Any, trace: Trace) -> Any:
 
     schedule = s_tir.Schedule(module_of(function))
     s_tir.schedule.Trace.apply_json_to_schedule(trace, schedule)
-    return mark_scheduled(schedule.mod["main"], function)
+    return put_back(schedule.mod["main"], function)
 
 
 DRAWING = "Sample"
@@ -151,4 +151,4 @@ class PortableSchedules:
         schedule = space.with_decisions(decisions_of(record.trace)) if space else None
         if schedule is None:
             raise LookupError("what was decided under another release fits none of this one's schedules")
-        return mark_scheduled(schedule.mod["main"], function)
+        return put_back(schedule.mod["main"], function)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.compile.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
-from harness.compile.compiler.passes import Passes, insert_before_first
-from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS
+from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
+from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, mark_scheduled
 from harness.compile.paths.base import Edits
 
 _IRRELEVANT = ("global_symbol", "target")
@@ -30,10 +30,7 @@ class BeforeSchedules:
         return Edits(relax=self._edit)
 
     def _edit(self, passes: Passes) -> Passes:
-        from tvm import transform
-
-        edit = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
-        return insert_before_first(passes, SCHEDULE, edit)
+        return insert_before_first(passes, SCHEDULE, own_pass(self.id, self.act))
 
 
 def task_of(function: Any) -> str:
@@ -78,10 +75,8 @@ def module_of(function: Any) -> Any:
     return tvm.IRModule({"main": copy_function(function).with_attr("global_symbol", "main")})
 
 
-def mark_scheduled(result: Any, function: Any) -> Any:
+def put_back(result: Any, function: Any) -> Any:
     """Return a function that was scheduled in a module of its own, as it stands in the network again."""
     if not (function.attrs and "global_symbol" in function.attrs):
         result = result.without_attr("global_symbol")
-    for mark in SCHEDULED_MARKS:
-        result = result.with_attr(mark, True)
-    return result
+    return mark_scheduled(result)

@@ -43,7 +43,7 @@ from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.spaces import space_of
 from harness.compile.schedules.tasks import (
     BeforeSchedules,
-    mark_scheduled,
+    put_back,
     shapes_of,
     task_of,
     unscheduled_functions,
@@ -205,7 +205,7 @@ def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadL
     schedule = schedule_of(space, seed) if space else None
     if schedule is None:
         raise CompileFailure("no device could run the schedules of this seed")
-    return mark_scheduled(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
+    return put_back(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
 
 
 def _function(job: Mapping[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from harness.compile.compiler.passes import (
     adreno_relax_passes,
     clml_offload_passes,
     insert_before,
+    own_pass,
     passes_before,
 )
 from harness.compile.compiler.tir import with_work
@@ -106,10 +107,9 @@ def _run(passes: Passes, mod: Any, target: Any) -> Any:
 
 def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
     """Return a pass that changes nothing and leaves the report in the module's attributes."""
-    import tvm
 
-    def note(mod: Any, _ctx: Any) -> Any:
+    def note(mod: Any) -> Any:
         report = describe(mod, refusals, map(root_operator, (entry[1] for entry in table)))
         return mod.with_attr(ATTRIBUTE, json.dumps(report.to_json()))
 
-    return tvm.transform.module_pass(note, opt_level=0, name="adreno_bench.DescribeOffload")
+    return own_pass("DescribeOffload", note)
