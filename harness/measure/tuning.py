@@ -130,7 +130,7 @@ class ClmlCache:
         hits, missed = sorted(set(_HIT.findall(log))), set(_MISS.findall(log))
         misses, nothing_to_tune = sorted(missed - empty), sorted(missed & empty)
         version = _VERSION.search(log)
-        answer = _json_answer(session, CLML_INFO, timeout_s)
+        answer = _clml_info(session, timeout_s)
         facts = {
             "clml_version": version.group(1) if version else "",
             "clml_hits": hits,
@@ -201,8 +201,8 @@ def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
     return blob[start : start + length], start + length
 
 
-def _json_answer(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
-    text = session.call(function, timeout_s=timeout_s)
+def _clml_info(session: Session, timeout_s: float) -> dict[str, Any]:
+    text = session.call(CLML_INFO, timeout_s=timeout_s)
     answer = json.loads(text) if text else {}
     return answer if isinstance(answer, dict) else {}
 

@@ -20,6 +20,7 @@ from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.runtimes.probe.answers import BadAnswer, batches_of, launches_of, memory_of
 from device_runner.session.diagnosis import failure_of, how_ended
+from harness.measure.facts import Timing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,24 +42,13 @@ def text_of(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Times:
-    """Samples of a case, in the order taken, in ms."""
-
-    wall_ms: list[float]
-    device_ms: list[float]
-    warm_up_ms: list[float]
-    warmed_up: bool
-    inferences: int
-
-
-@dataclass(frozen=True)
 class ProcessReport:
     """What the runner wrote of one process."""
 
     fields: Mapping[str, Any]
     runs: Sequence[list[Array]] = ()
     """The outputs of each run: of the case's inputs, then of labelled ones, of other ones, of the first again."""
-    times: Times | None = None
+    times: Timing | None = None
     """Times, only if the runner found the answer near enough."""
     reference_ms: Sequence[float] = ()
     """Samples of the reference kernel, in the order taken; empty if it was not timed."""
@@ -185,7 +175,7 @@ class ReplayProgram:
         return outputs, float(self.report.fields["first_run_ms"])
 
     @property
-    def times(self) -> Times:
+    def times(self) -> Timing:
         """The samples that the runner took. Raises the process's failure if it did not come to that."""
         if self.report.fields.get("near") is False:
             raise RigFailure("the runner did not time an answer that is right", hint="report it with the record")
@@ -234,14 +224,14 @@ class ReplayProgram:
         """Do nothing: the runner did so."""
 
 
-def _times_in(fields: Mapping[str, Any]) -> Times | None:
+def _times_in(fields: Mapping[str, Any]) -> Timing | None:
     """Return the samples of a case, if it was timed. Raises BadReport."""
     if "inferences" not in fields:
         return None
     if not (wall_ms := _times(fields, "wall_ms")):
         raise BadReport("a turn was timed without a sample")
     warmed_up, inferences = bool(fields.get("warmed_up")), int(fields["inferences"])
-    return Times(wall_ms, _times(fields, "device_ms"), _times(fields, "warm_up_ms"), warmed_up, inferences)
+    return Timing(wall_ms, _times(fields, "device_ms"), _times(fields, "warm_up_ms"), warmed_up, inferences)
 
 
 def _times(fields: Mapping[str, Any], name: str) -> list[float]:

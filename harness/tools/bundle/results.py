@@ -307,7 +307,7 @@ def _probes(*case: Any) -> Sequence[Probe]:
 def _times_of(program: Program, budget: Budget, _: Callable[[float], None]) -> Timing:
     """Return the samples that the runner took, in place of `harness.measure.probes.latency.measure`."""
     assert isinstance(program, ReplayProgram)
-    return Timing(**vars(program.times))
+    return program.times
 
 
 def _moment(at: str) -> str:

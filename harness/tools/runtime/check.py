@@ -120,7 +120,7 @@ def examine(folder: Path, host: Interface) -> RuntimeFolder:
     notes += more
     if reasons:
         raise RuntimeRefused(folder, reasons)
-    reached = _needs(PROGRAM, elves)
+    reached = _needed_by_program(elves)
     preload = tuple(name for name in (OPENCL, EXTRA) if name in elves and name not in reached)
     return RuntimeFolder(system.abi, tuple(folder / name for name in sorted(elves)), preload, tuple(notes))
 
@@ -224,10 +224,10 @@ def _compare(host: Interface, phone: Interface) -> tuple[list[str], list[str]]:
     return reasons, notes
 
 
-def _needs(name: str, elves: Mapping[str, Elf]) -> set[str]:
-    """Return what the loader brings along with a file, through however many steps."""
+def _needed_by_program(elves: Mapping[str, Elf]) -> set[str]:
+    """Return what the loader brings along with the program, through however many steps."""
     reached: set[str] = set()
-    waiting = [name]
+    waiting = [PROGRAM]
     while waiting:
         for need in elves[waiting.pop()].needed:
             if need in elves and need not in reached:

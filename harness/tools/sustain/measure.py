@@ -119,14 +119,7 @@ def _bin(at_s: float, times: Sequence[float], pulse: Pulse) -> Bin:
         wall_ms=round_digits(statistics.median(ordered)),
         p90_ms=round_digits(ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]),
         inferences=len(ordered),
-        clock_mhz=pulse.clock_mhz,
-        gpu_c=pulse.gpu_c,
-        power_level=pulse.power_level,
-        thermal_status=pulse.thermal_status,
-        battery_percent=pulse.battery_percent,
-        battery_c=pulse.battery_c,
-        charge_uah=pulse.charge_uah,
-        voltage_mv=pulse.voltage_mv,
+        **{name: value for name, value in vars(pulse).items() if name in Bin._fields},
     )
 
 
