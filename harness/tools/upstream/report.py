@@ -1,8 +1,9 @@
 """Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
 
-A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. Its one
-block of Python is `reproduce.py`, a program that imports TVM and numpy alone, prints `defect present` or `defect
-absent` last, and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`, which several share.
+A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. A defect of
+one path affects that path's target, unless the report names others. Its one block of Python is `reproduce.py`: it
+imports TVM and numpy alone, prints `defect present` or `defect absent` last, and exits with 1 or 0. `# include <NAME>`
+stands for a file of `report_parts/`, which several share.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
 _STEPS = "### Steps to reproduce\n"
+_FIX = "### Direction of a fix\n"
+_AFFECTED = "Affected targets: "
 _TRIAGE = "\n### Triage\n\n* needs-triage\n* type: bug\n"
 _INCLUDE = re.compile(r"^# include <(\w+)>\n", re.MULTILINE)
 _WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
@@ -122,13 +125,15 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
     body = text[head.end() :].lstrip().replace(_STEPS, f"{_ENVIRONMENT}\n{_STEPS}", 1)
+    if _AFFECTED not in body:
+        body = body.replace(_FIX, f"{_AFFECTED}`qcom/adreno-opencl-{quirk.paths[0]}`.\n\n{_FIX}", 1)
     label = f"* {facts['label']}\n" if "label" in facts else ""
     return QuirkReport(
         facts["title"],
         Severity(facts["severity"]),
-        facts["first bad"],
+        facts.get("first bad", "not bisected"),
         facts.get("main", ""),
-        facts["upstream"],
+        facts.get("upstream", "none found"),
         f"{body}{_TRIAGE}{label}",
         facts.get("networks", ""),
     )
