@@ -23,8 +23,8 @@ _received: list[int] = []
 def end_at(*signals: int) -> Iterator[None]:
     """Let these signals end this process: the first raises SystemExit with 128 + its number, all later ones nothing.
 
-    However the body ends, it ends with that SystemExit if there was a signal. Without one, whoever called us from
-    Python gets their handlers back. Only the main thread may call this.
+    However the body ends, it ends with that SystemExit if there was a signal. Without one, the
+    caller gets its handlers back. Only the main thread may call this.
     """
     _received.clear()
     _handled[:] = signals

@@ -235,7 +235,7 @@ def _show_lock(file: Path) -> Iterator[None]:
 def _is_locked(file: Path) -> bool | None:
     """Return whether somebody holds `file`, be it this process; None if this system cannot tell.
 
-    Whoever takes a lock in order to see whether it is free keeps others from it for that moment. The kernel tells of a
+    A process that takes a lock to see whether it is free keeps others from it for that moment. The kernel tells of a
     lock of an open file description without that (fcntl(2), F_OFD_GETLK), and drops it with the process that has it.
     """
     try:

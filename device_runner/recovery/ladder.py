@@ -17,7 +17,7 @@ from device_runner.failures import DeviceLost, Failure
 T = TypeVar("T")
 
 Attempt = Callable[[], tuple[T, "Failure | None"]]
-"""Does the work once: what came of it, and the loss of the device or of what leads to it, if that is what came."""
+"""Does the work once; returns its result, and the loss of the device or of what leads to it, if there was one."""
 
 LIMIT_S = 300.0
 """Seconds after the first loss until no new rung or attempt begins."""
@@ -49,7 +49,7 @@ def climb(
 ) -> tuple[T, Failure | None, list[RecoveryStep]]:
     """Attempt, and while the device is lost, climb one rung and attempt again. `tell` hears the name of each rung.
 
-    Returns what the last attempt came to, its loss if it was one, and the rungs climbed. Raises what an attempt or a
+    Returns the result of the last attempt, its loss if it was one, and the rungs climbed. Raises what an attempt or a
     rung raises, other than a rung's `Failure` or OSError.
     """
     steps: list[RecoveryStep] = []
@@ -93,7 +93,7 @@ class Quarantine:
 class Recovery:
     """What is remembered of one device from case to case.
 
-    After a climb in vain the device is in quarantine. Whoever comes next looks once, which takes a second or two: if it
+    After a climb in vain the device is in quarantine. The next run looks once, which takes a second or two: if it
     does not answer, that is all; if it does, the quarantine is over, but this attempt gets no ladder, so that a device
     that comes and goes costs one attempt for each case.
     """
@@ -104,7 +104,7 @@ class Recovery:
     def retry(
         self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
     ) -> tuple[T, list[RecoveryStep]]:
-        """Attempt, and climb while the device is lost: what the last attempt came to, and the rungs climbed.
+        """Attempt, and climb while the device is lost; return the last attempt's result, and the rungs climbed.
 
         Before it touches the device, an attempt has to ask `admit`. `tell` hears the name of each rung.
         """

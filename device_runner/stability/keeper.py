@@ -48,7 +48,7 @@ class Keeper:
         return knobs.probe(self._transport, system=self._system, wired=self._wired)
 
     def hold(self) -> knobs.Report:
-        """Set the knobs: what came of each."""
+        """Set the knobs, and return the result of each."""
         self._report = {}  # from here on there may be something to put back
         self._report = knobs.hold(self.phone)
         return self._report

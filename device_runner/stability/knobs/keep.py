@@ -1,7 +1,7 @@
 """The list of knobs; and how they are set, and put back whatever happens. A new knob is a class, and a line here.
 
 What there was is saved in a file on the phone before the first of them is changed, so that it can be put back by
-whoever comes next if we are killed: `hold` does that first, and `adreno-bench devices --restore` does nothing else.
+the next run if we are killed: `hold` does that first, and `adreno-bench devices --restore` does nothing else.
 What a phone does not let us set is a line in the report and never an error.
 """
 
@@ -38,7 +38,7 @@ KNOBS: tuple[Knob, ...] = (
 
 
 Report = dict[str, str]
-"""What came of each knob, by its name: the value that was read back, or why it is not what we want."""
+"""Result of each knob, by its name: the value that was read back, or why it is not what we want."""
 
 Saved = dict[str, str]
 """Old values by the name of their knob."""

@@ -73,7 +73,7 @@ class Child:
 def on_sockets(phone: Phone, command: str, *, merged: bool) -> Child:
     """Start a command with one socket for stdin and stdout, and another for stderr unless that is `merged` as well.
 
-    So whoever holds its stdin holds back the end of its stdout. Source: AOSP daemon/shell_service.cpp, ForkAndExec.
+    A process that holds its stdin holds back the end of its stdout. Source: AOSP daemon/shell_service.cpp, ForkAndExec.
     """
     pairs = [socket.socketpair() for _ in range(1 if merged else 2)]
     ours, theirs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
