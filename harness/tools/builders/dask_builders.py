@@ -68,7 +68,7 @@ class DaskBuilders:
         return not original or _EXTERNAL not in Path(original["onnx"]).read_bytes()
 
     def make(self, job: Job, limits: Limits, folder: Path, place: int) -> None:
-        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to.
+        """Have a job done, and fill an empty folder with its entry. Raises its failure.
 
         `place` is the job's among those that were asked for: Dask itself takes those of one moment in any order.
         """
@@ -241,7 +241,7 @@ def _other_tools(here: dict[str, str], there: dict[str, str]) -> str:
 
 
 def _build(order: dict[str, Any], shared: ObjectStore) -> str:
-    """Build, and return the kind of store that has the entry now. Raises the failure that it came to."""
+    """Build, and return the kind of store that has the entry now. Raises its failure."""
     cache = cache_root()
     payload = _receive(order["payload"], Store(cache, RECEIVED), shared)
     if payload.get("request", {}).get("path") == "clml" and clml.needed():

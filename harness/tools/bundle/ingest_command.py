@@ -1,4 +1,4 @@
-"""`adreno-bench ingest`: what a bundle's run came to."""
+"""`adreno-bench ingest`: the results of a bundle's run."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ProcessReport:
 
     @property
     def done(self) -> bool:
-        """Whether it came to its end."""
+        """Whether the process ended as it should."""
         return bool(self.fields.get("done"))
 
     @property
@@ -76,7 +76,7 @@ class ProcessReport:
         return text_of(self.fields.get(name, ""))
 
     def failure(self, timeout_s: float) -> Failure | None:
-        """Return how the process failed, and whose fault it is; None if it came to its end."""
+        """Return how the process failed, and whose fault it is; None if it ended as it should."""
         doing, evidence = self.text("doing") or "starting", self.log
         if "broken" in self.fields:
             return RigFailure(f"the bundle's runner gave up while {doing}: {self.text('broken')}", evidence=evidence)
@@ -156,7 +156,7 @@ class ReplayProgram:
         return self.report.times.inferences if self.report.times else 1
 
     def fail(self) -> NoReturn:
-        """Raise the process's failure; BadReport if it came to its end without what it should have written."""
+        """Raise the process's failure; BadReport if it ended without what it should have written."""
         raise self.report.failure(self._timeout_s) or BadReport(
             "a turn ends without what the runner should have written"
         )

@@ -72,7 +72,7 @@ AGAIN = "copy the results folder again; if it is the same, run the bundle again"
 
 @dataclass(frozen=True)
 class BundleResults:
-    """What a bundle's turns came to, in the order they were run."""
+    """Records of a bundle's turns, in the order they were run."""
 
     bundle: str
     manifest: Manifest

@@ -43,7 +43,7 @@ LOCK_WAIT_S = 60.0
 
 @dataclass(frozen=True)
 class PieceTrial:
-    """What a piece came to."""
+    """Result of a piece."""
 
     piece: Piece
     record: Record

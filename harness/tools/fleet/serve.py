@@ -1,6 +1,6 @@
 """A host offers one of its devices to others through a TVM RPC tracker.
 
-The tracker only says who is next. Whoever is calls us with the key that the tracker gave out, and that connection is
+The tracker only says who is next. That client calls us with the key that the tracker gave out, and that connection is
 its lease: when it ends, for whatever reason, the device is free again. While it stands, further connections that name
 its token reach services of this one device's adbd: a shell, file sync, TCP ports; nothing of the adb server itself. So
 the device is used exactly as if it hung on the client's own host, push, logs and all.

@@ -102,7 +102,7 @@ def find_matching(codes: Sequence[MachineCode], reference: MachineCode) -> Machi
 
 
 class CodeChange(str, Enum):
-    """What became of a kernel."""
+    """Change of a kernel."""
 
     HEAVIER = "heavier"
     """More instructions in an inference, fewer waves, or more spills, and none of them better."""

@@ -19,7 +19,7 @@ NAMES_LIMIT = 3
 
 @dataclass(frozen=True)
 class CodeVerdict:
-    """What became of the machine code of one case for one GPU."""
+    """Verdict on the machine code of one case for one GPU."""
 
     case: str
     gpu: str

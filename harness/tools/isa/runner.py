@@ -79,7 +79,7 @@ class BuiltKernel:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of one source."""
+    """What the compiler said and made of one source."""
 
     ended: bool
     """Whether the compiler was through with it; if not it died, or was ended."""
@@ -153,7 +153,7 @@ def _report(lines: Sequence[str], mark: str) -> Report:
 
 
 def compile_all(toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:
-    """Return what came of each source. Raises NoToolchain, UnknownOutput."""
+    """Return a report of each source. Raises NoToolchain, UnknownOutput."""
     reports: list[Report | KernelHang] = []
     while len(reports) < len(kernels):
         mark = f"@{secrets.token_hex(8)}"

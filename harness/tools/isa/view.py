@@ -266,7 +266,7 @@ class ComparisonBase:
     case: str = ""
     """Id of the case, if it is another one."""
     outcome: str = ""
-    """What the device of a record came to with it."""
+    """Outcome of the case on the device of a record."""
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, ComparisonBase]:
 
 
 def _describe_outcome(record: Record) -> str:
-    """Return what a device came to with a case: PoCL, say, on a host without a GPU."""
+    """Return the outcome of a case on a device: PoCL, say, on a host without a GPU."""
     by = record.identity.driver or record.identity.gpu
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 

@@ -1,4 +1,4 @@
-"""The cells of the table: one operator case on one path, and what it came to, kept so that nothing is run twice.
+"""The cells of the table: one operator case on one path, and its result, kept so that nothing is run twice.
 
 Each case is built as shipped, and as `run` builds it: prepared, with the known defects worked around. It is judged as
 every network is, from outside TVM. Cells of another release of TVM come from this command, in the environment that

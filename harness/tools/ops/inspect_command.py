@@ -132,7 +132,7 @@ def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
 
 
 def _cases(results: OperatorTable, kind: str, nodes: Sequence[Node]) -> dict[str, Counter[CellVerdict]]:
-    """Return what the node tests of an operator came to on each path, in the number formats of these nodes."""
+    """Return the results of an operator's node tests on each path, in the number formats of these nodes."""
     return {path: results.cases(kind, [node.dtype for node in nodes], path) for path in PATHS}
 
 
@@ -190,7 +190,7 @@ def _line(row: dict[str, Any]) -> tuple[object, ...]:
 def _cell(path: str, places: Counter[str], cases: Mapping[CellVerdict, int]) -> str:
     """`image` if all are, `13 of 27 image` if some are, else `kernel`; `no` if no path runs it.
 
-    If no case of the operator was right on the path, what came of most of them.
+    If no case of the operator was right on the path, the outcome of most of them.
     """
     from harness.tools.ops.operator_table import wrong_cases
 

@@ -29,7 +29,7 @@ REFUSALS = (
 
 @dataclass(frozen=True)
 class OperatorTable:
-    """How many cases of each operator came to what, on each path, with the known defects worked around."""
+    """Number of cases of each operator by outcome, on each path, with the known defects worked around."""
 
     tvm: str
     counts: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
@@ -58,7 +58,7 @@ class OperatorTable:
         return write_whole(folder / f"{self.tvm}.json", ("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
     def cases(self, operator: str, dtypes: Collection[str], path: str) -> Counter[CellVerdict]:
-        """Return what the cases of an operator came to on a path: in these number formats, or else in any."""
+        """Return the outcomes of an operator's cases on a path: in these number formats, or else in any."""
         rows = self.counts.get(operator, {})
         chosen = [row for dtype, row in rows.items() if dtype in dtypes] or list(rows.values())
         total: Counter[CellVerdict] = Counter()

@@ -52,7 +52,7 @@ OWN_ANSWER = "the case's own answer"
 
 @dataclass(frozen=True)
 class CellResult:
-    """One cell and what became of it."""
+    """One cell and its result."""
 
     cell: Cell
     result: Result

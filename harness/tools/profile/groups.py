@@ -49,7 +49,7 @@ class Group:
 
     @property
     def source(self) -> str:
-        """What became of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+        """Change of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
         if not self.other:
             return "new"
         if not self.mine:

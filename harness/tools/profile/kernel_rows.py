@@ -26,7 +26,7 @@ class KernelRow:
     launches: str
     """Launches of an inference: now, or before and now."""
     source: str
-    """What became of its kernels' source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+    """Change of its kernels' source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
     bound: str
     """How near it is to the best that the device can do."""
 

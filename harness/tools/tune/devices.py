@@ -77,7 +77,7 @@ class Devices:
     def on_one(self, act: Act[T], patience_s: float) -> T:
         """Do this on one device, from beginning to end; with another one from the beginning if it is lost.
 
-        Whoever says nothing for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
+        A device that is silent for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
         """
         return next(_Errand(self, act, patience_s).run())
 

@@ -1,4 +1,4 @@
-"""The host's side of a search: hands candidates out to devices, and takes what they came to."""
+"""The host's side of a search: hands candidates out to devices, and takes the results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TrialOrder:
     """Best time of its task so far."""
 
     def trial(self, outcome: str, message: str, device: str) -> Trial:
-        """Return what it came to if it was not right."""
+        """Return its outcome if it was not right."""
         return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
 
 
@@ -117,7 +117,7 @@ class Dispatcher:
             self._builds[candidate] = self._workshop.begin(candidate)
 
     def keep(self, trial: Trial) -> None:
-        """Take what a candidate came to; another of the same candidate replaces it.
+        """Record a trial; it replaces an earlier one of the same candidate.
 
         It is kept before anything else happens, and then told to the terminal.
         """

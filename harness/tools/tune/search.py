@@ -41,7 +41,7 @@ class Task:
 
 
 class Trial(BaseModel):
-    """What one candidate came to."""
+    """Result of one candidate."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

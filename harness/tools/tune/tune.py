@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CaseTuning:
-    """What became of one case."""
+    """Result of the search for one case."""
 
     case: str
     kernels_ms: float

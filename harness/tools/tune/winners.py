@@ -45,7 +45,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class Winner:
-    """What became of a task's best in fresh sessions."""
+    """Result of a task's best candidate in fresh sessions."""
 
     standing: TaskStanding
     schedule: Schedule | None = None

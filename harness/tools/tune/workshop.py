@@ -103,7 +103,7 @@ class Workshop:
         return load_truth(built.folder, plan.relative_tolerance, plan.rounding_factor, plan.case.precision)
 
     def begin(self, candidate: Candidate) -> Future[Any]:
-        """Build a candidate, and what it is judged by, while others run: an Artifact, or the Failure it came to."""
+        """Build a candidate, and what it is judged by, while others run: an Artifact, or a Failure."""
         task, seed = candidate
         self._answer(task)
         chosen = None if seed == UNTUNED else seed

@@ -139,7 +139,7 @@ def _infer_reason(judge: RevisionJudge, bad: str, store: BisectionStore) -> Reas
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a bisection came to."""
+    """Result of a bisection."""
 
     reason: Reason
     good: str

@@ -233,7 +233,7 @@ def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
 
 
 def reason_of(outcome: Outcome) -> Reason:
-    """Return what there is to look for if this is what the bad end came to."""
+    """Return what to look for if this is the outcome of the bad end."""
     if verdict := finding(outcome):
         return Reason.WRONG if verdict is Verdict.WRONG else Reason.BROKEN
     return Reason.SLOWER
