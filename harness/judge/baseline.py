@@ -2,8 +2,8 @@
 
     baselines/<identity>/<case>.json
 
-Only right answers are blessed, and only latencies that a phone or this host really had, unless whoever gates on an
-emulation asks for its times. A checksum tells a file that was edited by hand from one that was blessed.
+Only right answers are blessed, and only latencies that a phone or this host really had, unless a gate on an emulation
+asks for its times. A checksum tells a file that was edited by hand from one that was blessed.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Baseline(CheckedFile):
 
 @dataclass(frozen=True)
 class Blessing:
-    """What came of one case: a baseline, or why there is none."""
+    """Result of blessing one case: a baseline, or why there is none."""
 
     key: SeriesKey
     baseline: Baseline | None

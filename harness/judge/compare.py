@@ -40,7 +40,7 @@ MOST_REFERENCES = 400
 
 @dataclass(frozen=True)
 class KernelChange:
-    """What became of the operators of one kind, in one session of each side; None on a side that has none."""
+    """Times of the operators of one kind, in one session of each side; None on a side that has none."""
 
     operator: str
     base_ms: float | None
@@ -48,7 +48,7 @@ class KernelChange:
     launches: tuple[int, int]
     """Kernels of an inference, base and head."""
     source: str
-    """What became of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
+    """Change of their source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
 
     @property
     def change_ms(self) -> float:
@@ -58,7 +58,7 @@ class KernelChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of one case. `base` or `head` is None where a side knows nothing of it."""
+    """Result of one case. `base` or `head` is None where a side knows nothing of it."""
 
     key: SeriesKey
     base: Side | None
@@ -285,7 +285,7 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
 
 
 def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
-    """Gauge a run by what became of its unchanged builds and of the reference kernel."""
+    """Gauge a run by its unchanged builds and by the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
     return gauge(controls, _probes_of(base, head, changes), _reference_changes(base, head, changes, rules), FACTOR)

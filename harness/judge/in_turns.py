@@ -33,7 +33,7 @@ KERNELS = "device_ms"
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What fresh sessions came to."""
+    """Result of fresh sessions."""
 
     verdict: Verdict
     """`slower`, `faster` or `same`; `wrong` or `broken` if head turned out so; `inconclusive` if it stayed open."""
@@ -118,7 +118,7 @@ class TurnSeries:
 
     @property
     def confirmation(self) -> Confirmation:
-        """What it came to, so far."""
+        """The result so far."""
         if self.lost:
             return self.lost
         count = (f"{counted(len(self.turns), 'session')} in turns",) if self.turns else ()

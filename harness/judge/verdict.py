@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Verdict(str, Enum):
-    """What became of something between base and head; docs/reference/glossary.md explains each."""
+    """The change of something from base to head; docs/reference/glossary.md explains each."""
 
     SAME = "same"
     """A relevant change is excluded."""

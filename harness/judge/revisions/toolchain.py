@@ -44,7 +44,7 @@ _CODE = "from harness.cli import main; main()"
 _CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 ATTEMPTS = 3
-"""Sessions that a case may take until the device or the rig is not to blame for what came of it."""
+"""Most sessions of a case whose outcome is the device's or the rig's fault."""
 
 
 @functools.cache
