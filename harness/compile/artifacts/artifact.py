@@ -55,7 +55,7 @@ CRC = "source_crc32"
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What came of a request, as plain JSON values."""
+    """Result of a request, as plain JSON values."""
 
     library: str
     """File name in the output directory."""
@@ -118,7 +118,7 @@ class Answers:
 
 
 Built = Mapping[str, Artifact | Answers | Failure]
-"""What jobs came to, by key."""
+"""Results of jobs, by key."""
 
 
 def pieces(source: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ class RemoteBuilders(Protocol):
         """Return whether they can do a job."""
 
     def make(self, job: Job, limits: Limits, folder: Path, place: int) -> None:
-        """Have a job done, and fill an empty folder with its entry. Raises the failure that it came to.
+        """Have a job done, and fill an empty folder with its entry. Raises its failure.
 
         The job that was asked for first has the lowest place.
         """
@@ -144,7 +144,7 @@ class Builder:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
-        """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
+        """Make all jobs; return the result of each by key. A failure of one is a value, not an exception."""
         futures = {key: self.begin(job) for key, job in {job.key: job for job in jobs}.items()}
         return {key: future.result() for key, future in futures.items()}
 
@@ -250,7 +250,7 @@ class Builder:
             worker.end()
 
     def _wait(self, job: Job, worker: Fork, step_file: Path) -> int | None:
-        """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
+        """Return the exit code, None at the deadline. Meanwhile report each step of the compiler."""
         began, last = time.monotonic(), ""
         while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):

@@ -97,7 +97,7 @@ def _work(file: Path, work: Callable[[], object], answer: int, parent: int, memo
 
 
 def _result_of(file: Path, work: Callable[[], object]) -> tuple[object, Failure | None]:
-    """Return what came of it: a result or a failure."""
+    """Return a result or a failure."""
     try:
         return work(), None
     except Failure as failure:

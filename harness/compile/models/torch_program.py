@@ -2,9 +2,9 @@
 
 Such a file is a zip archive of JSON and numbers, and of pickles. `torch.export.load` unpickles example inputs, weights
 of unusual layout and objects, and evaluates the texts of symbolic shapes (torch/export/pt2_archive/_package.py and
-torch/_export/serde/serialize.py of torch 2.13): whoever wrote the file may run what they like. So torch gets a copy
+torch/_export/serde/serialize.py of torch 2.13): its author may run anything. So torch gets a copy
 with nothing in it but what is known to be data, the numbers of the weights and a graph of ATen operators, unless
-whoever asks trusts the file. It is a process for itself in any case: torch takes seconds and gigabytes, and may crash.
+the caller trusts the file. It is a process for itself in any case: torch takes seconds and gigabytes, and may crash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gives the tasks of a network the schedules of a file, and says of each what became of it.
+"""Gives the tasks of a network the schedules of a file, and says for each whether it took one.
 
 A trace has the instructions of one release of TVM, and a task's structural hash is another one in the next. What a
 schedule decides is neither: how each loop is split, and which of some numbers is taken. So of a record of another
@@ -46,7 +46,7 @@ class RecordedSchedules:
 
 @dataclass(frozen=True)
 class ScheduleApplier:
-    """What became of the tasks of one build. A path takes it as it takes workarounds."""
+    """Schedules of the tasks of one build, and the result of each. A path takes it as it takes workarounds."""
 
     source: RecordedSchedules | PortableSchedules
     """Origin of the build's schedules."""
