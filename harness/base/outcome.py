@@ -101,7 +101,7 @@ STATES = {outcome: _state_of(outcome) for outcome in Outcome}
 
 
 class Finding(NamedTuple):
-    """What a case came to, and whose it is."""
+    """The outcome of a case, and whose it is."""
 
     outcome: Outcome
     owner: Owner

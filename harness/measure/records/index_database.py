@@ -106,7 +106,7 @@ class IndexDatabase:
             return self._up_to_date(self._kept_at)
 
     def _discard(self) -> None:
-        """Leave a bad index to nobody. Whoever has it open keeps it."""
+        """Leave a bad index to nobody. A process that has it open keeps it."""
         if self._kept_at:
             with contextlib.suppress(OSError):
                 self._kept_at.unlink()

@@ -53,7 +53,7 @@ class Releases(BaseModel):
 
 
 class Record(BaseModel):
-    """What one case came to on one device. Times in ms; samples in the order taken."""
+    """One run of a case on one device. Times in ms; samples in the order taken."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
 
@@ -153,7 +153,7 @@ class Record(BaseModel):
 
     @property
     def finding(self) -> Finding:
-        """What it came to, and whose that is."""
+        """The outcome, and whose it is."""
         return Finding(self.outcome, self.owner)
 
     @property
