@@ -70,15 +70,15 @@ class CompileResult:
     """What went to CLML and what stayed, on the path that asks
     (`harness.compile.paths.clml.offload_report.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
-    """By kernel (`paths.lowered_module.PlannedLaunch`); None in what was built before this was noted."""
+    """By kernel (`paths.lowered_module.PlannedLaunch`); None of a library that is no network by a path."""
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None likewise."""
     effective_quirks: list[str] | None = None
-    """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
+    """Those of `quirks` whose workaround changed something; None where nobody watched them."""
     compile_cpu_s: float | None = None
-    """Seconds of processors that it took, which a busy host does not change; None in what was built before."""
+    """Seconds of processors that it took, which a busy host does not change; None where it was not taken."""
     long_names: dict[str, str] | None = None
-    """Names of compiled functions that were shortened, by the short one; None in what was built before."""
+    """Names of compiled functions that were shortened, by the short one; None likewise."""
     schedules: dict[str, Any] | None = None
     """For a build with tuned schedules: the result of each task (`harness.compile.schedules.apply.ScheduleApplier`)."""
 
@@ -106,7 +106,7 @@ class Answers:
 
     @property
     def judge(self) -> str:
-        """Who gave them; empty in what was made before that was noted."""
+        """Who gave them; empty of LLVM's values inside a network."""
         file = self.folder / JUDGE
         return str(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
 
