@@ -102,7 +102,7 @@ class Accuracy:
     complaint: str = ""
     """One line: what is wrong, and at which output and index. Empty if right."""
     rel_rms_err: float | None = None
-    """Largest root mean square of the errors of an output, over that of the oracle's. None in records of before."""
+    """Largest root mean square of the errors of an output, over that of the oracle's; None if it was not taken."""
     ties: int = 0
     """Integers that differ from the oracle's, each of which rests on a tie within rounding."""
     varies: bool = False

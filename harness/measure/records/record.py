@@ -80,7 +80,7 @@ class Record(BaseModel):
     artifact: str = ""
     """Key of the artifact in the store."""
     network: str = ""
-    """Hash of the model's file; empty in records of earlier versions."""
+    """Hash of the model's file; empty of a case that was compiled for its machine code alone."""
     truth: str = ""
     """Key of the oracle's answers in the store; empty likewise."""
     quirks: tuple[str, ...] = ()
@@ -109,19 +109,18 @@ class Record(BaseModel):
     tolerance: float | None = None
     accuracy: Accuracy | None = None
     judge: str = ""
-    """Who gave the answer that this one was held to, with its version. Empty in records of earlier versions, whose
-    judge was LLVM behind TVM's importer."""
+    """Who gave the answer that this one was held to, with its version; empty if no answer was compared."""
     unchecked: str = ""
     """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
     branches: tuple[str, ...] = ()
-    """Which branch of each If was judged, as `then of NAME`; empty without an If, and in earlier records."""
+    """Which branch of each If was judged, as `then of NAME`; empty without an If."""
     vacuous: list[str] = []
     """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
     Such an `ok` proves nothing (`harness.measure.correctness`)."""
     library_bytes: int | None = None
     compile_s: float | None = None
     compile_cpu_s: float | None = None
-    """The same in seconds of processors, which a busy host does not change. None in records of earlier versions."""
+    """The same in seconds of processors, which a busy host does not change; None if nothing was compiled."""
     facts: dict[str, int] = {}
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
     schedules: dict[str, Any] | None = None
