@@ -49,7 +49,7 @@ class Operator(BaseModel):
     work: OperatorWork | None = None
     """Work of one call; None if the compiler did not report it."""
     source: str = ""
-    """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
+    """Hash of its kernels' source (`hashes_of`); empty if the source is not known."""
 
     @field_validator("work")
     @classmethod
