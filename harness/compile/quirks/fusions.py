@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
-from harness.compile.compiler.passes import Passes, insert_before, insert_before_first
+from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, own_pass
 from harness.compile.compiler.tir import (
     SCHEDULE,
     function_pass,
@@ -53,7 +53,7 @@ def skip_threaded(passes: Passes) -> Passes:
         threaded = any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
         return mark_scheduled(function) if threaded and not rooted else function
 
-    return insert_before_first(passes, SCHEDULE, function_pass("SkipThreaded", rewrite))
+    return insert_before_first(passes, SCHEDULE, _relax_stage_pass("SkipThreaded", rewrite))
 
 
 def read_input_apart(passes: Passes) -> Passes:
@@ -68,7 +68,20 @@ def store_whole_texels(passes: Passes) -> Passes:
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
     """Return a pass over the functions that read or write an image."""
-    return function_pass(name, lambda function: rewrite(function) if touches_texture(function) else function)
+    return _relax_stage_pass(name, lambda function: rewrite(function) if touches_texture(function) else function)
+
+
+def _relax_stage_pass(name: str, rewrite: Rewrite) -> Any:
+    """Return a pass over the functions of TIR that keeps their order, which is that of the kernels in the source."""
+    from tvm import tirx
+
+    def run(mod: Any) -> Any:
+        for variable, function in mod.functions_items():
+            if isinstance(function, tirx.PrimFunc):
+                mod.update_func(variable, rewrite(function))
+        return mod
+
+    return own_pass(name, run)
 
 
 def _inline_shared(function: Any) -> Any:
