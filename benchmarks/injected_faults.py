@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.base.case import Precision
-from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from device_runner.names import suggestion
+from harness.base.case import Precision
 from harness.base.failures import UsageError
 
 PROGRAM_SUFFIX = ".pt2"
@@ -132,12 +133,35 @@ class OnnxModel(BaseModel):
         return {name: Distribution.parse(text) for name, text in texts.items()}
 
 
+class ProgramModel(BaseModel):
+    """A program that only a tool reads, builds and runs: it may have several functions, and state between calls."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    """Which one of `Tool.programs`."""
+    name: str = Field(pattern=r"^[a-z0-9_]+$")
+    """As case ids have it."""
+    precision: Precision
+    """The only one that it is in."""
+    fields: dict[str, Any]
+    """What the tool knows of it, as JSON values. Paths are absolute."""
+    word: str = ""
+    """The word of a command line that named it, perhaps with others; empty if a suite did."""
+
+
+Model = str | OnnxModel | ProgramModel
+"""A network of the zoo by its name, a file, or a program."""
+
+
 class InnerModel(OnnxModel):
     """A piece of a network on what the network makes of its inputs: some of that may be infinite on purpose."""
 
 
-def model_name(model: str | OnnxModel) -> str:
+def model_name(model: Model) -> str:
     """Return the name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
+    if isinstance(model, ProgramModel):
+        return model.name
     if isinstance(model, str) and not model.endswith(SUFFIXES):
         return model
     text = model if isinstance(model, str) else (model.name or str(model.onnx))
@@ -155,8 +179,10 @@ def _below(folder: Path, data: Path | ImageFolder | None) -> Path | ImageFolder 
     return folder / data if data else None
 
 
-def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
-    """Return the model with its paths below a folder."""
+def anchored(model: Model, folder: Path) -> Model:
+    """Return the model with its paths below a folder. Those of a program are absolute already."""
+    if isinstance(model, ProgramModel):
+        return model
     if isinstance(model, OnnxModel):
         inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
         labelled = _below(folder, model.labelled)
@@ -217,11 +243,9 @@ def _distinct(stem: str, files: Sequence[Path]) -> list[str]:
     return next((names for names in forms if len({*map(_safe, names)}) == len(files)), [])
 
 
-def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
+def words_given(models: Sequence[Model]) -> list[str]:
     """Return the words of a command line that `models_given` would read as these models."""
-    words: list[str] = []
-    for model in models:
-        words += ["--model", model if isinstance(model, str) else str(model.onnx)]
+    words = [word for name in dict.fromkeys(map(_word, models)) for word in ("--model", name)]
     files = [model for model in models if isinstance(model, OnnxModel)]
     for model in files[:1]:  # these options are for all of them
         sizes = {name: [shape] if isinstance(shape, int) else shape for name, shape in model.shapes.items()}
@@ -231,6 +255,12 @@ def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
         words += [word for name, number in model.fix.items() for word in ("--fix", f"{name}={number:.17g}")]
         words += ["--trust"] if model.trust else []
     return words
+
+
+def _word(model: Model) -> str:
+    if isinstance(model, ProgramModel):
+        return model.word
+    return model if isinstance(model, str) else str(model.onnx)
 
 
 def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from device_runner.device import Identity, ThermalLimits
 from harness.base.case import Case, Precision
+from harness.base.model import ProgramModel
 
 SUSTAINED = "sustained"
 """The part of a record that a sustained run leaves (`Budget.sustain_s`). A tool makes and shows it."""
@@ -70,6 +71,8 @@ class Plan:
     """Makes the reference kernel that is timed in the same session."""
     unsupported: str = ""
     """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
+    program: ProgramModel | None = None
+    """What only a tool runs; None of a network."""
     rounding_factor: float = 0.0
     """What the network's rounding is multiplied with, to be allowed as well; 0 where the tolerance holds as it is."""
 

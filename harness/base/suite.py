@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, InstanceOf, ValidationError, field_validator
 from pydantic import Field as field
 
 from device_runner.device import ThermalLimits
@@ -20,24 +20,14 @@ from device_runner.files import what_else
 from device_runner.names import suggestion
 from harness.base.case import NO_AXES, Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError, reason_alone
-from harness.base.model import ImageFolder, OnnxModel, anchored, model_name
+from harness.base.model import ImageFolder, Model, OnnxModel, ProgramModel, anchored, model_name
+from harness.base.program import read_programs
+from harness.base.tolerances import RELATIVE_TOLERANCE, RESOLUTION, ROUNDING_FACTOR
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-RELATIVE_TOLERANCE = {"float32": 1e-5, "float16": 2e-2, "float16_acc32": 1e-2}
-"""Tolerance relative to the oracle's scale, by precision, of a network that does not magnify rounding.
-
-docs/data/accuracy.md derives that of float32, docs/reference/settings.md those of half precision."""
-
-RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
-"""Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
-
-ROUNDING_FACTOR = {"float32": 8.0, "float16": 2.0**13, "float16_acc32": 2.0**13}
-"""How much further than rounding moves the outside answer (`harness.compile.oracle.rounding`) a path's may lie. What
-rounds to half precision rounds 2^13 times as coarsely."""
 
 DEFAULT_PATHS = ("opencl", "texture", "clml")
 SCHEDULED_PATHS = ("opencl", "texture")
@@ -93,7 +83,7 @@ class Tolerance(_Section):
 class Suite(_Section):
     """The list of cases, as written in the suite file."""
 
-    models: list[str | OnnxModel] = field(min_length=1)
+    models: list[str | InstanceOf[ProgramModel] | OnnxModel] = field(min_length=1)
     paths: list[str] = field(min_length=1)
     precisions: list[Precision] = [Precision.FLOAT32]
     tunings: list[Tuning] = [Tuning.UNTUNED]
@@ -130,7 +120,7 @@ class Suite(_Section):
 
     @field_validator("models")
     @classmethod
-    def _names_differ(cls, models: list[str | OnnxModel]) -> list[str | OnnxModel]:
+    def _names_differ(cls, models: list[Model]) -> list[Model]:
         names = [model_name(model) for model in models]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -166,9 +156,21 @@ class Suite(_Section):
 
     def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
         return [
-            Case(model_name(model), path, precision, state)
+            case
             for model in self.models
             for path in self.paths
+            for case in (
+                [Case(model.name, path, model.precision)]
+                if isinstance(model, ProgramModel)
+                else self._network_cases(model_name(model), path, precisions, tunings)
+            )
+        ]
+
+    def _network_cases(
+        self, name: str, path: str, precisions: Sequence[Precision], tunings: Sequence[Tuning]
+    ) -> list[Case]:
+        return [
+            Case(name, path, precision, state)
             for precision in precisions
             for tuning in tunings
             for state in ([tuning, tuning.with_schedules] if self.schedules and path in SCHEDULED_PATHS else [tuning])
@@ -219,7 +221,7 @@ def _matching(suite: Suite, glob: str, axes: Axes) -> list[Case]:
     raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
 
 
-def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
+def suite_of(file: Path, models: Sequence[Model]) -> Suite:
     """Return the suite of a file, with other models in place of its own; with these, the file may be missing.
 
     Raises UsageError.
@@ -249,6 +251,11 @@ def load_suite(file: Path) -> Suite:
         raise UsageError(f"cannot read {file}: {reason_alone(error)}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", hint="the file must be TOML") from error
+    if isinstance(models := data.get("models"), list):
+        try:
+            data["models"] = read_programs(models, file.parent)
+        except UsageError as error:
+            raise UsageError(f"{file}:{_line_of(text, ['models'])}: {error.message}", hint=error.hint) from error
     try:
         suite = Suite.model_validate(data)
     except ValidationError as error:
@@ -261,7 +268,7 @@ def load_suite(file: Path) -> Suite:
     return suite.model_copy(update={**update, "schedules": file.parent / suite.schedules if suite.schedules else None})
 
 
-_UNION_MEMBER = re.compile(r"str|int|OnnxModel|ImageFolder|(function|dict|list)[\w-]*\[.*\]")
+_UNION_MEMBER = re.compile(r"str|int|OnnxModel|ImageFolder|is-instance\[\w+\]|(function|dict|list)[\w-]*\[.*\]")
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:

@@ -97,6 +97,8 @@ class Tool:
     commands: tuple[Command, ...] = ()
     models: str = ""
     """Place of a tuple of networks that a suite may name (`harness.compile.models.named.NamedModel`)."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Places of `harness.base.program.ProgramKind`, by the key of a table that is one in a suite's `models`."""
     probes: tuple[str, ...] = ()
     """Places of functions that make a probe of each case (`harness.measure.standard_probes.ProbeMaker`)."""
     record_parts: Mapping[str, str] = field(default_factory=dict)
@@ -117,9 +119,6 @@ class Tool:
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
-    runs: tuple[str, ...] = ()
-    """Places of functions that `run` calls with the models of its command line. One that runs these itself ends the
-    program; it leaves other models alone."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.tools.shared.finding.Check`)."""
     shared_store: str = ""

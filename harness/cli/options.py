@@ -16,14 +16,15 @@ from device_runner.names import suggestion
 from harness.base import option_texts as texts
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
-from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
+from harness.base.request import WORKED_AROUND, QuirkPolicy
+from harness.base.run_options import RunOptions
 from harness.base.tool import load
 from harness.cli import completion
 from harness.compile.quirks import policy_of, quirks_of
 from harness.judge.stats.pair import Rules
 
 if TYPE_CHECKING:
-    from harness.base.model import OnnxModel
+    from harness.base.model import Model
     from harness.base.outcome import ExitCode
     from harness.base.suite import Suite
     from harness.measure.records.record import Record
@@ -172,11 +173,13 @@ class SuiteOptions:
         return Axes(tuple(self.path or ()), tuple(self.precision or ()), tuple(self.tuning or ()))
 
     @property
-    def models(self) -> list[str | OnnxModel]:
+    def models(self) -> list[Model]:
         """What stands in place of the suite's models; empty for its own. Raises UsageError."""
         from harness.base.model import models_given
+        from harness.base.program import with_programs
 
-        return models_given(self.model or (), self.shape or (), self.input or (), self.fix or (), trust=self.trust)
+        options = self.shape or (), self.input or (), self.fix or ()
+        return with_programs(models_given(self.model or (), *options, trust=self.trust))
 
     @property
     def words(self) -> list[str]:
@@ -347,8 +350,9 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
         return True
     from harness.base.case import Case
     from harness.base.model import model_name
+    from harness.base.program import with_programs
 
-    return Case.parse(case).model in map(model_name, models)
+    return Case.parse(case).model in map(model_name, with_programs(models))
 
 
 def require_path(name: str) -> None:

@@ -39,9 +39,9 @@ from harness.cli.options import (
     output_option,
     seldom_option,
 )
-from harness.judge.report.part_view import view_of
+from harness.judge.report.part_view import run_tables, view_of
 from harness.judge.report.screen import Screen, out, out_whole
-from harness.judge.report.table import json_array, results_table
+from harness.judge.report.table import json_array
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
@@ -109,9 +109,6 @@ def run(
     from harness.measure.records.record import RecordFile
     from harness.measure.workbench import devices_behind, run_request
 
-    for place in (place for tool in tools() for place in tool.runs if what.model):
-        how = {"quick": quick, "findings_are_fine": findings_are_fine, "as_json": as_json, "narrowed": bool(what.axes)}
-        load(place)(what.model, device, records, exports, **how)
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"
         raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
@@ -137,7 +134,7 @@ def run(
     if as_json:
         out_whole(json_array(results.records))
     else:
-        drawn = (view_of(SUSTAINED).table if sustain else results_table)(results.records)
+        drawn = (view_of(SUSTAINED).table if sustain else run_tables)(results.records)
         out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
         ids = ", ".join(record.case for record in results.settled)

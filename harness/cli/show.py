@@ -25,7 +25,7 @@ from harness.cli.options import (
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
 from harness.judge.report.screen import out, out_whole
-from harness.judge.report.table import json_array, results_table
+from harness.judge.report.table import json_array
 from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
 
@@ -69,7 +69,7 @@ def show(
 def _text(chosen: Sequence[Record], *, whole: bool) -> str:
     """Return a table of records, or what there is to say of a single one: a summary, or the whole of it."""
     if len(chosen) > 1:
-        return results_table(chosen)
+        return run_tables(chosen)
     if not whole:
         from harness.judge.report.case_summary import case_summary
 

@@ -185,9 +185,12 @@ def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan,
     old = builder.artifact(blessed.artifact)
     if old is None:
         raise UsageError(f"the baseline's build {blessed.artifact} is not in this store", hint="bless a build of yours")
-    was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
     network = plan.oracle.payload.get("network", "")
-    if not blessed.network or not network or blessed.network == network:
+    another = bool(blessed.network and network and blessed.network != network)
+    if another and plan.program:
+        raise UsageError(f"{plan.case.model} is another program than the blessed one", hint="bless the new one")
+    was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
+    if not another:
         return was, {old.key: old}
     truth = replace(plan.oracle, key=blessed.truth, otherwise=None)
     answers = builder.find(truth)

@@ -9,13 +9,15 @@ Correctness is judged before speed: a wrong answer gets no latency.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
+from harness.base.program import program_kind
+from harness.base.tool import load
 from harness.compile.artifacts.artifact import Built
 from harness.measure.again import judge_again
 from harness.measure.context import Run
@@ -96,6 +98,9 @@ def measure(
 
 def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     """Carry one case to what becomes known of it. Never raises for what the case or the device does wrong."""
+    if plan.program:
+        own: Callable[[Plan, Built, Run, Progress], Recording] = load(program_kind(plan.program.kind).run)
+        return own(plan, built, run, progress)
     step = partial(progress.step, plan.case.id)
     with Recording.of(plan, run.origin) as recording:
         facts = recording.facts

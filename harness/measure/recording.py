@@ -92,9 +92,9 @@ class Recording:
         }
 
     @classmethod
-    def of(cls, plan: Plan, origin: Origin) -> Recording:
+    def of(cls, plan: Plan, origin: Origin, advice: Mapping[Outcome, str] | None = None) -> Recording:
         """Return the recording of a planned case."""
-        recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
+        recording = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks, advice=advice)
         recording.note(network=plan.oracle.payload.get("network", ""), truth=plan.oracle.key)
         recording.note(quick=plan.budget.quick, model_changes=plan.changes, model_options=plan.model_options)
         if plan.budget.sustain_s:

@@ -74,7 +74,7 @@ class Work:
             yield self._truth_of(_expect(self.built[job.key], Answers))
 
     def _truth_of(self, answers: Answers) -> Truth:
-        from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+        from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 
         plan = self.plan
         tolerance, factor, precision = plan.relative_tolerance, plan.rounding_factor, plan.case.precision

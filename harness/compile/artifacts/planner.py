@@ -7,7 +7,7 @@ decides about quirks.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,8 +19,9 @@ from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
 from harness.base.failures import ModelError, UnsupportedOperator, UsageError
-from harness.base.model import ImageFolder, InnerModel, OnnxModel, model_name
+from harness.base.model import ImageFolder, InnerModel, Model, OnnxModel, ProgramModel, model_name
 from harness.base.plan import Budget, Job, Plan, no_double, unsupported
+from harness.base.program import program_kind
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
 from harness.base.tool import load, tools
@@ -55,8 +56,7 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
             raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
     if any(case.tuning.scheduled for case in cases):
         read(_schedules(suite))
-    for name in dict.fromkeys(case.model for case in cases):
-        model = _Model.of(suite, name, cache)
+    for model in _networks(suite, cases, cache):
         if isinstance(model.source, OnnxFile):  # a network of the zoo cannot be wrong, and is made when it is wanted
             model.source.prepare(model.folder)
 
@@ -66,8 +66,7 @@ def require_operators(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
 
     In a suite file such a model is a case's outcome: another release may know the operators.
     """
-    for name in dict.fromkeys(case.model for case in cases):
-        model = _Model.of(suite, name, cache)
+    for model in _networks(suite, cases, cache):
         if isinstance(model.source, OnnxFile):
             try:
                 require_known(parse(model.file), onnx_operators())
@@ -77,10 +76,12 @@ def require_operators(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
 
 
 def model_digest(suite: Suite, name: str, cache: Path) -> str:
-    """Hash of a model's ONNX file and of the inputs that were given for it.
+    """Hash of a model's ONNX file and of the inputs that were given for it, or of what a program is judged by.
 
     Raises UsageError if the model cannot be used.
     """
+    if program := program_of(suite, name):
+        return program_kind(program.kind).truth(program).key
     return _Model.of(suite, name, cache).digest
 
 
@@ -101,6 +102,9 @@ def plan_case(
 
     Raises UsageError if its model cannot be used.
     """
+    budget = Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s)
+    if program := program_of(suite, case.model):
+        return _plan_program(program, suite, case, identity, policy, budget)
     model = _Model.of(suite, case.model, cache)
     request, digest = _request(case, model.file, identity, policy), model.digest
     default = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
@@ -119,7 +123,7 @@ def plan_case(
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
         rounding_factor=suite.rounding_factor(case),
-        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
+        budget=budget,
         changes=model.source.changes(model.folder),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
@@ -132,7 +136,46 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
 
     Raises UsageError if the model cannot be used.
     """
+    if program := program_of(suite, model):
+        return program_kind(program.kind).truth(program)
     return _Model.of(suite, model, cache).oracle
+
+
+def program_of(suite: Suite, name: str) -> ProgramModel | None:
+    """Return the program of this name; None if that is a network."""
+    model = _model_of(suite, name)
+    return model if isinstance(model, ProgramModel) else None
+
+
+def _model_of(suite: Suite, name: str) -> Model:
+    return next(model for model in suite.models if model_name(model) == name)
+
+
+def _networks(suite: Suite, cases: Sequence[Case], cache: Path) -> Iterator[_Model]:
+    """Yield the networks of cases, each once."""
+    for name in dict.fromkeys(case.model for case in cases):
+        if not program_of(suite, name):
+            yield _Model.of(suite, name, cache)
+
+
+def _plan_program(
+    program: ProgramModel, suite: Suite, case: Case, identity: Identity, policy: QuirkPolicy, budget: Budget
+) -> Plan:
+    """Plan a case that only a tool runs."""
+    kind = program_kind(program.kind)
+    job = kind.build(program, case, policy, host_triple(identity))
+    return Plan(
+        case=case,
+        compile=job,
+        oracle=kind.truth(program),
+        quirks=tuple(job.payload["quirks"]),
+        relative_tolerance=suite.relative_tolerance(case),
+        rounding_factor=suite.rounding_factor(case),
+        budget=budget,
+        thermal_limits=suite.steady.thermal_limits(identity.serial),
+        unsupported=unsupported(case, identity) or kind.unsupported(program, case.path),
+        program=program,
+    )
 
 
 def witness_request(file: Path) -> CompileRequest:
@@ -222,7 +265,7 @@ class _Model:
     @classmethod
     def of(cls, suite: Suite, name: str, cache: Path) -> _Model:
         """Return the model of this name. Raises UsageError if there is none."""
-        model = next(model for model in suite.models if model_name(model) == name)
+        model = _model_of(suite, name)
         if not isinstance(model, OnnxModel):
             return cls(model_source(name), cache / MODELS)
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.base.tool import load, places
+from harness.judge.report.table import results_table
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -23,12 +24,24 @@ class PartView:
     """What a terminal gets."""
     facts: Callable[[Record], Sequence[tuple[str, str]]]
     """Lines below the case of the same build in a report: names and values."""
+    instead: bool = False
+    """Whether the table stands in place of that of runs."""
 
 
 def view_of(part: str) -> PartView:
     """Return the view of a part. Raises KeyError if no tool has one."""
     view: PartView = load(dict(places("part_views"))[part])
     return view
+
+
+def run_tables(records: Sequence[Record]) -> str:
+    """Return the tables of a run: the usual one, and those of parts that have their own."""
+    views = {name: view for name, _ in places("part_views") if (view := view_of(name)).instead}
+    others = [record for record in records if not views.keys() & record.parts.keys()]
+    texts = [results_table(others)] if others or not records else []
+    for name, view in views.items():
+        texts += [view.table(own)] if (own := [record for record in records if name in record.parts]) else []
+    return "\n\n".join(texts)
 
 
 def part_facts(record: Record) -> Iterator[tuple[str, str]]:

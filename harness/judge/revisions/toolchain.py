@@ -26,7 +26,7 @@ from device_runner.store import Store, keep
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.process import Listener, bound, end
-from harness.base.request import RunOptions
+from harness.base.run_options import RunOptions
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.revisions.environment import environment

@@ -12,11 +12,13 @@ TOOL = Tool(
             "harness.tools.llm.command:llm",
         ),
     ),
+    programs={"llm": "harness.tools.llm.programs:PROGRAMS"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
+    part_views={"llm": "harness.tools.llm.table:VIEW"},
     cache_kinds=(CacheKind("llm_weights", "weights of a language model, as a library takes them"),),
     jobs={
         "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),
+        "llm-truth": JobKind("harness.tools.llm.truth:write_truth", author="numpy"),
         "llm-probe": JobKind("harness.tools.llm.build:probe_quirk"),
     },
-    runs=("harness.tools.llm.command:run_instead",),
 )

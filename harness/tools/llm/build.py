@@ -6,9 +6,9 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from device_runner.store import Store, key_of
 from harness.base.plan import Job
@@ -19,7 +19,6 @@ from harness.compile.compiler.compat import opencl_source
 from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.llm.cases import Variant
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import build_executable, target_of
@@ -27,39 +26,26 @@ from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
 from harness.tools.llm.quirks import PROBES, WORKED_AROUND, quirks_of
 from harness.tools.llm.weights import Weights, library_tensors
 
+if TYPE_CHECKING:
+    from harness.tools.llm.cases import LlmTask
+
 PREFIX = "weight"
 """Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
 MAKE_TIMEOUT_S = 3600.0
 ANSWER = "answer.json"
 
 
-@dataclass(frozen=True)
-class LlmBuild:
-    """All that decides a library."""
-
-    config: LlmConfig
-    form: Format
-    pipeline: str
-    quirks: tuple[str, ...]
-    """Ids of the defects that are worked around."""
-    host_triple: str | None
-
-    @classmethod
-    def of(cls, variant: Variant, quirks: tuple[str, ...] = WORKED_AROUND, host_triple: str | None = None) -> LlmBuild:
-        """Return the build of a variant for a processor."""
-        return cls(variant.model.config, variant.form, variant.pipeline, quirks, host_triple)
-
-    def job(self, title: str) -> Job:
-        """Return the job that makes the library."""
-        facts = {
-            "config": self.config.plain,
-            "format": self.form.name,
-            "pipeline_name": self.pipeline,
-            "quirks": list(self.quirks),
-            "host_triple": self.host_triple,
-            "linker": linker_version(self.host_triple),
-        }
-        return _job("llm-library", title, facts)
+def library_job(task: LlmTask, quirks: Sequence[str] = WORKED_AROUND, host_triple: str | None = None) -> Job:
+    """Return the job that makes the library of a task for a processor, with workarounds for these defects."""
+    facts = {
+        "config": task.config.plain,
+        "format": task.form.name,
+        "pipeline_name": task.pipeline,
+        "quirks": list(quirks),
+        "host_triple": host_triple,
+        "linker": linker_version(host_triple),
+    }
+    return _job("llm-library", task.library, facts)
 
 
 def build_library(job: dict[str, Any], out: Path) -> CompileResult:

@@ -1,22 +1,28 @@
-"""What is asked of one library: its tests, and the cases of core's records that they are."""
+"""What is asked of a library, as programs of a suite: each test of each library is a case."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from device_runner.names import suggestion
-from harness.base.case import Case, Precision
+from harness.base.case import Precision
 from harness.base.failures import UsageError
+from harness.base.model import ProgramModel
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK
-from harness.tools.llm.weights import FolderWeights, SeededWeights, Weights, require_groups
+from harness.tools.llm.weights import SEED, Weights, require_groups, weights_of
 
+KIND = "llm"
+"""Key of a table of language models in a suite."""
 DECODES = 8
 """Steps of decode that are judged."""
 CHUNKS = 4
@@ -49,7 +55,7 @@ class LlmTest:
 
 
 TESTS = ("pp32", "pp128", "pp512", "tg@d0", "tg@d512", "chunks")
-"""Tests that a run has unless it is told."""
+"""Tests that a model has unless it names some."""
 QUICK_TESTS = ("pp32", "tg@d0", "chunks")
 _NAMED = re.compile(r"(?P<kind>pp|tg)(?P<tokens>\d{1,4})?(?:@d(?P<depth>\d{1,4}))?")
 
@@ -68,101 +74,119 @@ def test_of(name: str) -> LlmTest:
 
 
 @dataclass(frozen=True)
-class LlmModel:
-    """A network with its weights."""
+class LlmTask:
+    """A test of a library: of a network with its weights in a number format, by a pipeline."""
 
-    name: str
+    model: str
+    """Name of the network."""
     config: LlmConfig
-    weights: Weights
+    weights: str
+    """`seed`, or a folder."""
+    form: Format
+    pipeline: str
+    test: LlmTest
+    length: int
+    """Tokens of the longest text that any test of the same library is judged on."""
+
+    @property
+    def library(self) -> str:
+        """Name of the library, which several tests share."""
+        words = (self.model, self.form.name if self.form.layout else "", "" if self.pipeline == MLC else self.pipeline)
+        return "_".join(filter(None, words))
+
+    @property
+    def tensors(self) -> Weights:
+        """The weights."""
+        return weights_of(self.config, self.weights)
+
+    def program(self, word: str = "") -> ProgramModel:
+        """Return it as a model of a suite."""
+        precision = Precision.FLOAT16 if self.form.dtype == "float16" else Precision.FLOAT32
+        fields = {**vars(self), "config": self.config.plain, "form": self.form.name, "test": self.test.name}
+        name = f"{self.library}_{self.test.part}"
+        return ProgramModel(kind=KIND, name=name, precision=precision, fields=fields, word=word)
 
     @classmethod
-    def read(cls, model: str, weights: str = "seed") -> LlmModel:
-        """Return a network of the zoo, or of a config.json or its folder; weights from a seed or a folder.
-
-        Raises UsageError, ModelError.
-        """
-        file = _config_file(model)
-        if model not in ZOO and file is None:
-            hint = f"{suggestion(model, ZOO)} Or give a config.json, or its folder"
-            raise UsageError(f"there is no language model {model!r}", hint=hint)
-        config = read_config(file) if file else ZOO[model]
-        folder = file.parent.resolve() if file and file.name == "config.json" else file
-        name = (
-            re.sub(r"[^a-z0-9]+", "_", folder.name.removesuffix(".json").lower()).strip("_") or "llm"
-            if folder
-            else model
-        )
-        if weights == "seed":
-            return cls(name, config, SeededWeights(config))
-        stored = FolderWeights(config, Path(weights))
-        stored.require_complete()
-        return cls(name, config, stored)
+    def of(cls, program: ProgramModel) -> LlmTask:
+        """Inverse of `program`."""
+        fields = program.fields
+        config, form, test = LlmConfig.of_plain(fields["config"]), FORMATS[fields["form"]], test_of(fields["test"])
+        return cls(**{**fields, "config": config, "form": form, "test": test})
 
 
-def is_llm(model: str) -> bool:
-    """Return whether a word after `--model` means a language model: a name, a config.json, or its folder."""
-    return model in ZOO or _config_file(model) is not None
+class LlmTable(BaseModel):
+    """A language model as a suite has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    llm: str
+    """A network of the zoo, or a `config.json`, or its folder."""
+    name: str = ""
+    weights: str = SEED
+    format: list[str] = ["float32"]
+    pipeline: list[str] = [MLC]
+    tests: list[str] = [*TESTS]
+
+    @field_validator("format", "pipeline", mode="before")
+    @classmethod
+    def _may_be_one(cls, words: Any) -> Any:
+        return [words] if isinstance(words, str) else words
+
+    def tasks(self, folder: Path) -> list[LlmTask]:
+        """Return the tests of each library; paths are below a folder. Raises UsageError."""
+        file = config_file(self.llm, folder)
+        if self.llm not in ZOO and file is None:
+            hint = f"{suggestion(self.llm, ZOO)} Or give a config.json, or its folder"
+            raise UsageError(f"there is no language model {self.llm!r}", hint=hint)
+        config = read_config(file) if file else ZOO[self.llm]
+        weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
+        tests = [test_of(name) for name in self.tests]
+        length = max(test.length for test in tests)
+        choices = product(choose("format", self.format, FORMATS), choose("pipeline", self.pipeline, PIPELINES), tests)
+        tasks = [
+            LlmTask(self.name or _name(self.llm, file), config, weights, FORMATS[form], pipeline, test, length)
+            for form, pipeline, test in choices
+        ]
+        for task in tasks[:: len(tests)]:
+            require_groups(config, task.form)
+        weights_of(config, weights).require_complete()
+        return tasks
 
 
-def _config_file(model: str) -> Path | None:
-    path = Path(model)
+def read_table(table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
+    """Return the tests that a table of a suite asks for. Raises UsageError."""
+    try:
+        return LlmTable.model_validate(table).tasks(folder)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"{key}: {problem['msg']}", hint=suggestion(key, LlmTable.model_fields)) from None
+
+
+def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
+    """Return the tests of the models of a command line; `choices` are keys of a table. Raises UsageError."""
+    given = {key: value for key, value in choices.items() if value}
+    return [task for model in models for task in read_table({"llm": model, **given}, Path())]
+
+
+def config_file(model: str, folder: Path = Path()) -> Path | None:
+    """Return the configuration that a word means: a `config.json`, or that of a folder; None if it means none."""
+    path = folder / model
     if path.is_dir():
         path /= "config.json"
     return path if path.suffix == ".json" and path.is_file() else None
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A library to build: a network in a number format, by a pipeline, for a path."""
-
-    model: LlmModel
-    form: Format
-    pipeline: str = MLC
-    path: str = "opencl"
-
-    @property
-    def title(self) -> str:
-        """The name as builds show it."""
-        return f"{self._name}-{self.path}"
-
-    @property
-    def _name(self) -> str:
-        words = (
-            self.model.name,
-            self.form.name if self.form.layout else "",
-            "" if self.pipeline == MLC else self.pipeline,
-        )
-        return "_".join(filter(None, words))
-
-    def case(self, test: LlmTest) -> Case:
-        """Return the case of a test: each has a series of its own."""
-        precision = Precision.FLOAT16 if self.form.dtype == "float16" else Precision.FLOAT32
-        return Case(f"{self._name}_{test.part}", self.path, precision)
+def _name(model: str, file: Path | None) -> str:
+    """Return the name of a network: its own in the zoo, or that of its folder."""
+    if file is None:
+        return model
+    place = file.parent.resolve() if file.name == "config.json" else file
+    return re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(".json").lower()).strip("_") or KIND
 
 
-PATHS = ("opencl", "texture", "clml")
-
-
-def variants_of(
-    models: Sequence[str],
-    weights: str = "seed",
-    formats: Sequence[str] = (),
-    pipelines: Sequence[str] = (),
-    paths: Sequence[str] = (),
-) -> list[Variant]:
-    """Return what is to be built; without formats, pipelines or paths the first of each. Raises UsageError."""
-    forms = [FORMATS[name] for name in _choose("format", formats or ("float32",), FORMATS)]
-    passes = _choose("pipeline", pipelines or PIPELINES[:1], PIPELINES)
-    variants = []
-    for name in models:
-        model = LlmModel.read(name, weights)
-        for form, pipeline, path in product(forms, passes, _choose("path", paths or PATHS[:1], PATHS)):
-            require_groups(model.config, form)
-            variants.append(Variant(model, form, pipeline, path))
-    return variants
-
-
-def _choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
+def choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
+    """Return the names. Raises UsageError for one that is no choice."""
     for name in names:
         if name not in choices:
             raise UsageError(f"there is no {kind} {name!r}", hint=suggestion(name, choices))

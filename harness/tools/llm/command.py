@@ -10,11 +10,11 @@ import typer
 
 from device_runner.failures import Failure, RigFailure
 from device_runner.files import write_whole
-from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.base.plan import Budget
+from harness.base.request import QuirkPolicy
+from harness.base.suite import Limits, Suite
 from harness.base.tables import table
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
@@ -36,10 +36,11 @@ from harness.judge.report.table import json_array
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
-    from harness.tools.llm.cases import Variant
 
 llm = typer.Typer(help="Run language models: is every logit right, and how many tokens a second?", no_args_is_help=True)
 
+LIMITS = Limits(build_s=3600, build_memory_gb=64)
+"""numpy computes the truth of a billion weights in minutes."""
 LONGEST_S = 6 * 3600.0
 """Deadline of another release."""
 
@@ -85,20 +86,41 @@ def run_models(
 
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
-    from harness.tools.llm.cases import variants_of
+    from harness.tools.llm.cases import QUICK_TESTS, tasks_of
 
-    variants = variants_of(model or ["llama_tiny"], weights, form or (), pipeline or (), path or ())
+    tests = test or (QUICK_TESTS if quick else ())
+    tasks = tasks_of(model or ["llama_tiny"], weights=weights, format=form, pipeline=pipeline, tests=list(tests))
+    suite = Suite(models=[task.program() for task in tasks], paths=path or ["opencl"], budget_s=budget, limits=LIMITS)
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:
-            results += _run(variants, device, records, Budget(seconds=budget, quick=quick), test, as_shipped=as_shipped)
+            results += _run(suite, device, records, QuirkPolicy(as_shipped), quick=quick)
         else:
             choices = {"--model": model, "--format": form, "--pipeline": pipeline, "--path": path, "--test": test}
             words = [word for option, values in choices.items() for value in values or () for word in (option, value)]
             words += ["--weights", weights, "--device", device, "--budget", str(budget)]
             words += ["--quick"] * quick + ["--as-shipped"] * as_shipped
             results += _run_with(name, words, config, records)
-    _finish(results, exports, as_json, findings_are_fine=findings_are_fine)
+    _write(results, exports, as_json)
+    outcomes = [record.outcome for record in results]
+    if findings_are_fine:
+        outcomes = without_findings(outcomes) or [Outcome.OK]
+    raise typer.Exit(exit_code(outcomes))
+
+
+def _run(suite: Suite, device: str, records: Path, policy: QuirkPolicy, *, quick: bool) -> list[Record]:
+    from harness.compile.artifacts.planner import check
+    from harness.measure.records.record import RecordFile
+    from harness.measure.workbench import Request, run_request
+
+    file, request = RecordFile(records), Request(suite, suite.cases, cache_root(), policy, quick)
+    check(suite, suite.cases, request.cache)
+    file.require_writable()
+    with Screen() as screen:
+        results = run_request(request, [request.one_device(device, screen)], file, screen)
+    for failure in results.lost.values():
+        raise failure
+    return list(results.records)
 
 
 def _run_with(release: str, words: Sequence[str], config: Path, records: Path) -> list[Record]:
@@ -116,58 +138,6 @@ def _run_with(release: str, words: Sequence[str], config: Path, records: Path) -
     if not new:
         raise RigFailure(f"{release} ended with code {code}: {message}", hint="run it again")
     return new
-
-
-def run_instead(
-    models: Sequence[str], devices: Sequence[str] | None, records: Path, exports: TableExports, **how: bool
-) -> None:
-    """Do what `run` was asked for language models, as `llm run` does it, and end; leave other models alone.
-
-    Raises UsageError.
-    """
-    from harness.tools.llm.cases import is_llm, variants_of
-
-    if not any(map(is_llm, models)):
-        return
-    if len(devices or ()) > 1 or not all(map(is_llm, models)):
-        hint = "give one --device, and no other models"
-        raise UsageError("language models run apart from other models, on one device at a time", hint=hint)
-    if how["narrowed"]:
-        hint = "`adreno-bench llm run --help` shows its own"
-        raise UsageError("--path, --precision and --tuning have no effect on language models", hint=hint)
-    results = _run(variants_of(models), (devices or [DEFAULT_DEVICE])[0], records, Budget(quick=how["quick"]))
-    _finish(results, exports, how["as_json"], findings_are_fine=how["findings_are_fine"])
-
-
-def _run(
-    variants: Sequence[Variant],
-    device: str,
-    records: Path,
-    budget: Budget,
-    tests: Sequence[str] | None = None,
-    *,
-    as_shipped: bool = False,
-) -> list[Record]:
-    from harness.measure.records.record import RecordFile
-    from harness.tools.llm.cases import QUICK_TESTS, TESTS, test_of
-    from harness.tools.llm.quirks import WORKED_AROUND
-    from harness.tools.llm.run import LlmRequest, run_request
-
-    chosen = [test_of(name) for name in tests or (QUICK_TESTS if budget.quick else TESTS)]
-    request = LlmRequest(variants, chosen, cache_root(), () if as_shipped else WORKED_AROUND, budget)
-    file = RecordFile(records)
-    file.require_writable()
-    with Screen() as screen:
-        return list(run_request(request, select_one(device, request.cache, screen.say), screen, file))
-
-
-def _finish(results: Sequence[Record], exports: TableExports, as_json: bool, *, findings_are_fine: bool) -> None:
-    """Print the results, write the files that were asked for, and end with the exit code."""
-    _write(results, exports, as_json)
-    outcomes = [record.outcome for record in results]
-    if findings_are_fine:
-        outcomes = without_findings(outcomes) or [Outcome.OK]
-    raise typer.Exit(exit_code(outcomes))
 
 
 def _write(results: Sequence[Record], exports: TableExports, as_json: bool) -> None:
@@ -194,14 +164,14 @@ def build_models(
     as_json: AsJson = False,
 ) -> None:
     """Cross-build language models without a device and without weights, and show the memory that each plans."""
-    from harness.tools.llm.cases import variants_of
-    from harness.tools.llm.run import build_variants
+    from harness.tools.llm.cases import tasks_of
+    from harness.tools.llm.run import build_libraries
     from harness.tools.llm.table import BUILD_COLUMNS, build_row
 
-    variants = variants_of(model or ["llama_tiny"], "seed", form or (), pipeline or ())
+    tasks = tasks_of(model or ["llama_tiny"], format=form, pipeline=pipeline, tests=["pp32"])
     with Screen() as screen:
-        built = build_variants(variants, abi, cache_root(), screen)
-    rows = [build_row(variant, result) for variant, result in zip(variants, built, strict=True)]
+        built = build_libraries(tasks, abi, cache_root(), screen)
+    rows = [build_row(task, result) for task, result in zip(tasks, built, strict=True)]
     if as_json:
         out_json([dict(zip(BUILD_COLUMNS, row, strict=True)) for row in rows])
     else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from device_runner.failures import RigFailure
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.network import CHUNK, CREATE, PREFILL, Step
 
 if TYPE_CHECKING:
-    from device_runner.device import Array
+    from device_runner.device import Array, Launch
     from harness.tools.llm.machine import Machine
 
 PAGE = 16
@@ -81,12 +82,15 @@ class TimedStep:
         """Return the sum of kernel times."""
         return self._samples(repeat, timeout_s, kernels=True)
 
-    def launches(self) -> int:
-        """Return the number of kernels of a step."""
-        conversation = self.conversation
-        launches = conversation.machine.function_launches(self.step.name, timeout_s=conversation.timeout_s)
-        self._take_back(3)
-        return len(launches)
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """Return the kernels of each of so many steps. Raises RigFailure where they cannot be watched."""
+        launches = self.conversation.machine.function_launches(self.step.name, repeat, timeout_s=timeout_s)
+        self._take_back(repeat + 1)
+        return launches
+
+    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
+        """Raise RigFailure: each step waits for its answer."""
+        raise RigFailure("steps of a language model are not timed in batches")
 
     def _samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         samples: list[float] = []

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.weights import Weights
+from harness.tools.llm.weights import row_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from device_runner.device import Array
 
     Move = Callable[[Any], Any]
 
 NAME = "numpy float64"
+
+
+class Tensors(Protocol):
+    """Weights by name."""
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight as float32."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,9 @@ def frequencies(config: LlmConfig) -> Any:
     return (1 - share) * turns / scaling.factor + share * turns
 
 
-def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[Move] = ()) -> list[ReferenceAnswer]:
+def compute(
+    config: LlmConfig, weights: Tensors, tokens: Array, moves: Sequence[Move] = ()
+) -> Iterator[ReferenceAnswer]:
     """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
 
     The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
@@ -61,8 +70,8 @@ def compute(config: LlmConfig, weights: Weights, tokens: Array, moves: Sequence[
         for layers, x in zip(hidden, states, strict=True):
             layers.append(x)
     memory.clear()
-    logits = (network.logits(x) for network, x in zip(networks, states, strict=True))
-    return [ReferenceAnswer(array, np.stack(layers)) for array, layers in zip(logits, hidden, strict=True)]
+    for network, x, layers in zip(networks, states, hidden, strict=True):
+        yield ReferenceAnswer(network.logits(x), np.stack(layers))
 
 
 def _stay(array: Any) -> Any:
@@ -72,7 +81,7 @@ def _stay(array: Any) -> Any:
 class _LayerMemory:
     """The weights of one layer, which several networks read."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Tensors) -> None:
         self._weights = weights
         self._tensors: dict[str, Array] = {}
 
@@ -117,8 +126,11 @@ class _Arithmetic:
 
     def logits(self, x: Any) -> Any:
         """Return the logits of what leaves the last layer."""
-        head = "embed.weight" if self._config.tied else "head.weight"
-        return self._move(self.norm(x, "norm.weight") @ self.weight(head).T)
+        import numpy as np
+
+        x, head = self.norm(x, "norm.weight"), "embed.weight" if self._config.tied else "head.weight"
+        blocks = (self._move(block.astype("float64")) for block in row_blocks(self._weights.tensor(head)))
+        return self._move(np.concatenate([x @ block.T for block in blocks], -1))
 
     def layer(self, x: Any, prefix: str) -> Any:
         """Return what leaves a layer."""

@@ -63,12 +63,12 @@ class Machine(RpcProgram):
         """Return samples on the last arguments, after one call that is not timed; of its `kernels`, or of all."""
         return self._samples(self._device if kernels else self._host, function, repeat, timeout_s)
 
-    def function_launches(self, function: str, *, timeout_s: float) -> list[Launch]:
-        """Return the kernels of one call on the last arguments, which is called three times; see `launches`."""
+    def function_launches(self, function: str, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """Return the kernels of each of so many calls on the last arguments, after one more; see `launches`."""
         deadline, probe = Deadline(timeout_s), self._session.probe
         probe.watch_kernels(deadline)
-        self.function_ms(function, 2, timeout_s=deadline.remaining_s, kernels=True)
-        return probe.inferences(2, deadline)[-1]
+        self.function_ms(function, repeat, timeout_s=deadline.remaining_s, kernels=True)
+        return probe.inferences(repeat, deadline)
 
 
 def load_machine(session: RpcSession, loadable: Loadable, *, timeout_s: float) -> Machine:

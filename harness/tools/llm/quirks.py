@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from device_runner.failures import RigFailure
+from harness.base.request import QuirkPolicy
 from harness.compile.compiler.compat import tir_function
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS, Edits, Workaround
@@ -130,6 +131,11 @@ PROBES: dict[str, Callable[..., ProbeAnswer]] = {
 """The probe of each quirk, by its id. It takes the quirks whose workarounds are applied, none for TVM as it is."""
 WORKED_AROUND = tuple(quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS)
 """Ids of those that have a workaround in the build."""
+
+
+def chosen_quirks(policy: QuirkPolicy) -> tuple[str, ...]:
+    """Return the ids of those that are worked around."""
+    return tuple(id for id in WORKED_AROUND if not policy.as_shipped or id in policy.with_quirks)
 
 
 def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:

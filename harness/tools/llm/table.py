@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from harness.base.outcome import Outcome
 from harness.base.tables import markdown_table, size, table
 from harness.compile.artifacts.artifact import Artifact
-from harness.tools.llm.cases import Variant
+from harness.judge.report.part_view import PartView
+from harness.tools.llm.cases import LlmTask
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
 
@@ -57,17 +58,17 @@ BUILD_COLUMNS = ("library", "size", "kernels", "weights", "cache", "planned", "t
 """Of a build: what its memory on the device consists of."""
 
 
-def build_row(variant: Variant, result: object) -> tuple[str, ...]:
+def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
     """Return a row for a build: its library, and the memory that it will take on a device."""
     if not isinstance(result, Artifact):
-        return (variant.title, *["-"] * 6, getattr(result, "message", ""))
-    compiled, config = result.compiled, variant.model.config
+        return (task.library, *["-"] * 6, getattr(result, "message", ""))
+    compiled, config = result.compiled, task.config
     weights = sum(math.prod(shape) * _BYTES[dtype] for _, shape, dtype in compiled.inputs)
-    cache = config.cache_bytes(_BYTES[variant.form.dtype])
+    cache = config.cache_bytes(_BYTES[task.form.dtype])
     planned = compiled.facts.get("application_bytes")
     together = weights + cache + (planned or 0)
     sizes = (weights, cache, planned, together)
-    return (variant.title, size(result.size_bytes), str(compiled.facts["kernels"]), *map(size, sizes), "built")
+    return (task.library, size(result.size_bytes), str(compiled.facts["kernels"]), *map(size, sizes), "built")
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -118,3 +119,14 @@ def _ratios(records: Sequence[Record]) -> list[str]:
         if len(of) == len(PIPELINES)
     ]
     return ["", *lines] if lines else []
+
+
+def _facts(record: Record) -> list[tuple[str, str]]:
+    """Return what a report says below a case."""
+    part = record.part(LlmPart)
+    assert part
+    error = "" if part.error is None else f", error {part.error:.1e}, KL {part.divergence:.1e}"
+    return [(f"{part.test}, tokens/s", f"{_rate(record, part.tokens)}{error}")]
+
+
+VIEW = PartView(as_text, _facts, instead=True)

@@ -9,98 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from harness.base.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.compile.oracle.rounding import AMOUNT, DRAWS
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import DECODES, LlmTest
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.formats import Format
-from harness.tools.llm.judge import ReferenceAnswer, compute, divergence
+from harness.tools.llm.judge import divergence
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
-from harness.tools.llm.weights import EffectiveWeights, Weights
+from harness.tools.llm.truth import LlmTruth, distance, text
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.tools.llm.judge import Move
-
-TEXT_SEED = 7
-
-
-def text(config: LlmConfig, length: int) -> Array:
-    """Return a text of random tokens. A longer one begins with the shorter."""
-    import numpy as np
-
-    return np.random.default_rng(TEXT_SEED).integers(0, config.vocabulary, length).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class LlmTruth:
-    """The right answers to a text in a number format, and how far off others may be."""
-
-    config: LlmConfig
-    weights: Weights
-    form: Format
-    length: int
-
-    @cached_property
-    def _answers(self) -> list[ReferenceAnswer]:
-        """The right answers, then those with every number off by a few units."""
-        effective = EffectiveWeights(self.weights, self.form)
-        return compute(self.config, effective, text(self.config, self.length), [_mover(draw) for draw in range(DRAWS)])
-
-    @property
-    def reference(self) -> ReferenceAnswer:
-        """The right answers."""
-        return self._answers[0]
-
-    @cached_property
-    def rounding(self) -> list[float]:
-        """What rounding may do: to the logits, then to what leaves each layer; relative to their peaks."""
-        truth, *moved = map(_tensors, self._answers)
-        distances = [[_distance(*pair) for pair in zip(tensors, truth, strict=True)] for tensors in moved]
-        return [ROUNDING_FACTOR[self.form.dtype] * max(draws) for draws in zip(*distances, strict=True)]
-
-    @property
-    def tolerance(self) -> float:
-        """Tolerance of logits, relative to their peak."""
-        return max(RELATIVE_TOLERANCE[self.form.dtype], self.rounding[0])
-
-    def judge(self, logits: Array, begin: int) -> Accuracy:
-        """Compare logits of positions from `begin` on."""
-        want = self.reference.logits[begin : begin + len(logits)]
-        return compare_answers([logits], [want.astype("float32")], self.tolerance)
-
-    def first_wrong_layer(self, layers: list[Array], begin: int) -> int | None:
-        """Return the first layer whose result is off at positions from `begin` on; None if all are right."""
-        for index, (layer, hidden) in enumerate(zip(layers, self.reference.hidden, strict=True)):
-            limit = max(RELATIVE_TOLERANCE[self.form.dtype], self.rounding[1 + index])
-            want = hidden[begin : begin + len(layer)]
-            if not compare_answers([layer.astype("float32")], [want.astype("float32")], limit).right:
-                return index
-        return None
-
-
-def _mover(draw: int) -> Move:
-    """Return what moves each number of an array by up to a few units of float32."""
-    import numpy as np
-
-    rng = np.random.default_rng(draw)
-    return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
-
-
-def _tensors(reference: ReferenceAnswer) -> list[Array]:
-    return [reference.logits, *reference.hidden]
-
-
-def _distance(answer: Any, other: Any) -> float:
-    import numpy as np
-
-    return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
 
 
 @dataclass
@@ -194,7 +115,7 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
 def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: LlmVerdict) -> None:
     """Compare answers that have to be the same."""
     for name, answer, other in invariants(conversation, text(truth.config, test.length), test.chunks):
-        verdict.invariants[name] = _distance(answer, other)
+        verdict.invariants[name] = distance(answer, other)
         verdict.add(compare_answers([answer], [other], truth.tolerance), f"invariant `{name}`")
 
 

@@ -18,6 +18,10 @@ from harness.tools.llm.safetensors import StoredTensor, list_tensors, require_re
 if TYPE_CHECKING:
     from device_runner.device import Array
 
+SEED = "seed"
+"""The word for seeded weights."""
+BLOCK_ROWS = 8192
+"""Rows of a matrix that are computed at once: the table of a network of a billion weights has 128,000."""
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
 Dettmers et al. 2022). Without them a seeded network hides overflow."""
@@ -32,6 +36,9 @@ class Weights(Protocol):
 
     def tensor(self, name: str) -> Array:
         """Return a weight by one of the names of `LlmConfig.shapes`, as float32."""
+
+    def require_complete(self) -> None:
+        """Raise ModelError unless every weight is there in the right shape."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,9 @@ class SeededWeights:
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         numbers: Array = self._draw(name, self.config.shapes[name], rng).astype(np.float32)
         return numbers
+
+    def require_complete(self) -> None:
+        """Do nothing: none is missing."""
 
     def _draw(self, name: str, shape: tuple[int, ...], rng: Any) -> Any:
         import numpy as np
@@ -120,6 +130,12 @@ class FolderWeights:
         return [(theirs, (count, *shape[1:])) for theirs, count in zip(names, split, strict=True)]
 
 
+@functools.lru_cache(maxsize=8)
+def weights_of(config: LlmConfig, place: str) -> Weights:
+    """Return the weights of a network: seeded, or of a folder."""
+    return SeededWeights(config) if place == SEED else FolderWeights(config, Path(place))
+
+
 _WHOLE = {
     "embed.weight": "model.embed_tokens.weight",
     "norm.weight": "model.norm.weight",
@@ -166,6 +182,11 @@ def library_tensors(weights: Weights, config: LlmConfig, form: Format) -> Iterat
             yield name, tensor.astype(form.dtype)
 
 
+def row_blocks(matrix: Array) -> list[Array]:
+    """Cut a matrix, so that what is computed of it takes little memory beside it."""
+    return [matrix[begin : begin + BLOCK_ROWS] for begin in range(0, len(matrix), BLOCK_ROWS)]
+
+
 @dataclass(frozen=True)
 class EffectiveWeights:
     """The numbers that a library computes with: those of the format, in which rounding is no error of the compiler."""
@@ -173,16 +194,11 @@ class EffectiveWeights:
     weights: Weights
     form: Format
 
-    @property
-    def key(self) -> str:
-        """Hash of weights and format."""
-        return key_of({"weights": self.weights.key, "format": self.form.name})
-
     def tensor(self, name: str) -> Array:
         """Return a weight as float32."""
         import numpy as np
 
         tensor = self.weights.tensor(name)
         if is_packed(name, self.form):
-            return unpack(*pack(tensor, self.form.dtype))
+            return np.concatenate([unpack(*pack(block, self.form.dtype)) for block in row_blocks(tensor)])
         return tensor.astype(self.form.dtype).astype(np.float32)

@@ -15,7 +15,7 @@ from device_runner.store import Store, sha256_of
 from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.request import RunOptions
+from harness.base.run_options import RunOptions
 from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.compile.compiler.releases import RELEASES

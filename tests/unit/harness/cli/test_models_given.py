@@ -13,7 +13,7 @@ from fake_records import sessions
 from typer.testing import CliRunner
 
 from harness.base.model import OnnxModel, model_name, models_given
-from harness.base.request import RunOptions
+from harness.base.run_options import RunOptions
 from harness.base.suite import load_suite
 from harness.cli import app, every_command
 from harness.cli.commands import load_command

@@ -23,7 +23,8 @@ from places import ROOT, SHARED
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
-from harness.base.request import WORKED_AROUND, QuirkPolicy, RunOptions
+from harness.base.request import WORKED_AROUND, QuirkPolicy
+from harness.base.run_options import RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.revisions.compare import OUTCOMES_ALONE, RevisionPair

@@ -173,7 +173,7 @@ def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
         plain.precisions,
         plain.tunings,
     )
-    assert {precision.value: value for precision, value in made.tolerance.items()} == suite.RELATIVE_TOLERANCE
+    assert {precision.value: value for precision, value in made.tolerance.items()} == tolerances.RELATIVE_TOLERANCE
     assert made.steady.thermal_limits("another") == plain.steady.thermal_limits("another")
 
 

@@ -18,7 +18,7 @@ from device_runner.failures import RigFailure
 from device_runner.store import key_of
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.request import RunOptions
+from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
 from harness.judge.revisions.environment import InstallFailure
 from harness.judge.revisions.sources import Revision, Source

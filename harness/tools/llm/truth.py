@@ -1,0 +1,132 @@
+"""The right answers to a text: computed once in a worker, kept as files, and what others may be off by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.store import key_of
+from harness.base.plan import Job
+from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.artifacts.artifact import JUDGE
+from harness.compile.artifacts.keys import module_version
+from harness.compile.oracle.rounding import AMOUNT, DRAWS
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import FORMATS, Format
+from harness.tools.llm.judge import NAME, ReferenceAnswer, compute
+from harness.tools.llm.weights import EffectiveWeights, Weights, weights_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.tools.llm.cases import LlmTask
+    from harness.tools.llm.judge import Move
+
+TEXT_SEED = 7
+_ARRAYS, DISTANCES = ("logits", "hidden"), "distances.json"
+
+
+def text(config: LlmConfig, length: int) -> Array:
+    """Return a text of random tokens. A longer one begins with the shorter."""
+    import numpy as np
+
+    return np.random.default_rng(TEXT_SEED).integers(0, config.vocabulary, length).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class LlmTruth:
+    """The right answers to a text, and how far off others may be."""
+
+    config: LlmConfig
+    reference: ReferenceAnswer
+    distances: Sequence[float]
+    """How far rounding moves the logits, then what leaves each layer; relative to their peaks."""
+    relative_tolerance: float
+    rounding_factor: float
+
+    @classmethod
+    def compute(cls, config: LlmConfig, weights: Weights, form: Format, length: int) -> LlmTruth:
+        """Compute a text, and once more with every number off by a few units, to see what rounding does."""
+        moves = [_mover(draw) for draw in range(DRAWS)]
+        answers = compute(config, EffectiveWeights(weights, form), text(config, length), moves)
+        truth = next(answers)
+        draws = [[distance(*pair) for pair in zip(_tensors(moved), _tensors(truth), strict=True)] for moved in answers]
+        limits = RELATIVE_TOLERANCE[form.dtype], ROUNDING_FACTOR[form.dtype]
+        return cls(config, truth, [max(distances) for distances in zip(*draws, strict=True)], *limits)
+
+    def write(self, folder: Path) -> None:
+        """Write the answers into a folder."""
+        import numpy as np
+
+        for name in _ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(self.reference, name).astype(np.float32))
+        (folder / DISTANCES).write_text(json.dumps(self.distances), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path, config: LlmConfig, relative_tolerance: float, rounding_factor: float) -> LlmTruth:
+        """Read what `write` wrote; the arrays stay in their files until they are needed."""
+        import numpy as np
+
+        arrays = [np.load(folder / f"{name}.npy", "r", allow_pickle=False) for name in _ARRAYS]
+        distances = json.loads((folder / DISTANCES).read_text(encoding="utf-8"))
+        return cls(config, ReferenceAnswer(*arrays), distances, relative_tolerance, rounding_factor)
+
+    @property
+    def tolerance(self) -> float:
+        """Tolerance of logits, relative to their peak."""
+        return self._limit(0)
+
+    def _limit(self, index: int) -> float:
+        return max(self.relative_tolerance, self.rounding_factor * self.distances[index])
+
+    def judge(self, logits: Array, begin: int) -> Accuracy:
+        """Compare logits of positions from `begin` on."""
+        want = self.reference.logits[begin : begin + len(logits)]
+        return compare_answers([logits], [want.astype("float32")], self.tolerance)
+
+    def first_wrong_layer(self, layers: list[Array], begin: int) -> int | None:
+        """Return the first layer whose result is off at positions from `begin` on; None if all are right."""
+        for index, (layer, hidden) in enumerate(zip(layers, self.reference.hidden, strict=True)):
+            want = hidden[begin : begin + len(layer)]
+            if not compare_answers([layer.astype("float32")], [want.astype("float32")], self._limit(1 + index)).right:
+                return index
+        return None
+
+
+def _mover(draw: int) -> Move:
+    """Return what moves each number of an array by up to a few units of float32."""
+    import numpy as np
+
+    rng = np.random.default_rng(draw)
+    return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
+
+
+def _tensors(reference: ReferenceAnswer) -> list[Array]:
+    return [reference.logits, *reference.hidden]
+
+
+def distance(answer: Any, other: Any) -> float:
+    """Return the largest difference, relative to the other's peak."""
+    import numpy as np
+
+    return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
+
+
+def truth_job(task: LlmTask) -> Job:
+    """Return the job that computes the right answers, the same for every TVM and every test of a library."""
+    network = key_of({"weights": task.tensors.key, "config": task.config.plain})
+    facts = {"config": task.config.plain, "format": task.form.name, "length": task.length, "network": network}
+    key = key_of({**facts, "sources": module_version(__name__)})
+    return Job("llm-truth", key, f"truth of {task.library}", {**facts, "weights": task.weights})
+
+
+def write_truth(job: dict[str, Any], out: Path) -> None:
+    """Worker only: compute the right answers into a folder."""
+    config = LlmConfig.of_plain(job["config"])
+    weights = weights_of(config, job["weights"])
+    LlmTruth.compute(config, weights, FORMATS[job["format"]], job["length"]).write(out)
+    (out / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")
