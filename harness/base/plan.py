@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, ThermalLimits
 from harness.base.case import Case, Precision
-from harness.base.model import ProgramModel
+
+if TYPE_CHECKING:
+    from harness.base.model import ProgramModel
 
 SUSTAINED = "sustained"
 """The part of a record that a sustained run leaves (`Budget.sustain_s`). A tool makes and shows it."""

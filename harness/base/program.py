@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.base.model import Model, ProgramModel
 from harness.base.tool import load, places
 
 if TYPE_CHECKING:
     from harness.base.case import Case
+    from harness.base.model import Model, ProgramModel
     from harness.base.plan import Job
     from harness.base.request import QuirkPolicy
 

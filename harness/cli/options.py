@@ -17,7 +17,6 @@ from harness.base import option_texts as texts
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy
-from harness.base.run_options import RunOptions
 from harness.base.tool import load
 from harness.cli import completion
 from harness.compile.quirks import policy_of, quirks_of
@@ -26,6 +25,7 @@ from harness.judge.stats.pair import Rules
 if TYPE_CHECKING:
     from harness.base.model import Model
     from harness.base.outcome import ExitCode
+    from harness.base.run_options import RunOptions
     from harness.base.suite import Suite
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
@@ -246,6 +246,8 @@ class CaseOptions(SuiteOptions):
 
     def on_each_revision(self, device: str) -> RunOptions:
         """Return what every revision of a compiler is to build and run on a device."""
+        from harness.base.run_options import RunOptions
+
         return RunOptions(self.suite, device, self.quirks, self.schedules, tuple(self.models))
 
     def request(self, **how: Any) -> Request:

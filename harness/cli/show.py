@@ -24,6 +24,7 @@ from harness.cli.options import (
 )
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
+from harness.judge.report.part_view import run_tables
 from harness.judge.report.screen import out, out_whole
 from harness.judge.report.table import json_array
 from harness.measure.facts import Batches

@@ -25,7 +25,8 @@ from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import QUIRKS
-from harness.tools.llm.verify import LlmTruth, LlmVerdict, invariants, text, verify
+from harness.tools.llm.truth import LlmTruth, text
+from harness.tools.llm.verify import LlmVerdict, invariants, verify
 from harness.tools.llm.weights import SeededWeights
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
@@ -111,7 +112,7 @@ def libraries(device: AdbDevice, tmp_path: Path) -> Iterator[Libraries]:
 
 
 def judged(conversation: Conversation, test: str, form: str = "float32", config: LlmConfig = CONFIG) -> LlmVerdict:
-    return verify(llm_test(test), conversation, LlmTruth(config, SeededWeights(config), FORMATS[form], 128))
+    return verify(llm_test(test), conversation, LlmTruth.compute(config, SeededWeights(config), FORMATS[form], 128))
 
 
 def test_a_right_library_is_right_at_every_step(libraries: Libraries) -> None:

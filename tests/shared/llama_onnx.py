@@ -9,13 +9,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.weights import Weights
+from harness.tools.llm.judge import Tensors
 
 
 class LlamaGraph:
     """Collects the nodes of a network."""
 
-    def __init__(self, config: LlmConfig, weights: Weights, count: int) -> None:
+    def __init__(self, config: LlmConfig, weights: Tensors, count: int) -> None:
         self.config, self.weights, self.count = config, weights, count
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}

@@ -165,8 +165,8 @@ def read_table(table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
     """Return the tests of the models of a command line; `choices` are keys of a table. Raises UsageError."""
-    given = {key: value for key, value in choices.items() if value}
-    return [task for model in models for task in read_table({"llm": model, **given}, Path())]
+    keys = {key: value for key, value in choices.items() if value}
+    return [task for model in models for task in read_table({"llm": model, **keys}, Path())]
 
 
 def config_file(model: str, folder: Path = Path()) -> Path | None:

@@ -14,7 +14,6 @@ from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.request import QuirkPolicy
-from harness.base.suite import Limits, Suite
 from harness.base.tables import table
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
@@ -35,11 +34,12 @@ from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.table import json_array
 
 if TYPE_CHECKING:
+    from harness.base.suite import Suite
     from harness.measure.records.record import Record
 
 llm = typer.Typer(help="Run language models: is every logit right, and how many tokens a second?", no_args_is_help=True)
 
-LIMITS = Limits(build_s=3600, build_memory_gb=64)
+LIMITS = {"build_s": 3600, "build_memory_gb": 64}
 """numpy computes the truth of a billion weights in minutes."""
 LONGEST_S = 6 * 3600.0
 """Deadline of another release."""
@@ -86,11 +86,13 @@ def run_models(
 
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
+    from harness.base.suite import Suite
     from harness.tools.llm.cases import QUICK_TESTS, tasks_of
 
     tests = test or (QUICK_TESTS if quick else ())
     tasks = tasks_of(model or ["llama_tiny"], weights=weights, format=form, pipeline=pipeline, tests=list(tests))
-    suite = Suite(models=[task.program() for task in tasks], paths=path or ["opencl"], budget_s=budget, limits=LIMITS)
+    fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
+    suite = Suite.model_validate({"models": [task.program() for task in tasks], **fields})
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:

@@ -92,8 +92,8 @@ def _load(task: LlmTask, artifact: Artifact, session: Session, facts: Facts, tim
 def _add_verdict(verdict: LlmVerdict, truth: LlmTruth, facts: Facts) -> None:
     accuracy = verdict.accuracy
     assert accuracy
-    known = {"error": accuracy.max_rel_err, "divergence": verdict.divergence, "invariants": verdict.invariants}
-    facts.add(_update(facts, **known))
+    fields = {"error": accuracy.max_rel_err, "divergence": verdict.divergence, "invariants": verdict.invariants}
+    facts.add(_update(facts, **fields))
     facts.add(accuracy)
     if truth.tolerance > MOST_ROUNDING:
         why = f"logits are lost in rounding, which may move them by {truth.tolerance:.2g}"
@@ -173,10 +173,10 @@ def _part(task: LlmTask) -> LlmPart:
     )
 
 
-def _update(facts: Facts, **known: object) -> LlmPart:
+def _update(facts: Facts, **fields: object) -> LlmPart:
     part = facts.get(LlmPart)
     assert part
-    return part.model_copy(update=known)
+    return part.model_copy(update=fields)
 
 
 def build_libraries(

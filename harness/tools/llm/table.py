@@ -34,8 +34,9 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
 
 def as_text(records: Sequence[Record]) -> str:
     """Return the table for a terminal, and a line for whatever is not right."""
-    drawn = table(rows(records), COLUMNS, right=NUMBERS, spare=SPARE)
-    return "\n".join([drawn, *_complaints(records), *_ratios(records)])
+    supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
+    drawn = [table(rows(supported), COLUMNS, right=NUMBERS, spare=SPARE)] if supported else []
+    return "\n".join([*drawn, *_complaints(records), *_ratios(records)])
 
 
 def as_markdown(records: Sequence[Record]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.real_networks import RIGHT, SUITE, TABLE, VACUOUS, lost, page, read_rows, row_of
-from harness.base.model import model_name
+from harness.base.model import OnnxModel, model_name
 from harness.base.suite import load_suite
 
 
@@ -45,7 +45,7 @@ def test_a_case_is_lost_if_it_was_right_and_is_not_any_more() -> None:
 def test_every_network_has_a_name_and_lies_in_a_package() -> None:
     suite = load_suite(SUITE)
     assert len(suite.models) > 20
-    assert all(not isinstance(model, str) and "/.venv/real/" in str(model.onnx) for model in suite.models)
+    assert all(isinstance(model, OnnxModel) and "/.venv/real/" in str(model.onnx) for model in suite.models)
 
 
 def test_the_page_has_a_row_for_every_network_on_every_path() -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
-from harness.base import suite
+from harness.base import suite, tolerances
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, model_name
 from harness.base.suite import Suite, load_suite

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.case import Case, Precision
+from harness.base.case import Precision
 from harness.base.failures import UsageError
-from harness.tools.llm.cases import TESTS, LlmModel, is_llm, variants_of
+from harness.base.model import ProgramModel
+from harness.tools.llm.cases import TESTS, LlmTask, read_table, tasks_of
 from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.programs import PROGRAMS
+
+FIELDS = {
+    "model_type": "llama",
+    "num_hidden_layers": 1,
+    "hidden_size": 64,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "vocab_size": 96,
+}
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -33,36 +44,53 @@ def test_what_cannot_be_run_is_refused(name: str) -> None:
         llm_test(name)
 
 
-def test_every_variant_has_cases_of_its_own() -> None:
-    variants = variants_of(["llama_tiny"], formats=["float32", "q4f16_0"], pipelines=["mlc", "default"])
-    cases = [variant.case(llm_test(name)) for variant in variants for name in TESTS]
-    assert len({case.id for case in cases}) == len(cases) == 24
-    assert all(Case.parse(case.id) == case for case in cases)
-    assert cases[6].model == "llama_tiny_default_pp32"
-    assert cases[12] == Case("llama_tiny_q4f16_0_pp32", "opencl", Precision.FLOAT16)
+def test_every_test_of_every_library_is_a_case_of_its_own() -> None:
+    tasks = tasks_of(["llama_tiny"], format=["float32", "q4f16_0"], pipeline=["mlc", "default"])
+    programs = [task.program() for task in tasks]
+    assert len({program.name for program in programs}) == len(programs) == 24
+    assert programs[6].name == "llama_tiny_default_pp32"
+    assert programs[12].name == "llama_tiny_q4f16_0_pp32"
+    assert programs[12].precision is Precision.FLOAT16
 
 
-@pytest.mark.parametrize("choice", [{"formats": ["q5"]}, {"pipelines": ["tvm"]}, {"paths": ["cpu"]}])
+def test_a_program_says_all_that_its_test_needs() -> None:
+    (task,) = tasks_of(["llama_tiny"], format=["q4f32_1"], tests=["tg@d512"])
+    program = task.program()
+    assert LlmTask.of(ProgramModel.model_validate_json(program.model_dump_json())) == task
+
+
+@pytest.mark.parametrize("choice", [{"format": ["q5"]}, {"pipeline": ["tvm"]}, {"tests": ["pp0"]}])
 def test_unknown_words_are_refused(choice: dict[str, list[str]]) -> None:
     with pytest.raises(UsageError, match="there is no"):
-        variants_of(["llama_tiny"], **choice)  # type: ignore[arg-type]
+        tasks_of(["llama_tiny"], **choice)
+
+
+def test_an_unknown_key_is_named() -> None:
+    with pytest.raises(UsageError, match="formt") as refusal:
+        read_table({"llm": "llama_tiny", "formt": "float32"}, Path())
+    assert "format" in refusal.value.hint
+
+
+def test_all_tests_of_a_table_share_one_truth() -> None:
+    programs = PROGRAMS.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
+    assert len({PROGRAMS.truth(program).key for program in programs}) == 1
+    (other,) = PROGRAMS.read_table({"llm": "llama_tiny", "tests": ["chunks"], "format": "q4f32_1"}, Path())
+    assert PROGRAMS.truth(other).key != PROGRAMS.truth(programs[0]).key
 
 
 def test_a_folder_with_a_configuration_is_a_model_by_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "Llama-3.2 1B"
     folder.mkdir()
-    assert not is_llm(str(folder))
-    fields = {
-        "model_type": "llama",
-        "num_hidden_layers": 1,
-        "hidden_size": 64,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "vocab_size": 96,
-    }
-    (folder / "config.json").write_text(json.dumps(fields))
-    assert is_llm(str(folder))
-    assert is_llm(str(folder / "config.json"))
-    assert LlmModel.read(str(folder)).name == "llama_3_2_1b"
-    assert is_llm("llama_tiny")
-    assert not is_llm("tiny")
+    assert not PROGRAMS.read_word(str(folder))
+    (folder / "config.json").write_text(json.dumps(FIELDS))
+    for word in (str(folder), str(folder / "config.json")):
+        assert {task.model for task in tasks_of([word])} == {"llama_3_2_1b"}
+        assert {program.word for program in PROGRAMS.read_word(word)} == {word}
+    assert PROGRAMS.read_word("llama_tiny")
+    assert not PROGRAMS.read_word("tiny")
+
+
+def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(FIELDS))
+    programs = PROGRAMS.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
+    assert [program.name for program in programs] == ["mine_pp32"]

@@ -9,7 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from device_runner.failures import Failure
+from harness.base.suite import load_suite
 from harness.cli import app
+from harness.tools.llm.cases import TESTS
+from harness.tools.llm.cases import test_of as llm_test
+
+TEST_PARTS = [llm_test(name).part for name in TESTS]
 
 
 def refusal(*words: str) -> str:
@@ -32,8 +37,33 @@ def test_what_cannot_be_run_is_refused_at_once(words: tuple[str, ...], reason: s
     assert reason in refusal("llm", "run", *words)
 
 
-def test_run_hands_language_models_over() -> None:
-    assert "one device at a time" in refusal("run", "--model", "llama_tiny", "--device", "a", "--device", "b")
+def test_a_language_model_is_a_model_of_every_command() -> None:
+    words = ("--model", "llama_tiny", "--model", "tiny", "--path", "opencl", "--precision", "float32", "--json")
+    cases = json.loads(CliRunner().invoke(app, ["list", *words]).stdout)
+    assert cases == [
+        *(f"llama_tiny_{test}-opencl-float32-untuned" for test in TEST_PARTS),
+        "tiny-opencl-float32-untuned",
+    ]
+
+
+def test_a_suite_has_language_models_beside_others(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text(
+        'paths = ["opencl"]\nprecisions = ["float16"]\nschedules = "none.json"\n'
+        'models = ["tiny", { llm = "llama_tiny", format = ["float32", "q4f16_1"], tests = ["tg@d0"] }]\n'
+    )
+    assert [case.id for case in load_suite(suite).cases] == [
+        "tiny-opencl-float16-untuned",
+        "tiny-opencl-float16-scheduled",
+        "llama_tiny_tg_d0-opencl-float32-untuned",
+        "llama_tiny_q4f16_1_tg_d0-opencl-float16-untuned",
+    ]
+
+
+def test_a_wrong_table_of_a_suite_is_named_by_its_line(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text('paths = ["opencl"]\nmodels = [{ llm = "llama_tiny", tests = ["pp0"] }]\n')
+    assert "suite.toml:2: there is no test 'pp0'" in refusal("list", "--suite", str(suite))
 
 
 def test_another_network_stays_with_run() -> None:

@@ -13,7 +13,7 @@ from llama_onnx import LlamaGraph
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig, RopeScaling
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.judge import compute, divergence, frequencies
-from harness.tools.llm.verify import LlmTruth, text
+from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.weights import EffectiveWeights, SeededWeights
 
 SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
@@ -39,14 +39,14 @@ def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None
     model = LlamaGraph(config, weights, len(tokens)).model()
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (other,) = session.run(["logits"], {"tokens": tokens.astype(np.int64)})
-    mine = compute(config, weights, tokens)[0].logits
+    mine = next(compute(config, weights, tokens)).logits
     assert np.abs(mine - other).max() <= 2e-5 * np.abs(mine).max()
     assert divergence(other, mine) < 1e-8
 
 
 def test_a_longer_text_changes_no_earlier_position() -> None:
     weights = SeededWeights(SMALL)
-    long, short = (compute(SMALL, weights, text(SMALL, length))[0].logits for length in (20, 12))
+    long, short = (next(compute(SMALL, weights, text(SMALL, length))).logits for length in (20, 12))
     np.testing.assert_allclose(long[:12], short, rtol=1e-9, atol=1e-9)
 
 
@@ -71,7 +71,7 @@ def test_the_divergence_of_the_same_is_nothing_and_grows() -> None:
 
 @pytest.mark.parametrize("form", ["float32", "float16", "q4f16_0"])
 def test_rounding_is_allowed_and_no_more(form: str) -> None:
-    truth = LlmTruth(SMALL, SeededWeights(SMALL), FORMATS[form], 16)
+    truth = LlmTruth.compute(SMALL, SeededWeights(SMALL), FORMATS[form], 16)
     logits = truth.reference.logits.astype(np.float32)
     assert truth.judge(logits, 0).right
     assert truth.judge(logits[8:], 8).right
@@ -80,7 +80,7 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
 
 
 def test_the_first_wrong_layer_is_named() -> None:
-    truth = LlmTruth(SMALL, SeededWeights(SMALL), FORMATS["float32"], 16)
+    truth = LlmTruth.compute(SMALL, SeededWeights(SMALL), FORMATS["float32"], 16)
     layers = [layer.astype(np.float32) for layer in truth.reference.hidden]
     assert truth.first_wrong_layer(layers, 0) is None
     layers[1] = layers[1] * 1.01

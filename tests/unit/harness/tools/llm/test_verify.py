@@ -14,12 +14,13 @@ from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.network import SCORE, Step
-from harness.tools.llm.verify import LlmTruth, verify
+from harness.tools.llm.truth import LlmTruth
+from harness.tools.llm.verify import verify
 from harness.tools.llm.weights import SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
-TRUTH = LlmTruth(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], TEST.length)
+TRUTH = LlmTruth.compute(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], TEST.length)
 POSITION_BYTES = 4 * (128 + 2 * 64)
 
 
