@@ -62,7 +62,7 @@ def pack(
     from harness.tools.bundle.pack import KINDS, pack
     from harness.tools.bundle.target_limits import with_limits_of
 
-    request = what.request()
+    request = what.request().without_programs()
     with Screen() as screen, request.builder(screen) as builder:
         screen.say(preparing(request.paths, request.cache))
         make_ready(request.paths, request.cache)

@@ -46,7 +46,7 @@ def find_divergence(
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
     if not models and not suite.exists() and record.model in named_models():
         models = [record.model]  # as `run --model` had it
-    request = Request.read(suite, [record.case], quirks, models=models)
+    request = Request.read(suite, [record.case], quirks, models=models).without_programs()
     with (
         Screen() as screen,
         open_workbench(request, request.one_device(device or record.device, screen), screen, timed=False) as bench,

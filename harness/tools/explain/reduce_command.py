@@ -46,7 +46,7 @@ def reduce(
     from harness.tools.explain.reduced_folder import write_folder
 
     began = time.monotonic()
-    request = what.request()
+    request = what.request().without_programs()
     reduction = _reduced(request, device, minutes)
     folder = out or Path(f"reduced-{reduction.whole.case}")
     write_folder(reduction, folder, request.cache)

@@ -56,7 +56,7 @@ def tune(
             "cost models were removed: xgb found slower schedules than random choice (docs/how-to/tune.md)",
             hint="leave --cost-model out",
         )
-    request = _tunable(what.request())
+    request = _tunable(what.request().without_programs())
     with Screen() as screen:
         source = devices_behind(tracker) if tracker else None
         words = device or [ALL if tracker else DEFAULT_DEVICE]

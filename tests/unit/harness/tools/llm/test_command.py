@@ -70,6 +70,11 @@ def test_another_network_stays_with_run() -> None:
     assert "no model 'llama_huge'" in refusal("run", "--model", "llama_huge")
 
 
+@pytest.mark.parametrize("command", [("tune",), ("pack",), ("reduce",)])
+def test_what_reads_networks_alone_refuses_language_models(command: tuple[str, ...]) -> None:
+    assert "cannot read programs such as llama_tiny_pp32" in refusal(*command, "--model", "llama_tiny")
+
+
 def test_show_says_where_records_come_from(tmp_path: Path) -> None:
     assert "llm run" in refusal("llm", "show", "--records", str(tmp_path / "records.jsonl"))
 
