@@ -40,16 +40,16 @@ def kind_of(function: str, work: OperatorWork | None) -> OperatorKind:
     """Return what the function does, by the sizes of its tensors, which a layout of blocks of four does not change."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
-        return OperatorKind(first, (), 0)
+        return OperatorKind(label_of(function, work), (), 0)
     reads = work.shapes[: 2 if first in WEIGHTED else 1]
     return OperatorKind(first, tuple(map(prod, reads)), prod(work.shapes[-1]))
 
 
 def label_of(function: str, work: OperatorWork | None) -> str:
-    """Return a few words for a table: `conv2d 512x512x3x3 to 512x7x7`."""
+    """Return a few words for a table: `conv2d 512x512x3x3 to 512x7x7`; all operators where no size is known."""
     first = operators_in(function)[0]
     if work is None or not work.shapes:
-        return first
+        return "_".join(operators_in(function))
     weights = _unblocked(work.shapes[1], 0) if first in WEIGHTED and len(work.shapes) > 2 else []
     output = _unblocked(work.shapes[-1], 1)
     words = [first, "x".join(map(str, weights)), "to", "x".join(map(str, output[1:] or output))]

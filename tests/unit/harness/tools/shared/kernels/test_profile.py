@@ -72,7 +72,7 @@ def test_an_operator_is_the_same_one_in_buffers_and_in_images() -> None:
 
 
 def test_a_function_that_the_compiler_told_nothing_of_has_its_name() -> None:
-    assert label_of("some_function3", None) == "some"
+    assert label_of("fused_NT_matmul1_add3", None) == "NT_matmul_add"
     assert label_of("reshape", OperatorWork("reshape", [[1, 512, 1, 1], [1, 512]], 4096, 0, 0)) == "reshape to 512"
 
 
