@@ -12,13 +12,15 @@ TOOL = Tool(
             "harness.tools.llm.command:llm",
         ),
     ),
-    programs={"llm": "harness.tools.llm.programs:PROGRAMS"},
+    programs={"llm": "harness.tools.llm.programs:PROGRAMS", "mlc": "harness.tools.llm.mlc:PROGRAMS"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},
     cache_kinds=(CacheKind("llm_weights", "weights of a language model, as a library takes them"),),
     jobs={
         "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),
         "llm-truth": JobKind("harness.tools.llm.truth:write_truth", author="numpy"),
+        "mlc-library": JobKind("harness.tools.llm.mlc:take_library", library=True),
+        "mlc-truth": JobKind("harness.tools.llm.mlc:write_judge"),
         "llm-probe": JobKind("harness.tools.llm.build:probe_quirk"),
     },
 )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -21,6 +21,7 @@ from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK
 from harness.tools.llm.weights import SEED, Weights, require_groups, weights_of
 
+Table = TypeVar("Table", bound=BaseModel)
 KIND = "llm"
 """Key of a table of language models in a suite."""
 DECODES = 8
@@ -155,12 +156,17 @@ class LlmTable(BaseModel):
 
 def read_table(table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
     """Return the tests that a table of a suite asks for. Raises UsageError."""
+    return read_keys(LlmTable, table).tasks(folder)
+
+
+def read_keys(kind: type[Table], table: Mapping[str, Any]) -> Table:
+    """Return a table of a suite. Raises UsageError with the key at fault."""
     try:
-        return LlmTable.model_validate(table).tasks(folder)
+        return kind.model_validate(table)
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"{key}: {problem['msg']}", hint=suggestion(key, LlmTable.model_fields)) from None
+        raise UsageError(f"{key}: {problem['msg']}", hint=suggestion(key, kind.model_fields)) from None
 
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:

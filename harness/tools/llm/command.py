@@ -61,7 +61,12 @@ Pipelines = Annotated[list[str] | None, _list_option("--pipeline", "Passes: mlc,
 def run_models(
     exports: TableExports,
     model: Models = None,
-    weights: Annotated[str, typer.Option(help="Weights: seed, or a folder of safetensors.")] = "seed",
+    library: Annotated[
+        list[str] | None, _list_option("--library", "Library that mlc-llm compiled, with --weights FOLDER")
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(help="Weights: seed, a folder of safetensors, or what mlc-llm converted.")
+    ] = "seed",
     form: Formats = None,
     pipeline: Pipelines = None,
     path: Annotated[list[str] | None, _list_option("--path", "Path: opencl, texture or clml")] = None,
@@ -87,18 +92,25 @@ def run_models(
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
     from harness.base.suite import Suite
-    from harness.tools.llm.cases import QUICK_TESTS, tasks_of
+    from harness.tools.llm import mlc
+    from harness.tools.llm.cases import QUICK_TESTS, TESTS, tasks_of
 
-    tests = test or (QUICK_TESTS if quick else ())
-    tasks = tasks_of(model or ["llama_tiny"], weights=weights, format=form, pipeline=pipeline, tests=list(tests))
+    tests = list(test or (QUICK_TESTS if quick else TESTS))
+    models = model or ([] if library else ["llama_tiny"])
+    tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests)
+    programs = [task.program() for task in tasks]
+    for name in library or ():
+        table = {"mlc": name, "weights": weights, "tests": tests}
+        programs += mlc.PROGRAMS.read_table(table, Path())
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
-    suite = Suite.model_validate({"models": [task.program() for task in tasks], **fields})
+    suite = Suite.model_validate({"models": programs, **fields})
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:
             results += _run(suite, device, records, QuirkPolicy(as_shipped), quick=quick)
         else:
-            choices = {"--model": model, "--format": form, "--pipeline": pipeline, "--path": path, "--test": test}
+            choices = {"--model": model, "--library": library, "--format": form, "--pipeline": pipeline}
+            choices |= {"--path": path, "--test": test}
             words = [word for option, values in choices.items() for value in values or () for word in (option, value)]
             words += ["--weights", weights, "--device", device, "--budget", str(budget)]
             words += ["--quick"] * quick + ["--as-shipped"] * as_shipped

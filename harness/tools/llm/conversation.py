@@ -47,6 +47,15 @@ class Conversation:
         for start in range(0, len(tokens), CHUNK):
             self.step(PREFILL, tokens[start : start + CHUNK])
 
+    def timed(self, step: Step, tokens: Array) -> TimedStep:
+        """Take tokens, and return the step to be timed."""
+        self.step(step, tokens)
+        return TimedStep(self, step)
+
+    def end_forward(self) -> None:
+        """End a step that was begun by itself."""
+        self._change("end_forward")
+
     def forget(self, count: int) -> None:
         """Take the last tokens out of the cache."""
         if count:
@@ -91,6 +100,9 @@ class TimedStep:
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
         """Raise RigFailure: each step waits for its answer."""
         raise RigFailure("steps of a language model are not timed in batches")
+
+    def end(self) -> None:
+        """Do nothing: each call ended its step."""
 
     def _samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         samples: list[float] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceFull
 from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
+from device_runner.store import sha256_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 RPC_MASK = 128
 """What TVM's RPC adds to the type of a device of another process."""
 
+MOST_BATCHES = 64
+"""Most batches that the probe times in a call."""
 LINK_SCRIPT = 'mkdir -p "$0" && cd "$0" && while [ "$1" ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
 """Arguments: the folder, then path and name of each file."""
 
 
 class Machine(RpcProgram):
     """A library with functions that share a state on the device."""
+
+    weights_bytes = 0
+    """Size of the weights that were brought."""
 
     def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
         """Return the state that a function of the library makes; it takes each size as a shape of its own."""
@@ -36,16 +42,56 @@ class Machine(RpcProgram):
         with self._session.calling(function, timeout_s):
             return self._session.remote.get_function(function)(*arguments)
 
-    def parameters(self, files: Mapping[Path, str], prefix: str, count: int, *, timeout_s: float) -> Any:
-        """Push a folder of TVM's tensor cache by hash, and return its tensors `prefix_0`... on the device."""
+    def parameters(self, files: Mapping[str, Path], names: Sequence[str], *, timeout_s: float) -> Any:
+        """Push a folder of TVM's tensor cache by hash, and return its tensors of these names on the device."""
         deadline = Deadline(timeout_s)
         folder = bring_folder(self._session, files, deadline)
+        self.weights_bytes = sum(file.stat().st_size for file in files.values())
         with self._session.calling("loading weights", deadline.remaining_s):
             function = self._session.remote.get_function
             function("vm.builtin.tensor_cache.load")(folder, self._device.dlpack_device_type() % RPC_MASK, 0)
-            parameters = function("vm.builtin.param_array_from_cache")(prefix, count)
+            parameters = function("vm.builtin.param_array_from_cache_by_name_unpacked")(*names)
             function("vm.builtin.tensor_cache.clear")()
             return parameters
+
+    def has(self, function: str, *, timeout_s: float) -> bool:
+        """Return whether the library has a function."""
+        with self._session.calling(f"looking for {function}", timeout_s):
+            return bool(self._vm.module.implements_function(function, True))
+
+    def call(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+        """Call a function of the library with what is on the device, and return what stays there."""
+        import numpy as np
+        import tvm.runtime
+
+        with self._session.calling(f"calling {function} of {self._loadable.library.name}", timeout_s):
+            values = [tvm.runtime.tensor(a, self._device) if isinstance(a, np.ndarray) else a for a in arguments]
+            return self._vm.module[function](*values)
+
+    def shape(self, *extents: int) -> Any:
+        """Return a shape on the device."""
+        return self._session.remote.get_function("ffi.Shape")(*extents)
+
+    def invoke_first(self, function: str, *arguments: Any, timeout_s: float) -> Array:
+        """Call a function of the library with what is on the device, and return the first tensor of its tuple."""
+        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
+            self._vm.set_input(function, *arguments)
+            self._vm.invoke_stateful(function)
+            self._device.sync()
+            answer: Array = self._vm.module["get_output"](function, 0).numpy()
+            return answer
+
+    def synced_ms(self, function: str, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return samples on the last arguments, by the device's clock: each call waits for the GPU. Raises RigFailure.
+
+        TVM's own timer would not wait for a function that leaves its answer on the GPU.
+        """
+        deadline, samples = Deadline(timeout_s), list[float]()
+        while (left := repeat - len(samples)) > 0:
+            count = min(MOST_BATCHES, -(-left // 2))  # of each of two kinds, which are one for batches of a call
+            for times in self._session.probe.batches(self._vm.module, function, 1, count, deadline):
+                samples += times
+        return samples[:repeat]
 
     def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
         """Call a function of the library with arrays, states and parameters, and return its tensors."""
@@ -79,10 +125,11 @@ def load_machine(session: RpcSession, loadable: Loadable, *, timeout_s: float) -
     return Machine(session, loadable, pushed, timeout_s=deadline.remaining_s)
 
 
-def bring_folder(session: RpcSession, files: Mapping[Path, str], deadline: Deadline) -> str:
-    """Push files by hash; return a folder of the device in which they have their names."""
-    pushed = {file.name: session.bring(file, sha256, deadline).path for file, sha256 in files.items()}
-    digest = hashlib.sha256(" ".join(files.values()).encode()).hexdigest()
+def bring_folder(session: RpcSession, files: Mapping[str, Path], deadline: Deadline) -> str:
+    """Push files by hash; return a folder of the device in which they have these names."""
+    hashes = {name: sha256_of(file) for name, file in files.items()}
+    pushed = {name: session.bring(file, hashes[name], deadline).path for name, file in files.items()}
+    digest = hashlib.sha256(" ".join(hashes.values()).encode()).hexdigest()
     folder = f"{session.transport.root}/folders/{digest[:24]}"
     links = [word for name, path in pushed.items() for word in (path, name)]
     answer = session.transport.shell(["sh", "-c", LINK_SCRIPT, folder, *links], timeout_s=deadline.remaining_s)

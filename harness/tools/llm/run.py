@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from device_runner.failures import Failure, RigFailure
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
-from device_runner.store import cache_root, sha256_of
+from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
@@ -23,111 +23,217 @@ from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.measure.context import Run
-from harness.measure.correctness import MOST_ROUNDING
-from harness.measure.facts import Facts, Judgement, Latency, Loading, Vacuity
+from harness.measure.correctness import MOST_ROUNDING, compare_answers
+from harness.measure.facts import Accuracy, Facts, Judgement, Latency, Loading, Vacuity
 from harness.measure.probes.latency import measure
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import PREFIX, library_job, probe_job, read_probe, weights_folder
-from harness.tools.llm.cases import LlmTask
-from harness.tools.llm.conversation import Conversation, TimedStep
+from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
+from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.machine import load_machine
-from harness.tools.llm.network import DECODE, PREFILL_AGAIN
+from harness.tools.llm.mlc import MlcConversation, MlcTask
+from harness.tools.llm.network import DECODE, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.truth import LlmTruth, text
-from harness.tools.llm.verify import LlmVerdict, verify
+from harness.tools.llm.verify import LlmVerdict, hold, verify
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Program, Session
-    from harness.measure.probes.base import Probe, Step
+    from harness.measure.probes.base import Probe
+    from harness.measure.probes.base import Step as ShowStep
 
 ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench llm quirks` lists defects of TVM that runs work around by default"}
 """What a person does next."""
+INVARIANT_TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
+"""How far apart, relative to their peak, logits may lie that have to be the same: other chunks add in another order.
+Faults of positions, pages and merges move them by tenths."""
+
+
+class Subject(Protocol):
+    """A library that is tested: what its part of the record says, and who knows whether it is right."""
+
+    test: LlmTest
+    vocabulary: int
+    part: LlmPart
+    unchecked: str
+    """Why nobody outside TVM judges it; empty if somebody does."""
+
+    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
+        """Load library and weights. Raises what the session raises."""
+
+    def verify(self, conversation: Conversation) -> LlmVerdict:
+        """Run the test's steps and judge them."""
+
+    def judge(self, logits: Array, position: int) -> Accuracy:
+        """Judge the logits of a step whose last token has this position."""
+
+
+class OwnLibrary:
+    """A library of our network, which numpy judges."""
+
+    unchecked = ""
+
+    def __init__(self, plan: Plan, answers: Answers | None) -> None:
+        assert plan.program
+        self._task = task = LlmTask.of(plan.program)
+        self._plan, self._answers = plan, answers
+        self.test, self.vocabulary, config = task.test, task.config.vocabulary, task.config
+        names = {"model": task.model, "format": task.form.name, "pipeline": task.pipeline, "test": task.test.name}
+        self.part = LlmPart(**names, parameters=config.parameters, tokens=task.test.tokens, depth=task.test.depth)
+
+    @cached_property
+    def truth(self) -> LlmTruth:
+        """The right answers."""
+        assert self._answers
+        limits = self._plan.relative_tolerance, self._plan.rounding_factor
+        return LlmTruth.read(self._answers.folder, self._task.config, *limits)
+
+    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
+        """Load library and weights."""
+        task = self._task
+        folder = weights_folder(task.tensors, task.config, task.form, cache_root())
+        files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
+        machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
+        names = [f"{PREFIX}_{index}" for index in range(len(artifact.compiled.inputs))]
+        return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
+
+    def verify(self, conversation: Conversation) -> LlmVerdict:
+        """Judge every position of a prompt, or every step of decode."""
+        return verify(self.test, conversation, self.truth)
+
+    def judge(self, logits: Array, position: int) -> Accuracy:
+        """Compare logits with numpy's."""
+        return self.truth.judge(logits, position)
+
+
+class ForeignLibrary:
+    """A library that mlc-llm compiled. Its answers are held to each other."""
+
+    unchecked = "nobody knows the library's network: its answers are held to each other"
+
+    def __init__(self, task: MlcTask) -> None:
+        self._task, self.test = task, task.test
+        settings = task.folder.settings
+        self.vocabulary = settings.vocab_size
+        self._tolerance = INVARIANT_TOLERANCE["float32" if "f32" in settings.quantization else "float16"]
+        self._last: Array | None = None
+        self.part = LlmPart(
+            model=task.model,
+            format=settings.quantization,
+            pipeline="mlc-llm",
+            test=task.test.name,
+            parameters=task.parameters,
+            tokens=task.test.tokens,
+            depth=task.test.depth,
+        )
+
+    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
+        """Load library and weights. Raises CompileFailure where the two are out of step."""
+        machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
+        return MlcConversation(machine, None, timeout_s, folder=self._task.folder)
+
+    def verify(self, conversation: Conversation) -> LlmVerdict:
+        """Compare answers to the test's text, and keep that of its timed step."""
+        verdict, test = LlmVerdict(), self.test
+        length = max(test.depth + test.tokens, CHUNKS)
+        hold(conversation, text(self.vocabulary, length), CHUNKS, self._tolerance, verdict)
+        tokens = text(self.vocabulary, test.depth + test.tokens)
+        conversation.restart()
+        conversation.fill(tokens[: test.depth])
+        self._last = conversation.step(DECODE if test.decodes else PREFILL_AGAIN, tokens[test.depth :])[0]
+        return verdict
+
+    def judge(self, logits: Array, position: int) -> Accuracy:
+        """Compare logits with those of the same step before."""
+        assert self._last is not None
+        return compare_answers([logits], [self._last], self._tolerance)
 
 
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     """Carry a test to what becomes known of it. Never raises for what the library or the device does wrong."""
-    assert plan.program
-    task, step, timeout_s = LlmTask.of(plan.program), partial(progress.step, plan.case.id), plan.budget.timeout_s
+    step, timeout_s = partial(progress.step, plan.case.id), plan.budget.timeout_s
     with Recording.of(plan, run.origin, ADVICE) as recording:
         facts = recording.facts
-        facts.add(_part(task))
+        facts.add(_subject(plan, None).part)
         work = open_work(plan, built)
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)
         run.recovery.admit(run.rungs)
-        truth = LlmTruth.read(work.answers.folder, task.config, plan.relative_tolerance, plan.rounding_factor)
-        facts.add(Judgement(work.answers.judge, ""))
+        subject = _subject(plan, work.answers)
+        facts.add(Judgement(work.answers.judge, subject.unchecked))
         cache = run.tunings.prepare(plan.case, work.artifact, run.device, (), timeout_s)
         probes = (run.probes or _probes)(work, Preparation(cache), run, step)
         with run.device.session({}, timeout_s=timeout_s) as session:
+            assert isinstance(session, RpcSession)
             step(RunStep.LOADING)
-            conversation = _load(task, work.artifact, session, facts, timeout_s)
+            conversation = subject.load(session, work.artifact, timeout_s)
+            machine = conversation.machine
+            facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
+            facts.add(_update(facts, weights_bytes=machine.weights_bytes))
             step(RunStep.FIRST_RUN)
-            verdict = verify(task.test, conversation, truth)
+            verdict = subject.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))
-            _add_verdict(verdict, truth, facts)
+            _add_verdict(verdict, subject, facts)
             if verdict.right and probes:
                 step(RunStep.SAMPLING)
-                _measure(task, conversation, probes, session, facts)
-                _judge_again(task, conversation, truth, verdict, facts)
+                _measure(subject, conversation, probes, session, facts)
+                _judge_again(subject, conversation, verdict, facts)
     return recording
 
 
-def _load(task: LlmTask, artifact: Artifact, session: Session, facts: Facts, timeout_s: float) -> Conversation:
-    """Load a library and its weights; return a conversation with it."""
-    assert isinstance(session, RpcSession)
-    folder = weights_folder(task.tensors, task.config, task.form, cache_root())
-    files = {file: sha256_of(file) for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
-    machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-    weights = machine.parameters(files, PREFIX, len(artifact.compiled.inputs), timeout_s=timeout_s)
-    facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
-    facts.add(_update(facts, weights_bytes=sum(file.stat().st_size for file in files)))
-    return Conversation(machine, weights, timeout_s)
+def _subject(plan: Plan, answers: Answers | None) -> Subject:
+    assert plan.program
+    return OwnLibrary(plan, answers) if plan.program.kind == KIND else ForeignLibrary(MlcTask.of(plan.program))
 
 
-def _add_verdict(verdict: LlmVerdict, truth: LlmTruth, facts: Facts) -> None:
+def _add_verdict(verdict: LlmVerdict, subject: Subject, facts: Facts) -> None:
     accuracy = verdict.accuracy
     assert accuracy
-    fields = {"error": accuracy.max_rel_err, "divergence": verdict.divergence, "invariants": verdict.invariants}
-    facts.add(_update(facts, **fields))
+    error = None if subject.unchecked else accuracy.max_rel_err
+    divergence = None if subject.unchecked else verdict.divergence
+    facts.add(_update(facts, error=error, divergence=divergence, invariants=verdict.invariants))
     facts.add(accuracy)
-    if truth.tolerance > MOST_ROUNDING:
-        why = f"logits are lost in rounding, which may move them by {truth.tolerance:.2g}"
-        facts.add(Vacuity([why]))
+    if isinstance(subject, OwnLibrary) and (tolerance := subject.truth.tolerance) > MOST_ROUNDING:
+        facts.add(Vacuity([f"logits are lost in rounding, which may move them by {tolerance:.2g}"]))
 
 
 def _measure(
-    task: LlmTask, conversation: Conversation, probes: Sequence[Probe], session: Session, facts: Facts
+    subject: Subject, conversation: Conversation, probes: Sequence[Probe], session: Session, facts: Facts
 ) -> None:
     """Hand a step to the probes, on a cache of the test's depth."""
-    timed = TimedStep(conversation, DECODE if task.test.decodes else PREFILL_AGAIN)
+    tokens, depth = _tokens(subject), subject.test.depth
     conversation.restart()
-    conversation.fill(_tokens(task)[: task.test.depth])
-    conversation.step(timed.step, _tokens(task)[task.test.depth :])
+    conversation.fill(tokens[:depth])
+    timed = conversation.timed(_step(subject), tokens[depth:])
     for probe in probes:
         for fact in probe(cast("Program", timed), session, facts):
             facts.add(fact)
+    timed.end()
 
 
-def _judge_again(task: LlmTask, conversation: Conversation, truth: LlmTruth, verdict: LlmVerdict, facts: Facts) -> None:
+def _judge_again(subject: Subject, conversation: Conversation, verdict: LlmVerdict, facts: Facts) -> None:
     """Judge the step once more after all that were timed: a driver may fail later."""
-    step = DECODE if task.test.decodes else PREFILL_AGAIN
-    conversation.forget(conversation.length - task.test.depth)
-    logits = conversation.step(step, _tokens(task)[task.test.depth :])[0]
-    verdict.add(truth.judge(logits, task.test.depth + task.test.tokens - 1), "after the steps that were timed")
+    tokens, depth = _tokens(subject), subject.test.depth
+    conversation.forget(conversation.length - depth)
+    logits = conversation.step(_step(subject), tokens[depth:])[0]
+    verdict.add(subject.judge(logits, len(tokens) - 1), "after the steps that were timed")
     if not verdict.right:
         facts.add(verdict.accuracy)
 
 
-def _tokens(task: LlmTask) -> Array:
-    return text(task.config, task.test.depth + task.test.tokens)
+def _step(subject: Subject) -> Step:
+    return DECODE if subject.test.decodes else PREFILL_AGAIN
 
 
-def _probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
+def _tokens(subject: Subject) -> Array:
+    return text(subject.vocabulary, subject.test.depth + subject.test.tokens)
+
+
+def _probes(work: Work, prepared: Preparation, run: Run, step: ShowStep) -> Sequence[Probe]:
     """Return what is measured of a step; of a sustained run what tools measure."""
     if not run.timed:
         return []
@@ -159,18 +265,6 @@ class StepProbe:
         alone = part.test.startswith("pp") and not part.depth
         rates = {"tokens_per_s": 1e3 * part.tokens / typical_ms, "first_token_ms": typical_ms if alone else None}
         yield _update(facts, launches=launches, **rates)
-
-
-def _part(task: LlmTask) -> LlmPart:
-    return LlmPart(
-        model=task.model,
-        format=task.form.name,
-        pipeline=task.pipeline,
-        test=task.test.name,
-        parameters=task.config.parameters,
-        tokens=task.test.tokens,
-        depth=task.test.depth,
-    )
 
 
 def _update(facts: Facts, **fields: object) -> LlmPart:

@@ -30,11 +30,11 @@ TEXT_SEED = 7
 _ARRAYS, DISTANCES = ("logits", "hidden"), "distances.json"
 
 
-def text(config: LlmConfig, length: int) -> Array:
+def text(vocabulary: int, length: int) -> Array:
     """Return a text of random tokens. A longer one begins with the shorter."""
     import numpy as np
 
-    return np.random.default_rng(TEXT_SEED).integers(0, config.vocabulary, length).astype(np.int32)
+    return np.random.default_rng(TEXT_SEED).integers(0, vocabulary, length).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class LlmTruth:
     def compute(cls, config: LlmConfig, weights: Weights, form: Format, length: int) -> LlmTruth:
         """Compute a text, and once more with every number off by a few units, to see what rounding does."""
         moves = [_mover(draw) for draw in range(DRAWS)]
-        answers = compute(config, EffectiveWeights(weights, form), text(config, length), moves)
+        answers = compute(config, EffectiveWeights(weights, form), text(config.vocabulary, length), moves)
         truth = next(answers)
         draws = [[distance(*pair) for pair in zip(_tensors(moved), _tensors(truth), strict=True)] for moved in answers]
         limits = RELATIVE_TOLERANCE[form.dtype], ROUNDING_FACTOR[form.dtype]

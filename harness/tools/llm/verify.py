@@ -76,7 +76,7 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     import numpy as np
 
     conversation.restart()
-    tokens = text(truth.config, test.length)
+    tokens = text(truth.config.vocabulary, test.length)
     if test.chunks == 1:
         conversation.fill(tokens[: test.depth])
         tokens = tokens[test.depth :]
@@ -100,7 +100,7 @@ def _answers_of(config: LlmConfig, count: int) -> int:
 def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Take tokens one by one; of a wrong one, take the layers of that step."""
     conversation.restart()
-    tokens = text(truth.config, test.length)
+    tokens = text(truth.config.vocabulary, test.length)
     conversation.fill(tokens[: test.depth])
     for step in range(DECODES):
         begin, token = conversation.length, tokens[test.depth + step :][:1]
@@ -114,13 +114,21 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
 
 def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: LlmVerdict) -> None:
     """Compare answers that have to be the same."""
-    for name, answer, other in invariants(conversation, text(truth.config, test.length), test.chunks):
+    hold(conversation, text(truth.config.vocabulary, test.length), test.chunks, truth.tolerance, verdict)
+
+
+def hold(conversation: Conversation, tokens: Array, chunks: int, tolerance: float, verdict: LlmVerdict) -> None:
+    """Compare answers to a text that have to be the same."""
+    for name, answer, other in invariants(conversation, tokens, chunks):
         verdict.invariants[name] = distance(answer, other)
-        verdict.add(compare_answers([answer], [other], truth.tolerance), f"invariant `{name}`")
+        verdict.add(compare_answers([answer], [other], tolerance), f"invariant `{name}`")
 
 
 def invariants(conversation: Conversation, tokens: Array, count: int) -> Iterator[tuple[str, Any, Any]]:
-    """Yield pairs of answers that have to be the same, by what is compared. They need no judge."""
+    """Yield pairs of answers that have to be the same, by what is compared. They need no judge.
+
+    A library that gives no more than the last position's logits is compared by these.
+    """
     import numpy as np
 
     def score(tokens: Array) -> Array:
@@ -131,7 +139,7 @@ def invariants(conversation: Conversation, tokens: Array, count: int) -> Iterato
     conversation.restart()
     parts = np.array_split(tokens, count)
     scored = [score(part) for part in parts]
-    yield "in chunks = at once", np.concatenate(scored), whole
+    yield "in chunks = at once", np.concatenate(scored)[-len(whole) :], whole
     conversation.forget(len(parts[-1]))
     yield "taken back and again = before", score(parts[-1]), scored[-1]
     conversation.forget(1)

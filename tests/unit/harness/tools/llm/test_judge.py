@@ -33,7 +33,7 @@ SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
 )
 def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None:
     weights = EffectiveWeights(SeededWeights(config), FORMATS[form])
-    tokens = text(config, 24)
+    tokens = text(config.vocabulary, 24)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     model = LlamaGraph(config, weights, len(tokens)).model()
@@ -46,7 +46,7 @@ def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None
 
 def test_a_longer_text_changes_no_earlier_position() -> None:
     weights = SeededWeights(SMALL)
-    long, short = (next(compute(SMALL, weights, text(SMALL, length))).logits for length in (20, 12))
+    long, short = (next(compute(SMALL, weights, text(SMALL.vocabulary, length))).logits for length in (20, 12))
     np.testing.assert_allclose(long[:12], short, rtol=1e-9, atol=1e-9)
 
 

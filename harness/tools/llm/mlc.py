@@ -1,0 +1,356 @@
+"""A library that mlc-llm compiled, with its folder of weights: what it says of itself, and a conversation with it.
+
+Sources: mlc-llm, cpp/serve/function_table.cc (functions), interface/compile.py (`_metadata`), tvm/contrib/tvmjs.py
+(the list of weights). Nobody here knows its network, so its answers are held to each other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from device_runner.files import is_name
+from device_runner.foreign_json import read_json
+from device_runner.store import key_of, sha256_of
+from harness.base.case import Precision
+from harness.base.failures import CompileFailure, ModelError, UsageError, reason_alone
+from harness.base.model import ProgramModel
+from harness.base.plan import Job
+from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
+from harness.tools.llm.cases import TESTS, LlmTest, read_keys, test_of
+from harness.tools.llm.config import CONTEXT
+from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
+from harness.tools.llm.formats import PER_WORD
+from harness.tools.llm.network import CHUNK, DECODE, Step
+
+if TYPE_CHECKING:
+    from device_runner.device import Array, Launch
+    from harness.base.case import Case
+    from harness.base.request import QuirkPolicy
+
+KIND = "mlc"
+"""Key of a table of such a library in a suite."""
+SETTINGS = "mlc-chat-config.json"
+LISTS = ("tensor-cache.json", "ndarray-cache.json")
+"""Names of the list of weights; the second is that of mlc-llm until 2025."""
+CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
+LONGEST_FILE_BYTES = 64 << 20
+
+
+Content = TypeVar("Content", bound=BaseModel)
+
+
+class _Foreign(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Settings(_Foreign):
+    """What the folder of weights says of the model."""
+
+    quantization: str = ""
+    vocab_size: int = Field(gt=0, le=1 << 22)
+    context_window_size: int = Field(CONTEXT, gt=0)
+    prefill_chunk_size: int = Field(CHUNK, gt=0)
+
+
+class StoredWeight(_Foreign):
+    """A weight in the list."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Shard(_Foreign):
+    """A file of weights."""
+
+    dataPath: str
+    nbytes: int = Field(ge=0)
+    records: tuple[StoredWeight, ...]
+
+
+class WeightList(_Foreign):
+    """All weights of a folder."""
+
+    records: tuple[Shard, ...] = Field(min_length=1)
+
+
+class Metadata(_Foreign):
+    """What the library says of itself."""
+
+    quantization: str
+    context_window_size: int
+    prefill_chunk_size: int
+    sliding_window_size: int = -1
+    tensor_parallel_shards: int = 1
+    kv_state_kind: str = "kv_cache"
+    params: tuple[StoredWeight, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class MlcFolder:
+    """A folder of weights as `mlc_llm convert_weight` and `gen_config` write it. Raises ModelError for another."""
+
+    place: Path
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the model."""
+        return _read(self.place / SETTINGS, Settings)
+
+    @cached_property
+    def list_file(self) -> Path:
+        """The list of weights."""
+        return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / LISTS[0])
+
+    @cached_property
+    def weights(self) -> dict[str, StoredWeight]:
+        """Weights by name."""
+        return {weight.name: weight for shard in self._shards for weight in shard.records}
+
+    @property
+    def _shards(self) -> tuple[Shard, ...]:
+        shards = _read(self.list_file, WeightList).records
+        for shard in shards:
+            file = self.place / shard.dataPath
+            if not is_name(shard.dataPath):
+                raise ModelError(f"{self.list_file} names {shard.dataPath!r}, which is not a file beside it")
+            if not file.is_file() or file.stat().st_size != shard.nbytes:
+                raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
+        return shards
+
+    def files(self) -> dict[str, Path]:
+        """Return the files that the device needs, by the name that they have there."""
+        return {LISTS[0]: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self._shards}}
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of the weights."""
+        return key_of({name: sha256_of(file) for name, file in self.files().items()})
+
+
+def _read(file: Path, kind: type[Content]) -> Content:
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(LONGEST_FILE_BYTES + 1)
+        if len(text) > LONGEST_FILE_BYTES:
+            raise ValueError(f"more than {LONGEST_FILE_BYTES >> 20} MiB")
+        return kind.model_validate(read_json(text))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise ModelError(f"{file}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+    except (OSError, ValueError) as error:
+        hint = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
+        raise ModelError(f"cannot read {file}: {reason_alone(error)}", hint=hint) from error
+
+
+@dataclass(frozen=True)
+class MlcTask:
+    """A test of such a library."""
+
+    model: str
+    library: str
+    weights: str
+    test: LlmTest
+
+    @cached_property
+    def folder(self) -> MlcFolder:
+        """Its weights."""
+        return MlcFolder(Path(self.weights))
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights: eight in each word, and no scales."""
+        weights = self.folder.weights.values()
+        sizes = ((w, math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1)) for w in weights)
+        return sum(size for weight, size in sizes if not weight.name.endswith("_scale"))
+
+    def program(self, word: str = "") -> ProgramModel:
+        """Return it as a model of a suite."""
+        precision = Precision.FLOAT32 if "f32" in self.folder.settings.quantization else Precision.FLOAT16
+        fields = {"model": self.model, "library": self.library, "weights": self.weights, "test": self.test.name}
+        return ProgramModel(
+            kind=KIND, name=f"{self.model}_{self.test.part}", precision=precision, fields=fields, word=word
+        )
+
+    @classmethod
+    def of(cls, program: ProgramModel) -> MlcTask:
+        """Inverse of `program`."""
+        return cls(**{**program.fields, "test": test_of(program.fields["test"])})
+
+
+class MlcTable(BaseModel):
+    """Such a library as a suite has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mlc: str
+    """The library."""
+    weights: str
+    name: str = Field("", pattern=r"^[a-z0-9_]*$")
+    tests: list[str] = [*TESTS]
+
+    def tasks(self, folder: Path) -> list[MlcTask]:
+        """Return its tests; paths are below a folder. Raises UsageError."""
+        library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
+        if not library.is_file():
+            raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
+        name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
+        tasks = [MlcTask(name, str(library), str(weights), test_of(test)) for test in self.tests]
+        settings = MlcFolder(weights).settings
+        for test in (task.test for task in tasks):
+            if max(test.tokens, test.depth and CHUNK) > settings.prefill_chunk_size:
+                hint = "leave it out of `tests`"
+                raise UsageError(f"{test.name} has longer steps than {settings.prefill_chunk_size} tokens", hint=hint)
+        return tasks
+
+
+def read_table(table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
+    """Return the tests that a table of a suite asks for. Raises UsageError."""
+    return read_keys(MlcTable, table).tasks(folder)
+
+
+def library_job(task: MlcTask) -> Job:
+    """Return the job that takes the library into the store."""
+    return Job("mlc-library", sha256_of(Path(task.library)), task.model, {"library": task.library, "quirks": []})
+
+
+def truth_job(task: MlcTask) -> Job:
+    """Return the job that says who judges: nobody knows the network."""
+    key = key_of({"mlc": task.folder.key})
+    return Job("mlc-truth", key, f"weights of {task.model}", {"network": key})
+
+
+def take_library(job: dict[str, Any], out: Path) -> CompileResult:
+    """Worker only: copy a library. Nothing of it is run here."""
+    shutil.copy(job["library"], out / LIBRARY)
+    return CompileResult(LIBRARY, 1, [], 1, [], {}, 0.0)
+
+
+def write_judge(job: dict[str, Any], out: Path) -> None:
+    """Worker only: name the judge."""
+    (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
+
+
+@dataclass
+class MlcConversation(Conversation):
+    """One sequence of tokens in the cache of such a library."""
+
+    folder: MlcFolder = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        metadata = self._metadata()
+        sizes = min(CONTEXT, metadata.context_window_size), min(CHUNK, metadata.prefill_chunk_size)
+        create = next((name for name in CREATE if self.machine.has(name, timeout_s=self.timeout_s)), CREATE[0])
+        self._state = self.machine.state(create, [1, *sizes, PAGE, 0], timeout_s=self.timeout_s)
+        self._change("add_sequence", SEQUENCE)
+
+    def _metadata(self) -> Metadata:
+        """Return what the library says of itself. Raises CompileFailure where it and the weights are out of step."""
+        text = self.machine.call("_metadata", timeout_s=self.timeout_s)
+        try:
+            metadata = Metadata.model_validate(read_json(str(text).encode()))
+        except (ValidationError, ValueError) as error:
+            raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {error}") from error
+        if metadata.kv_state_kind != "kv_cache" or metadata.tensor_parallel_shards != 1:
+            raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")
+        for parameter in metadata.params:
+            stored = self.folder.weights.get(parameter.name)
+            if stored != parameter:
+                has = f"{stored.dtype} {list(stored.shape)}" if stored else "no such weight"
+                wants = f"{parameter.name} as {parameter.dtype} {list(parameter.shape)}"
+                hint = "convert the weights and compile the library with one version of mlc-llm"
+                raise CompileFailure(f"the library takes {wants}, and {self.folder.place} has {has}", hint=hint)
+        names = [parameter.name for parameter in metadata.params]
+        self.weights = self.machine.parameters(self.folder.files(), names, timeout_s=self.timeout_s)
+        return metadata
+
+    def step(self, step: Step, tokens: Array) -> list[Array]:
+        """Take tokens; return the logits of the last one. A step that forgets takes its tokens back."""
+        logits = self.forward(step, tokens)
+        self.end_forward()
+        self.length += len(tokens)
+        self.forget(len(tokens) if step.forgets else 0)
+        return [logits.reshape(1, -1)]
+
+    def forward(self, step: Step, tokens: Array) -> Array:
+        """Take tokens, and leave the step open: what is called again is the same step."""
+        machine, timeout_s = self.machine, self.timeout_s
+        rows = machine.call("embed", tokens.astype("int32"), self.weights, timeout_s=timeout_s)
+        shape = machine.shape(1, *(int(extent) for extent in rows.shape))
+        embedded = machine.runtime("vm.builtin.reshape", rows, shape, timeout_s=timeout_s)
+        sequences, lengths = machine.shape(SEQUENCE), machine.shape(len(tokens))
+        begin = "vm.builtin.kv_state_begin_forward"
+        machine.runtime(begin, self._state, sequences, lengths, timeout_s=timeout_s)
+        return machine.invoke_first(_function(step), embedded, self._state, self.weights, timeout_s=timeout_s)
+
+    def timed(self, step: Step, tokens: Array) -> TimedStep:
+        """Take tokens, and return the step to be timed, which stays open until its `end`."""
+        self.forward(step, tokens)
+        return OpenStep(self, step, len(tokens))
+
+
+def _function(step: Step) -> str:
+    return "decode" if step is DECODE else "prefill"
+
+
+@dataclass
+class OpenStep(TimedStep):
+    """An open step, which can be called as often as one likes: each call computes the same again."""
+
+    tokens: int = 0
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return samples without the copy of the logits to host memory."""
+        return self.conversation.machine.synced_ms(_function(self.step), repeat, timeout_s=timeout_s)
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return the sum of kernel times."""
+        function = _function(self.step)
+        return self.conversation.machine.function_ms(function, repeat, timeout_s=timeout_s, kernels=True)
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """Return the kernels of each of so many calls."""
+        return self.conversation.machine.function_launches(_function(self.step), repeat, timeout_s=timeout_s)
+
+    def end(self) -> None:
+        """Close the step."""
+        self.conversation.end_forward()
+        self.conversation.length += self.tokens
+
+
+class MlcPrograms:
+    """Tests of libraries that mlc-llm compiled."""
+
+    run = "harness.tools.llm.run:run_program"
+
+    def read_table(self, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:
+        """Return the programs of a table."""
+        return [task.program() for task in read_table(table, folder)]
+
+    def read_word(self, word: str) -> Sequence[ProgramModel]:
+        """Return nothing: a library alone, without weights, is no program."""
+        return []
+
+    def truth(self, program: ProgramModel) -> Job:
+        """Return the job that names the judge."""
+        return truth_job(MlcTask.of(program))
+
+    def build(self, program: ProgramModel, case: Case, policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that takes the library into the store."""
+        return library_job(MlcTask.of(program))
+
+    def unsupported(self, program: ProgramModel, path: str) -> str:
+        """Return why a path cannot have it."""
+        return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
+
+
+PROGRAMS = MlcPrograms()

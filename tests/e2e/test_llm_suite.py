@@ -1,0 +1,91 @@
+"""Language models as cases of a suite, through the commands."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+import command
+import pytest
+from mlc_library import write_mlc
+
+from harness.measure.records.record import RecordFile
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.part import LlmPart
+from harness.tools.llm.quirks import QUIRKS
+
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+
+
+SUITE = """
+models = [{ llm = "llama_tiny", tests = ["tg@d0", "chunks"] }]
+paths = ["opencl", "texture"]
+budget_s = 0.5
+"""
+
+
+@pytest.mark.long
+def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text(SUITE)
+
+    def call(*words: str) -> tuple[int, str]:
+        code, out, err = command.bench(tmp_path, cache, *words)
+        return code, out + err
+
+    code, text = call("run", "--path", "opencl")
+    assert code == 0, text
+    decode, chunks = RecordFile(tmp_path / "records.jsonl").load().records
+    step, prompt = decode.part(LlmPart), chunks.part(LlmPart)
+    assert step
+    assert prompt
+    assert step.tokens_per_s == pytest.approx(1e3 / median(decode.wall_ms))
+    assert decode.device_ms
+    assert len(prompt.invariants) == 4
+    assert call("bless", "--records", "records.jsonl")[0] == 0
+    code, text = call("gate", "--case", "*_tg_d0-*", "--minutes", "0.1")
+    assert (code, "unsupported: TVM's paged cache" in text) == (0, True), text
+    code, text = call("run", "--case", "*_chunks-opencl-*", "--as-shipped", "--quick", "--records", "shipped.jsonl")
+    assert code == 3, text
+    assert "prefill of 32 tokens at 32, from layer 0 on" in text
+    code, out, _ = command.bench(tmp_path, cache, "profile", "--case", "*_tg_d0-opencl-*", "--json")
+    assert code == 0
+    assert "batch_decode_paged_kv" in {operator["function"] for operator in json.loads(out)["operators"]}
+
+
+FOREIGN = """
+models = [{ mlc = "model.so", weights = "weights", tests = ["pp32", "tg@d32"] }]
+paths = ["opencl", "texture"]
+budget_s = 0.5
+"""
+CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
+
+
+@pytest.mark.long
+def test_a_library_with_mlc_llms_interface_is_judged_by_its_own_answers(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text(FOREIGN)
+    write_mlc(tmp_path, CONFIG, "q4f32_1", QUIRKS[:1])
+    code, out, err = command.bench(tmp_path, cache, "run")
+    assert code == 0, out + err
+    for record in RecordFile(tmp_path / "records.jsonl").load().records:
+        part = record.part(LlmPart)
+        assert part
+        if record.path == "texture":
+            assert "mlc-llm compiled it" in record.message
+            continue
+        assert part.tokens_per_s == pytest.approx(1e3 * part.tokens / median(record.wall_ms))
+        assert part.error is None
+        assert max(part.invariants.values()) < 1e-5
+        assert record.device_ms
+
+
+@pytest.mark.long
+def test_a_wrong_one_and_weights_of_another_are_named(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text(FOREIGN)
+    write_mlc(tmp_path, CONFIG, "q4f32_1", [])
+    words = ("run", "--case", "*_pp32-opencl-*", "--quick")
+    code, out, err = command.bench(tmp_path, cache, *words)
+    assert (code, "invariant `in chunks = at once`" in out) == (3, True), out + err
+    file = tmp_path / "weights" / "ndarray-cache.json"
+    file.write_text(file.read_text().replace("norm1", "norm_1"))
+    code, out, err = command.bench(tmp_path, cache, *words)
+    assert code == 3, out + err
+    assert "has no such weight" in out
