@@ -52,7 +52,7 @@ class _Foreign(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Settings(_Foreign):
+class ModelSettings(_Foreign):
     """What the folder of weights says of the model."""
 
     quantization: str = ""
@@ -102,9 +102,9 @@ class MlcFolder:
     place: Path
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> ModelSettings:
         """The settings of the model."""
-        return _read(self.place / SETTINGS, Settings)
+        return _read(self.place / SETTINGS, ModelSettings)
 
     @cached_property
     def list_file(self) -> Path:
@@ -337,7 +337,7 @@ class MlcPrograms:
         return [task.program() for task in read_table(table, folder)]
 
     def read_word(self, word: str) -> Sequence[ProgramModel]:
-        """Return nothing: a library alone, without weights, is no program."""
+        """Return an empty list: a library needs weights beside it."""
         return []
 
     def truth(self, program: ProgramModel) -> Job:
