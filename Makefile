@@ -27,8 +27,8 @@ PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 test: $(INSTALLED) phones scale system browser userland ## before each commit: all unit tests, every command, path and fault; four files at a time
 	$(PYTEST)
 
-test-unit: $(PROGRAM) ## the unit tests: a minute
-	$(BIN)/python -m pytest tests/unit -n 2
+test-unit: $(PROGRAM) ## the unit tests, without compiler and processes: a minute
+	$(BIN)/python -m pytest $(or $(TESTS),tests/unit) -n 2
 
 test-long: $(INSTALLED) phones scale system browser userland ## what `make test` leaves out for its length: releases, builders, two hosts, every workaround
 	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -m long

@@ -1,10 +1,10 @@
-"""The share of seeded faults in core modules that the unit tests beside them find: a table in Markdown.
+"""The share of seeded faults in core modules that the tests beside them find: a table in Markdown.
 
-    python -m benchmarks.mutants [--count 200] [--seed 1]
+    python -m benchmarks.mutants [--count 200] [--seed 1] [--module GLOB]
 
 Each fault changes one place: a comparison, an operator of logic or arithmetic, a number, a condition, or a returned
-value. The tests of the module's own file in `tests/unit` run, as `make test` runs them. Others may find more, above all
-those through processes and devices. What is not found is said as it goes.
+value. The tests of the module's own files in `tests/unit` and `tests/integration` run, as `make test` runs them. Others
+may find more, above all those through devices. What is not found is said as it goes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from types import CodeType
 from harness.base.tables import unpadded_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
+TESTS = ("tests/unit", "tests/integration")
 CORE = ("harness/base", "harness/compile", "harness/measure", "harness/judge", "device_runner")
 OTHERS = ("stand_ins", "/report/", "__init__")
 """What draws, and what stands in for a phone, is judged by other tests."""
@@ -61,15 +62,20 @@ class Place:
     kind: str
 
     @property
-    def tests(self) -> str:
-        """File of the module's own tests."""
-        path = Path(self.file)
-        return str(Path("tests/unit") / path.parent / f"test_{path.name}")
+    def tests(self) -> list[str]:
+        """Files of the module's own tests."""
+        return tests_of(Path(self.file))
 
     @property
     def module(self) -> str:
         """Dotted name of the module."""
         return self.file.removesuffix(".py").replace("/", ".")
+
+
+def tests_of(module: Path) -> list[str]:
+    """Return the files of a module's own tests; `module` is below the root."""
+    files = [Path(folder) / module.parent / f"test_{module.name}" for folder in TESTS]
+    return [str(file) for file in files if (ROOT / file).exists()]
 
 
 def change(node: ast.AST) -> str:
@@ -100,13 +106,12 @@ def places(file: Path) -> Iterator[Place]:
             yield Place(name, number, getattr(node, "lineno", 0), kind)
 
 
-def core_modules() -> Iterator[Path]:
-    """Modules of the core that have a file of tests of their own."""
+def core_modules(glob: str = "*") -> Iterator[Path]:
+    """Modules of the core that match and have a file of tests of their own."""
     for folder in CORE:
         for file in sorted((ROOT / folder).rglob("*.py")):
-            name = str(file.relative_to(ROOT))
-            tests = ROOT / "tests" / "unit" / file.parent.relative_to(ROOT) / f"test_{file.name}"
-            if tests.exists() and not any(part in name for part in OTHERS):
+            name = file.relative_to(ROOT)
+            if name.match(glob) and tests_of(name) and not any(part in str(name) for part in OTHERS):
                 yield file
 
 
@@ -162,7 +167,7 @@ def _test(place: Place) -> None:
     os.dup2(silence, 2)
     sys.meta_path.insert(0, FaultyFinder(place))
     # Without "plain", pytest would import the module itself to rewrite its assertions.
-    os._exit(int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", place.tests])))
+    os._exit(int(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *place.tests])))
 
 
 def table(tried: Sequence[tuple[Place, bool]]) -> str:
@@ -188,6 +193,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--module", default="*", help="glob of modules, such as harness/judge/*.py")
     asked = parser.parse_args()
     import hypothesis  # noqa: F401  (loaded once, for all forks)
     import numpy  # noqa: F401
@@ -195,7 +201,7 @@ def main() -> None:
     import pytest  # noqa: F401
 
     os.chdir(ROOT)
-    every = [place for file in core_modules() for place in places(file)]
+    every = [place for file in core_modules(asked.module) for place in places(file)]
     tried = []
     for place in random.Random(asked.seed).sample(every, asked.count):
         tried.append((place, is_found(place)))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -159,20 +157,3 @@ def test_a_reduction_says_at_each_trial_how_many_came_before_and_what_is_left() 
     assert found.tried == len(steps) + 2, "the smallest is run once more, and once as shipped"
     assert not found.stopped
     assert reduce_case(cast(Any, FakeTrials(Heard())), quietly, Deadline(0)).stopped
-
-
-def test_with_the_wheel_alone_the_script_shows_kernels_and_llvm_and_says_what_it_needs(tmp_path: Path) -> None:
-    network = depthwise()
-    record = a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3", path="opencl")
-    shape = [d.dim_value for d in network.proto().graph.output[0].type.tensor_type.shape.dim]
-    write_folder(Reduction(record, 2, network, record, [np.full(shape, 9.0, np.float32)], True, 9), tmp_path, tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-I", "reproduce.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "behind the same importer LLVM is off by" in done.stdout
-    assert "__kernel void" in (tmp_path / "kernels.cl").read_text()
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("the rest needs a TVM built with USE_OPENCL=ON")
-    assert "Traceback" not in done.stderr
-    assert "TVM's wheels show the kernels" in (tmp_path / "report.md").read_text()

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from fake_records import a_record
 
-from device_runner.failures import RigFailure
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.lake import compaction
-from harness.tools.lake.compaction import compact, compact_file
+from harness.tools.lake.compaction import compact_file
 
 pytest.importorskip("pyarrow", reason="`make scale` installs it")
 
@@ -88,16 +87,3 @@ def test_lines_that_are_no_records_are_named(tmp_path: Path) -> None:
     taken = compact_file(file, tmp_path / "to")
     assert taken.records == 1
     assert [line.partition(": ")[0] for line in taken.skipped] == [f"{file}:2"]
-
-
-@pytest.mark.slow
-def test_several_files_are_taken_by_several_processes(tmp_path: Path) -> None:
-    files = [tmp_path / f"{number}.jsonl" for number in range(3)]
-    for number, file in enumerate(files):
-        RecordFile(file).append(*records(2, number + 1))
-    done: list[int] = []
-    taken = compact(files, tmp_path / "to", done.append)
-    assert (taken.records, sum(done)) == (6, 3)
-    assert len(lines_in(tmp_path / "to")) == 6
-    with pytest.raises(RigFailure, match=r"gone\.jsonl: No such file"):
-        compact([*files, tmp_path / "gone.jsonl"], tmp_path / "to", lambda _: None)

@@ -6,18 +6,12 @@ from pathlib import Path
 
 import pytest
 from fake_records import a_record
-from s3_server import BUCKET, bucket
 
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.measure.records.places import open_records
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.lake import urls
-from harness.tools.shared import remote
-
-
-def anything(_: str) -> bool:
-    return True
 
 
 def written(folder: Path, name: str, *records: Record) -> Path:
@@ -69,21 +63,3 @@ def test_an_object_that_is_too_large_is_refused_by_name_and_nothing_is_kept(
     with pytest.raises(RigFailure, match=r"refused /nights/1.jsonl: it has more than 100 bytes"):
         open_records("memory://nights")
     assert list(tmp_path.rglob("*.jsonl")) == []
-
-
-def test_records_of_a_bucket_are_read_and_one_that_fails_costs_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    here = written(tmp_path, "night.jsonl", a_record())
-    with bucket(tmp_path / "s3") as there:
-        for night in ("1", "2"):
-            there.files().put_file(str(here), f"{BUCKET}/prefix/{night}/records.jsonl")
-        with open_records(there.url) as found:
-            assert len(found.every(anything)) == 2
-        with open_records(f"{there.url}/1/*.jsonl") as found:
-            assert len(found.every(anything)) == 1
-        monkeypatch.setattr(remote, "DEADLINE_S", 0.2)
-        (there.faults / "slow").write_text("30")
-        with pytest.raises(RigFailure, match=f"cannot read {there.url}: FSTimeoutError"):
-            open_records(there.url)

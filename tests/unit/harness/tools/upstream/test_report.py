@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from pathlib import Path
@@ -14,12 +13,9 @@ from places import ROOT
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compile.compiler.releases import tvm_version
-from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
-from harness.tools.upstream.probes import PROBES
+from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer
 from harness.tools.upstream.report import (
     SCRIPT,
-    TABLE,
     QuirkReport,
     Severity,
     report_of,
@@ -86,12 +82,6 @@ def found() -> dict[str, tuple[int, str]]:
     return reproducers.answers({name: report.script for name, report in REPORTS.items()})
 
 
-@pytest.mark.parametrize("quirk", [q for q in QUIRKS if q.id in REPORTS], ids=lambda quirk: quirk.id)
-def test_a_program_agrees_with_the_probe(quirk: Quirk, found: dict[str, tuple[int, str]]) -> None:
-    present = PROBES[quirk.id]().state is Presence.PRESENT
-    assert found[quirk.id] == ((1, "defect present") if present else (0, "defect absent"))
-
-
 @pytest.mark.parametrize(
     ("script", "state", "seen"),
     [
@@ -150,18 +140,6 @@ def test_a_report_names_the_tvm_ffi_that_its_release_works_with(tmp_path: Path) 
     write_report(SMALL, {"0.27.0.post1": ProbeAnswer(Presence.PRESENT, "seen")}, tmp_path)
     said = "`pip install apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 numpy`"
     assert said in (tmp_path / "report.md").read_text("utf-8")
-
-
-def test_the_command_writes_what_a_stranger_can_run(tmp_path: Path) -> None:
-    name = "vectorized-alloc"
-    done = CliRunner().invoke(app, ["quirks", "--report", name, "--out", str(tmp_path / "out"), "--json"])
-    assert done.exit_code == 0, done.output
-    (row,) = json.loads(done.stdout)
-    assert row["releases"][tvm_version()]["state"] == "present"
-    assert (
-        reproduce((tmp_path / "out" / name / SCRIPT).read_text("utf-8"), Path(sys.executable)).state.value == "present"
-    )
-    assert f"`{name}`" in (tmp_path / "out" / TABLE).read_text("utf-8")
 
 
 @pytest.mark.parametrize(

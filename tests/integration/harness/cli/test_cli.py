@@ -1,0 +1,69 @@
+"""Packages that the command line loads, in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli import every_command
+
+HEAVY = (
+    *("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic"),
+    *("fsspec", "distributed", "duckdb", "pyarrow"),
+)
+
+
+def test_the_command_line_loads_no_heavy_package() -> None:
+    load = "import sys; from harness import cli; loaded = [cli.commands.load_command(c) for c in cli.every_command()]"
+    script = f"{load}; print([name for name in {HEAVY} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def help_and_modules(*arguments: str) -> tuple[list[str], set[str]]:
+    """The commands that a help lists, and the modules that were loaded for it."""
+    script = (
+        "import sys\nfrom harness.cli import main\ntry: main()\n"
+        "except SystemExit: print('loaded', *(name for name in sys.modules if name), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments, "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+        check=True,
+    )
+    rows = [line.split()[0] for line in done.stdout.splitlines() if re.match(r"  [a-z]+ {2,}", line)]
+    return rows, set(done.stderr.partition("loaded ")[2].split())
+
+
+@pytest.mark.parametrize("called", ["", "history", "list"])
+def test_help_imports_the_command_that_is_called_and_no_other(called: str) -> None:
+    rows, loaded = help_and_modules(*called.split())
+    modules = {command.name: command.module for command in every_command()}
+    assert loaded & {*modules.values()} == {modules[called] for called in called.split()}
+    needed_by_typer = {"rich", "pydantic"} if called else set()  # to draw the help, and to read options
+    assert not loaded & ({*HEAVY} - needed_by_typer)
+    if not called:
+        assert rows == [command.name for command in every_command()]
+
+
+def test_a_press_of_tab_loads_neither_tvm_nor_adb_and_says_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    typed = "adreno-bench run --case tiny-o"
+    asked = {"_ADRENO_BENCH_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "3"}
+    loaded = f"print(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)"
+    script = f"import sys; sys.argv[0] = 'adreno-bench'\nfrom harness.cli import main\ntry: main()\nfinally: {loaded}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, **asked},
+        check=True,
+    )
+    assert done.stdout.split() == ["tiny-opencl-float32-untuned"]
+    assert {*done.stderr.split()} <= {"pydantic", "rich"}
