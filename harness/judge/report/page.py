@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,9 @@ def write_page(
     write_whole(file, environment(package).get_template(template).render(**shared, **facts))
 
 
+@cache
 def _script(name: str) -> str:
+    """Return the text of a script; packing plotly's takes a tenth of a second."""
     text = (files(ROOM) / "templates" / name).read_text("utf-8")
     if name != PLOTLY:
         return text

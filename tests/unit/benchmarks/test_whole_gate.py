@@ -16,7 +16,8 @@ STATED = {0.01: 0.05, 0.015: 0.05, 0.02: 0.06}
 """By the noise between sessions, the change that docs/data/power.md says a gate of 32 sessions finds."""
 
 
-@pytest.mark.parametrize("noise", [pytest.param(noise, marks=[pytest.mark.long] * (noise < 0.02)) for noise in STATED])
+@pytest.mark.long
+@pytest.mark.parametrize("noise", STATED)
 def test_a_gate_finds_what_it_states_and_seldom_cries_wolf(noise: float) -> None:
     rig = partial(phone, bias=noise)
     stepped, still = (

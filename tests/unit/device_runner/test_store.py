@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
@@ -19,6 +19,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), JSON, min_size=1))
 def test_a_key_does_not_depend_on_the_order_of_facts(facts: dict[str, object]) -> None:
     assert key_of(facts) == key_of(dict(reversed(facts.items())))

@@ -9,7 +9,7 @@ from places import ROOT
 
 from benchmarks import longest_tests
 
-HERE = "tests/unit/project/test_durations.py"
+HERE = "tests/project/test_durations.py"
 
 
 def test_a_run_replaces_the_seconds_of_its_tests_and_leaves_others_and_forgets_lost_files(tmp_path: Path) -> None:
