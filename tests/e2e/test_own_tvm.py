@@ -15,7 +15,7 @@ from waiting import LONG_S
 
 from device_runner import installed_tvm
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,7 +32,11 @@ def site(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that `python -m build` makes from the source distribution that it makes of this checkout, installed."""
     folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(clone)], check=True, timeout=LONG_S)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(clone)],
+        check=True,
+        timeout=LONG_S,
+    )
     (made,) = folder.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", str(folder), str(made)], check=True, timeout=LONG_S)
     return folder
@@ -85,7 +89,7 @@ def test_a_suite_in_any_folder_runs_on_the_tvm_of_a_checkout_and_builds_anew_whe
 
 def an_environment(folder: Path, *first: Path) -> Path:
     """The Python of an environment that has what this one has, but for the packages of the folders named first."""
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=LONG_S)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=LONG_S)
     (site,) = folder.glob("lib/python*/site-packages")
     packages = installed_tvm.package_folder("tvm_ffi").parent
     (site / "first.pth").write_text("".join(f"{one}\n" for one in (*first, packages)))

@@ -18,7 +18,7 @@ from waiting import LONG_S
 from harness.judge.history.releases import checkout
 from harness.tools.runtime.check import host_interface
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("waiting_inferences")]
 
 SUITE = 'models = ["digits"]\npaths = ["opencl", "texture", "clml"]\nbudget_s = 0.1\nsamples = 10\n'
 """Instead of the suite of the repository, which takes half an hour."""

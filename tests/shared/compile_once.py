@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+import small_networks
 from compile_requests import request_for
 from filelock import FileLock
 from waiting import LONG_S
@@ -14,6 +16,10 @@ from waiting import LONG_S
 from harness.compile.artifacts.artifact import CompileResult
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.models.sources import model_source
+from harness.compile.models.spec import InputSpec, seeded_inputs
+
+SEED = 7
+"""Of the inputs of a network."""
 
 LARGE = ("mobilenet_v1", "resnet18", "squeezenet1_1")
 """Each takes about a minute of processor time. `tiny` has every kind of operator that they have."""
@@ -37,3 +43,14 @@ def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, CompileResu
             made = compile_model(request_for(model_source(model).onnx_file(folder), path), folder)
             told.write_text(json.dumps(dataclasses.asdict(made)))
     return folder, CompileResult(**json.loads(told.read_text()))
+
+
+def zoo_truth(folder: Path, model: str) -> Any:
+    """What onnxruntime computes of a network with one output on the inputs of `SEED`."""
+    network = onnx.load(model_source(model).onnx_file(folder))
+    shapes = {
+        value.name: [axis.dim_value for axis in value.type.tensor_type.shape.dim] for value in network.graph.input
+    }
+    specs = [InputSpec(name, tuple(shape)) for name, shape in shapes.items()]
+    (answer,) = small_networks.answers(network, seeded_inputs(specs, SEED))
+    return answer
