@@ -34,13 +34,19 @@ def pytest_runtest_call() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
+def running_phone(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path
+) -> Iterator[VirtualPhone]:
+    """A virtual phone, whose driver keeps compiled kernels for files that use `warm_driver`."""
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
     original = RuntimeStore(sidecar_cache).find_for(platform.machine())
     home, layer = tmp_path_factory.mktemp("phone"), opencl.layer(sidecar_cache)
     counts = home / "data/local/tmp/gpu_counts"
     env = {COUNTS: f"{'' if not sandbox.why_not() else home}/data/local/tmp/gpu_counts"} if COUNTS in os.environ else {}
-    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=layer, original=original, env=env) as phone:
+    faults = Faults(driver_keeps_programs="warm_driver" in request.fixturenames)
+    with virtual_phone(
+        home, opencl_runtime=runtime, opencl_layer=layer, original=original, env=env, injected=faults
+    ) as phone:
         yield phone
     if counts.exists():
         with Path(os.environ[COUNTS]).open("a") as all_of_them:

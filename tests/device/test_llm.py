@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, invariants, verify
 from harness.tools.llm.weights import SeededWeights
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TIMEOUT_S = 300.0
 MERGE = QUIRKS[:1]
@@ -83,6 +84,13 @@ FAULTS = {
 }
 
 
+@cache
+def network(config: LlmConfig, form: str) -> tuple[Any, int]:
+    """A module, and the number of its parameters: to write it takes TVM seconds."""
+    mod, parameters = build_module(config, FORMATS[form], target_of(None))
+    return mod, len(parameters)
+
+
 class Libraries:
     """Builds libraries and opens conversations with them, in a single session."""
 
@@ -91,16 +99,15 @@ class Libraries:
         self.session: Any = None
 
     def conversation(self, name: str, form: str, workarounds: Any, config: LlmConfig = CONFIG) -> Conversation:
-        target = target_of(None)
-        mod, parameters = build_module(config, FORMATS[form], target)
+        mod, parameters = network(config, form)
         library = self.folder / name.replace(" ", "_") / "lib.so"
         library.parent.mkdir()
-        export(build_executable(mod, target, MLC, workarounds, lambda _: None), library, None)
+        export(build_executable(mod.clone(), target_of(None), MLC, workarounds, lambda _: None), library, None)
         loadable = Loadable(library, sha256_of(library), 1)
         folder = weights_folder(SeededWeights(config), config, FORMATS[form], self.folder)
         files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
         machine = load_machine(self.session, loadable, timeout_s=TIMEOUT_S)
-        names = [f"{PREFIX}_{index}" for index in range(len(parameters))]
+        names = [f"{PREFIX}_{index}" for index in range(parameters)]
         weights = machine.parameters(files, names, timeout_s=TIMEOUT_S)
         return Conversation(machine, weights, TIMEOUT_S)
 
