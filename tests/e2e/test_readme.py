@@ -15,13 +15,16 @@ from page_blocks import blocks
 from phone_libraries import runtime_in
 from waiting import LONG_S
 
+from harness.base.outcome import ExitCode
 from harness.judge.history.releases import checkout
 from harness.tools.runtime.check import host_interface
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("waiting_inferences")]
 
-SUITE = 'models = ["digits"]\npaths = ["opencl", "texture", "clml"]\nbudget_s = 0.1\nsamples = 10\n'
+SUITE = 'models = ["digits"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 """Instead of the suite of the repository, which takes half an hour."""
+OPEN = {"adreno-bench compare a.onnx b.onnx --path opencl": {ExitCode.GOOD, ExitCode.UNDECIDED}}
+"""Commands that may end in several ways: two equal networks on a busy host may stay undecided."""
 SHORTER = {"make test\n": "make --dry-run test\n"}
 """What would run this very test."""
 INSTALLS = re.compile(r"^pipx? .*$", re.MULTILINE)
@@ -85,8 +88,11 @@ def test_the_commands_of_the_readme_run_as_they_are_written(tmp_path: Path, cach
     )
     (repo.parent / "transcript").write_text(done.stdout)
     codes = [line.split() for line in (tmp_path / "codes").read_text().splitlines()]
-    failed = [script.splitlines()[int(number)] for number, code in codes if code != "0"]
+    ends = [(script.splitlines()[int(number)], int(code)) for number, code in codes]
+    failed = [command for command, code in ends if code not in OPEN.get(command, {ExitCode.GOOD})]
     assert not failed, done.stdout
+    assert OPEN.keys() <= dict(ends).keys()
+    assert re.search(r"on opencl.*; both right$", done.stdout, re.MULTILINE)
     assert len(codes) == len(script.splitlines())
     assert "wrong-result" in done.stdout  # what the demo shows
     assert (repo / "report.html").is_file()
