@@ -17,7 +17,7 @@ from harness.tools.tune.dispatcher import SearchBudget
 from harness.tools.tune.tune import Bench, tune
 from harness.tools.zoo.graph_layers import ImageGraph
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 
 
 def small_suite(folder: Path) -> Path:

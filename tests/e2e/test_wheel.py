@@ -18,7 +18,7 @@ from waiting import LONG_S
 
 from device_runner import installed_tvm
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/tutorial/notebook.ipynb"
 RUN_NOTEBOOK = """
@@ -86,6 +86,7 @@ def test_the_program_of_the_wheel_runs_a_model_without_a_checkout(
     assert (record["case"], record["outcome"]) == ("net-opencl-float32-untuned", "ok")
 
 
+@pytest.mark.long
 def test_the_notebook_of_the_docs_runs_from_the_wheel(environment: Path, cache: Path, tmp_path: Path) -> None:
     done = call(tmp_path, cache, environment / "python", "-c", RUN_NOTEBOOK, NOTEBOOK)
     assert done.returncode == 0, done.stderr

@@ -29,6 +29,7 @@ def found() -> dict[str, tuple[int, str]]:
     return reproducers.answers({name: report.script for name, report in REPORTS.items()})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quirk", [q for q in QUIRKS if q.id in REPORTS], ids=lambda quirk: quirk.id)
 def test_a_program_agrees_with_the_probe(quirk: Quirk, found: dict[str, tuple[int, str]]) -> None:
     present = PROBES[quirk.id]().state is Presence.PRESENT
