@@ -22,23 +22,23 @@ demo: $(PROGRAM) system userland ## a trained network on every path: as TVM ship
 	$(BIN)/adreno-bench $(DEMO)
 	@echo "next: $(BIN)/adreno-bench run --model net.onnx, or $(BIN)/adreno-bench report for a page of these runs"
 
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) phones scale system browser userland ## before each commit: all unit tests, every command, path and fault; four files at a time
-	$(PYTEST)
+	$(PYTEST) -n 4
 
 test-unit: $(PROGRAM) ## the unit tests, without compiler and processes: a minute
-	$(BIN)/python -m pytest $(or $(TESTS),tests/unit) -n 2
+	$(PYTEST) -n 2 $(or $(TESTS),tests/unit)
 
 test-long: $(INSTALLED) phones scale system browser userland ## what `make test` leaves out for its length: releases, builders, two hosts, every workaround
-	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -m long
+	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -n 4 -m long
 
 test-all: ## all tests: `make test`, then `make test-long`
 	$(MAKE) test
 	$(MAKE) test-long
 
 durations: $(INSTALLED) phones scale system browser userland ## run all tests and store how long each takes: the order of a run follows it
-	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) --store-durations
+	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -n 4 --store-durations
 	$(BIN)/python -m benchmarks.longest_tests >docs/data/longest-tests.md
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time

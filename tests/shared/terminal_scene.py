@@ -7,6 +7,7 @@ what is built for it, and a bisection's run.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -75,30 +76,17 @@ def skip_without_packages(command: str) -> None:
             pytest.importorskip(package, reason="`make scale` installs it")
 
 
-def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records, baselines, a cache and a history, with long names and long complaints."""
+def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, props: Path | None = None) -> None:
+    """Records, baselines, a cache and a history, with long names and long complaints.
+
+    `props` is a folder that `write_props` has filled, to be copied.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    Path("adreno-bench.toml").write_text('models = ["mobilenet_v1", "squeezenet1_1"]\npaths = ["opencl", "texture"]\n')
-    good = [one for case in CASES for one in sessions(10, case=case, device_ms=[9.0] * 3, library_bytes=17_900_000)]
-    restless = a_record(CASES[0], wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2, device_ms=[9.0] * 3)
-    message = "output 0 is off by 3 in its element 17 " * 5
-    wrong = a_record(BROKEN, outcome=Outcome.WRONG_RESULT, parts={"offload": OFFLOAD}, message=message)
-    write("records.jsonl", [*good, restless, wrong])
-    write("slower.jsonl", [one for case in CASES for one in sessions(13, seed=1, case=case, artifact="b" * 24)])
-    write("calibration.jsonl", [one for case in CASES for one in sessions(10, 15, case=case)])
-    CliRunner().invoke(app, ["bless"])
-    artifact = tmp_path / "cache" / "artifacts" / ARTIFACT
-    artifact.mkdir(parents=True)
-    (artifact / "title").write_text(f"{CASES[-1]}\n")
-    runtime = tmp_path / "cache" / "phone-runtime" / "0123456789abcdef"
-    (runtime / "files").mkdir(parents=True)
-    facts = {"abi": "arm64-v8a", "tvm": "0.27.0.post1", "preload": [], "added_at": 0.0}
-    (runtime / "runtime.json").write_text(json.dumps(facts))
-    folder = Folder(tmp_path / "results")
-    for quick in (1.0, 2.0):
-        folder.commit({(case, "none"): 1000.0 * quick for case in CASES})
-    Path("asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "results_dir": "results"}))
+    if props:
+        shutil.copytree(props, tmp_path, dirs_exist_ok=True)
+    else:
+        write_props(tmp_path)
     phones = [
         AdbEntry("phone", "device"),
         AdbEntry("R5CT30ABCDE", "unauthorized", {"hint": "allow USB debugging on its screen " * 3}),
@@ -109,6 +97,30 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.tools.upstream.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
     monkeypatch.setattr("harness.measure.workbench.open_workbench", _open_workbench)
     monkeypatch.setattr("harness.tools.upstream.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
+
+
+def write_props(folder: Path) -> None:
+    """Write the files of the scene into the working directory, which is `folder`, and its cache."""
+    Path("adreno-bench.toml").write_text('models = ["mobilenet_v1", "squeezenet1_1"]\npaths = ["opencl", "texture"]\n')
+    good = [one for case in CASES for one in sessions(10, case=case, device_ms=[9.0] * 3, library_bytes=17_900_000)]
+    restless = a_record(CASES[0], wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2, device_ms=[9.0] * 3)
+    message = "output 0 is off by 3 in its element 17 " * 5
+    wrong = a_record(BROKEN, outcome=Outcome.WRONG_RESULT, parts={"offload": OFFLOAD}, message=message)
+    write("records.jsonl", [*good, restless, wrong])
+    write("slower.jsonl", [one for case in CASES for one in sessions(13, seed=1, case=case, artifact="b" * 24)])
+    write("calibration.jsonl", [one for case in CASES for one in sessions(10, 15, case=case)])
+    CliRunner().invoke(app, ["bless"])
+    artifact = folder / "cache" / "artifacts" / ARTIFACT
+    artifact.mkdir(parents=True)
+    (artifact / "title").write_text(f"{CASES[-1]}\n")
+    runtime = folder / "cache" / "phone-runtime" / "0123456789abcdef"
+    (runtime / "files").mkdir(parents=True)
+    facts = {"abi": "arm64-v8a", "tvm": "0.27.0.post1", "preload": [], "added_at": 0.0}
+    (runtime / "runtime.json").write_text(json.dumps(facts))
+    results = Folder(folder / "results")
+    for quick in (1.0, 2.0):
+        results.commit({(case, "none"): 1000.0 * quick for case in CASES})
+    Path("asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "results_dir": "results"}))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from places import ROOT
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
-from terminal_scene import BROKEN, CASES, set_the_scene, skip_without_packages
+from terminal_scene import BROKEN, CASES, set_the_scene, skip_without_packages, write_props
 from typer.testing import CliRunner, Result
 
 from harness.base import tables
@@ -59,9 +59,19 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
 NOTES = " in every row: no room for: (a wider terminal, a pipe and --json have them)"
 
 
+@pytest.fixture(scope="module")
+def props(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("props")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("ADRENO_BENCH_CACHE", str(folder / "cache"))
+        write_props(folder)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_the_scene(tmp_path, monkeypatch)
+def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, props: Path) -> None:
+    set_the_scene(tmp_path, monkeypatch, props)
 
 
 @pytest.fixture(params=COMMANDS)
