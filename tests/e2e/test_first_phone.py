@@ -19,7 +19,7 @@ from waiting import LONG_S
 
 from harness.tools.runtime.check import host_interface
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("waiting_inferences")]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("warm_driver")]
 
 PAGE = (ROOT / "docs/tutorial/first-phone.md").read_text(encoding="utf-8")
 CMAKE = """#!/bin/sh
