@@ -93,7 +93,7 @@ class AdbDevice(RpcDevice):
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
         """Return what the phone says of its heat and pace, look by look."""
-        return pulses(lambda: self.keeper.look()[0], limits.thermal_status)
+        return pulses(self.keeper.glance, limits.thermal_status)
 
     def close(self) -> None:
         """Restore what was set on the phone."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +52,11 @@ class Line:
 
 
 @dataclass(frozen=True)
+class SideNote:
+    """Message from a worker that says nothing of its order: one that sends no other is silent."""
+
+
+@dataclass(frozen=True)
 class WorkerAnswer:
     """Message from a worker that then waits for an order. Base of all such messages."""
 
@@ -75,15 +81,17 @@ class Channel:
 
     def __init__(self, pipe: Connection, show: Show) -> None:
         self._pipe = pipe
+        self._sending = threading.Lock()
         self.show = show
 
     def send(self, message: object) -> None:
-        """Tell the host something."""
-        self._pipe.send(message)
+        """Tell the host something. Several threads may."""
+        with self._sending:
+            self._pipe.send(message)
 
     def say(self, text: str) -> None:
         """Have the host tell a person something."""
-        self._pipe.send(Line(text))
+        self.send(Line(text))
 
     def receive(self) -> Any:
         """Return the next order; waits for it. Raises EOFError when there will be no more."""
@@ -282,7 +290,8 @@ class WorkerPool:
 
     def _note(self, name: str, message: object) -> None:
         member = self._members[name]
-        member.heard = time.monotonic()
+        if not isinstance(message, SideNote):
+            member.heard = time.monotonic()
         if isinstance(message, WorkerAnswer):
             member.patience_s = NO_LIMIT
         if isinstance(message, Arrival):

@@ -58,6 +58,10 @@ class Keeper:
         texts = self.sources.read()
         return self._remember(reading(texts)), self.sources.notes(texts)
 
+    def glance(self) -> Reading:
+        """Return what the phone says now, and remember nothing: a session compares its resets with `look`'s."""
+        return reading(self.sources.read())
+
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Implement `Device.steadily`."""
         before, waited = wait_until_cool(self._look_and_hold, limits)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from device_runner.device import Device, Permission
+from device_runner.device import Device, Permission, Pulse
 from device_runner.failures import Failure
-from device_runner.workers import Arrival, Channel, WorkerAnswer, WorkerHost
+from device_runner.workers import Arrival, Channel, SideNote, WorkerAnswer, WorkerHost
 from harness.base.plan import Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Built
 from harness.compile.artifacts.pool import Builder, shared_store
 from harness.measure.context import Run
+from harness.measure.device_watch import DeviceWatch
 from harness.measure.loop import run_case
 from harness.measure.progress import Progress, RunStep, SilentProgress
 from harness.measure.records.record import Record
@@ -40,6 +41,8 @@ class Settings:
     """What may be done to a lost device beyond connecting it anew."""
     store: str | None = None
     """URL of the store that hosts share."""
+    watched: bool = False
+    """Whether the device is looked at while it works."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class StepChange:
     """Message from a worker: its case has reached a step."""
 
     step: str
+
+
+@dataclass(frozen=True)
+class DeviceState(SideNote):
+    """Message from a worker: the state of its device."""
+
+    pulse: Pulse
 
 
 @dataclass(frozen=True)
@@ -81,8 +91,9 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
     """Run what is ordered until there are no more orders, which raises EOFError."""
     tunings, allowed = TuningStore(settings.cache), settings.allowed
     shared = shared_store(settings.store, channel.say)
-    with Builder(settings.cache, settings.limits, processes=1, shared=shared) as builder:
-        run = Run(device, tunings, settings.as_shipped, allowed=allowed, id=settings.run, builder=builder)
+    watch = DeviceWatch((lambda pulse: channel.send(DeviceState(pulse))) if settings.watched else None)
+    with Builder(settings.cache, settings.limits, processes=1, shared=shared) as builder, watch.looking_at(device):
+        run = Run(device, tunings, settings.as_shipped, allowed=allowed, id=settings.run, builder=builder, watch=watch)
         while True:
             order = _next(run, channel)
             record = run_with_recovery(order.plan, order.built, run, _Steps(channel))

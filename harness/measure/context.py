@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from device_runner.device import Device, Identity, Permission, Rung
 from device_runner.recovery.ladder import Recovery
 from harness.compile.compiler.releases import harness_version, versions
+from harness.measure.device_watch import DeviceWatch
 from harness.measure.tuning import TuningStore
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Run:
     """Makes what is found to be needed only while a case runs: the second witness. None where nothing can be made."""
     names_operators: bool = True
     """Whether the first operator is named that TVM's importer gets wrong. That takes a build of its own."""
+    watch: DeviceWatch = field(default_factory=DeviceWatch)
+    """Tells the device's state while it is not timed."""
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from device_runner.device import Pulse
     from harness.measure.records.record import Record
 
 BUILDING = "building"
@@ -28,6 +29,9 @@ class RunStep(str, Enum):
 
 class Progress:
     """Hears what happens, as it happens, and ignores what it has no method for. Several threads call it."""
+
+    watches_devices = False
+    """Whether devices are looked at while they work."""
 
     def say(self, text: str) -> None:
         """Print a line for people."""
@@ -50,6 +54,9 @@ class Progress:
         Whatever else has steps is told alike: the opening of a device, a reduction.
         """
 
+    def pulse(self, device: str, pulse: Pulse) -> None:
+        """Show the state of a device. Only where `watches_devices`."""
+
     def done(self, record: Record) -> None:
         """Show that a case has its outcome."""
 
@@ -69,6 +76,7 @@ class ProgressTee(Progress):
     def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
         self._progress = progress
         self._tell = tell
+        self.watches_devices = progress.watches_devices
 
     def say(self, text: str) -> None:
         """Pass it on."""
@@ -92,6 +100,10 @@ class ProgressTee(Progress):
         """Pass it on, and tell it."""
         self._tell(case_id, step)
         self._progress.step(case_id, step)
+
+    def pulse(self, device: str, pulse: Pulse) -> None:
+        """Pass it on."""
+        self._progress.pulse(device, pulse)
 
     def done(self, record: Record) -> None:
         """Pass it on; nothing is done between two cases."""

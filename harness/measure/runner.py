@@ -14,7 +14,7 @@ from device_runner.workers import SILENCE_S, WorkerPool
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.pool import Builder
-from harness.measure.case_worker import Absence, CaseOrder, CaseResult, OwnWorker, Return, StepChange
+from harness.measure.case_worker import Absence, CaseOrder, CaseResult, DeviceState, OwnWorker, Return, StepChange
 from harness.measure.context import Origin, Run
 from harness.measure.device_queue import DeviceQueue, Lost, Order, WorkItem
 from harness.measure.progress import Progress, SilentProgress, on_device
@@ -193,6 +193,8 @@ class SuiteRun(DeviceQueue[Plan, Record]):
         title, item = self.workers.display_name(name), self.items.running(name)
         if isinstance(message, StepChange) and item:
             self._progress.step(on_device(item.work.case.id, title), message.step)
+        elif isinstance(message, DeviceState):
+            self._progress.pulse(title, message.pulse)
         elif isinstance(message, CaseResult) and item:
             yield from self._end_case(name, message)
         elif isinstance(message, Absence) and not item:  # else an order crossed it, and its result says more

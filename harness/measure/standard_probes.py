@@ -46,7 +46,7 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
     probes += [RepeatProbe(work.plan, work.repeats)] if work.plan.repeats else []
     probes += [*([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
     if not work.plan.budget.sustain_s:
-        probes += [LatencyProbe(work, prepared, run), BatchProbe(work)]
+        probes += [LatencyProbe(work, prepared, run), BatchProbe(work, run)]
     makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
     probes += filter(None, [make(work, prepared, run, step) for make in makers])
     return [probe for probe in probes if run.timed or not probe.timed]
@@ -116,7 +116,8 @@ class LatencyProbe:
                 raise WrongByNow
 
         def sample() -> tuple[Timing, Reference | None]:
-            return self.measure(program, plan.budget, look), kernel.measure(session) if kernel else None
+            with self.run.watch.paused():
+                return self.measure(program, plan.budget, look), kernel.measure(session) if kernel else None
 
         try:
             (timing, reference), steadiness = self.run.device.steadily(sample, plan.thermal_limits)
@@ -130,11 +131,16 @@ class BatchProbe:
     """Measures the cost of waiting for each answer; after the samples, so that it is in no other number."""
 
     work: Work
+    run: Run
     step = ""
     timed = True
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Time batches, as far as the budget goes."""
         budget, latency = self.work.plan.budget, facts.get(Latency)
-        if latency and not budget.quick and (batches := enqueue(program, budget, median(latency.timing.wall_ms))):
+        if not latency or budget.quick:
+            return
+        with self.run.watch.paused():
+            batches = enqueue(program, budget, median(latency.timing.wall_ms))
+        if batches:
             yield batches

@@ -36,6 +36,7 @@ from harness.compile.compiler.releases import harness_version, require_working_p
 from harness.compile.paths import family_of
 from harness.measure.case_worker import Settings, run_cases
 from harness.measure.context import Origin, Run, new_id
+from harness.measure.device_watch import DeviceWatch
 from harness.measure.progress import Progress, ProgressTee
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import NO_DEVICE, Record, RecordFile
@@ -271,15 +272,17 @@ def open_suite(
     cache = request.cache
     if len(names) == 1 and not source:
         tee = ProgressTee(progress, partial(registry.tell, names[0], cache))
-        with open_workbench(request, names[0], tee, allowed=allowed) as bench:
-            plans = choose(bench.plans, bench.run.origin)
-            with own_suite(plans, bench.run, bench.builder, records, tee) as suite:
+        watch = DeviceWatch(partial(tee.pulse, names[0]) if tee.watches_devices else None)
+        with open_workbench(request, names[0], tee, allowed=allowed) as bench, watch.looking_at(bench.device):
+            plans, run = choose(bench.plans, bench.run.origin), replace(bench.run, watch=watch)
+            with own_suite(plans, run, bench.builder, records, tee) as suite:
                 yield suite
         return
     progress.say(opening(names, cache))
     make_ready(request.paths, cache)
     as_shipped, run_id = request.quirks.as_shipped, new_id()
-    settings = Settings(cache, run_id, as_shipped, request.suite.limits, allowed, request.suite.store)
+    store, watched = request.suite.store, progress.watches_devices
+    settings = Settings(cache, run_id, as_shipped, request.suite.limits, allowed, store, watched)
     origin = Origin("", no_device(), as_shipped, run_id)
     processes = Processes(cache, partial(run_cases, settings), source.open if source else None)
 

@@ -1,4 +1,4 @@
-"""What `run --live` shows: a row a model, a column a path, and heat and clock of each device after its last case."""
+"""What `run --live` shows: a row a model, a column a path, and heat and clock of each device."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from harness.judge.report import words
 from harness.judge.stats.session import location_ms
 
 if TYPE_CHECKING:
+    from device_runner.device import Pulse
     from harness.measure.records.record import Record
 
 WAITING = "."
@@ -26,6 +27,7 @@ class LiveMatrix:
         self._cells: dict[str, str] = {}
         self._open: set[str] = set()
         self._devices: dict[str, str] = {}
+        self._clocks_mhz: dict[str, int | None] = {}
 
     def expect(self, case_ids: Sequence[str]) -> None:
         """Add cases that wait."""
@@ -39,16 +41,24 @@ class LiveMatrix:
             self._cells[case] = step.partition(":")[0]
 
     def done(self, record: Record) -> None:
-        """Show how a case ended, and what the device said afterwards."""
+        """Show how a case ended."""
         timed = record.outcome == "ok" and record.wall_ms and record.path not in record.emulated
         latency = f" {words.latency(location_ms(record.wall_ms))}" if timed else ""
         self._cells[record.case] = f"{record.outcome.value}{latency}"
         self._open.discard(record.case)
-        after = record.steadiness.get("after") or {}
-        heat = f"{after['gpu_c']:g} °C" if isinstance(after.get("gpu_c"), int | float) else ""
-        clock = f"{after['clock_mhz']:g} MHz" if isinstance(after.get("clock_mhz"), int | float) else ""
-        if state := ", ".join(filter(None, (heat, clock))):
-            self._devices[record.device] = state
+
+    def pulse(self, device: str, pulse: Pulse) -> None:
+        """Show the state of a device, with the clock of its last work; what it does not tell is left out."""
+        self._clocks_mhz[device] = clock_mhz = pulse.clock_mhz or self._clocks_mhz.get(device)
+        heat = f"{pulse.gpu_c:.1f} °C" if pulse.gpu_c is not None else ""
+        clock = f"{clock_mhz} MHz" if clock_mhz else ""
+        if state := ", ".join(filter(None, (heat, clock, pulse.slowed))):
+            self._devices[device] = f"{device}: {state}"
+
+    @property
+    def devices(self) -> list[str]:
+        """A line for each device that tells its state."""
+        return list(self._devices.values())
 
     def text(self) -> str:
         """Return the matrix and a line for each device; empty without cases."""
@@ -59,8 +69,7 @@ class LiveMatrix:
         models = sorted(dict.fromkeys(case.model for case in cases), key=self._finished)
         rows = [(model, *(self._cell(cases, model, path) for path in paths)) for model in models[:MOST_ROWS]]
         more = [f"and {len(models) - MOST_ROWS} models more"] if len(models) > MOST_ROWS else []
-        devices = [f"{name}: {state}" for name, state in self._devices.items()]
-        return "\n".join([table(rows, ("model", *paths), prose=paths), *more, *devices])
+        return "\n".join([table(rows, ("model", *paths), prose=paths), *more, *self.devices])
 
     def _finished(self, model: str) -> bool:
         return not any(Case.parse(case).model == model for case in self._open)

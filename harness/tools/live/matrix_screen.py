@@ -14,11 +14,14 @@ from harness.judge.report.screen import Screen
 from harness.tools.live.live_matrix import LiveMatrix
 
 if TYPE_CHECKING:
+    from device_runner.device import Pulse
     from harness.measure.records.record import Record
 
 
 class MatrixScreen(Screen):
     """`Screen` with a matrix."""
+
+    watches_devices = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,6 +37,16 @@ class MatrixScreen(Screen):
         """Show the step in the case's cell, too."""
         self.matrix.step(case_id, step)
         super().step(case_id, step)
+
+    def pulse(self, device: str, pulse: Pulse) -> None:
+        """Show a device's heat and clock."""
+        self.matrix.pulse(device, pulse)
+
+    @property
+    def _going_on(self) -> dict[str, str]:
+        """Name the devices where no matrix does."""
+        devices = {} if self.console.is_terminal else {line: line for line in self.matrix.devices}
+        return {**super()._going_on, **devices}
 
     def done(self, record: Record) -> None:
         """Show in its cell how a case ended."""

@@ -147,7 +147,14 @@ class SustainedProbe:
         def tell(text: str) -> None:
             self.show(f"{RunStep.SAMPLING}: {text}")
 
+        read = device.pulses(limits)
+
+        def look() -> Pulse:
+            self.run.watch.note(pulse := read())
+            return pulse
+
         def work() -> None:
-            sustain(program, budget, device.pulses(limits), so_far, tell=tell)
+            with self.run.watch.paused():
+                sustain(program, budget, look, so_far, tell=tell)
 
         yield Endurance(device.steadily(work, limits)[1])

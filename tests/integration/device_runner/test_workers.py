@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from fake_device import FakeDevice
 from device_runner import workers
 from device_runner.device import Device
 from device_runner.failures import DeviceBusy, Failure
-from device_runner.workers import Channel, Loss, Processes, WorkerPool, serve
+from device_runner.workers import Channel, Loss, Processes, SideNote, WorkerHost, WorkerPool, serve
 
 WAIT_S = 20
 
@@ -110,6 +111,27 @@ def test_a_worker_that_is_silent_after_an_order_is_ended_and_one_without_an_orde
         assert not hear_until(workers, Loss, 0)
         workers.order("c", "hang", patience_s=0.0)
         assert str(hear_until(workers, Loss, 1)["c"].failure) == "the process that works on c died of signal 9"
+
+
+def test_the_state_of_a_device_does_not_count_as_a_sign_of_life(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class State(SideNote):
+        """The state of a device."""
+
+    class Host(WorkerHost):
+        killed = False
+
+        def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+            yield "a", State()
+
+        def kill(self, name: str) -> None:
+            self.killed = True
+
+    host = Host()
+    with WorkerPool(["a"], host, lambda _: None) as workers:
+        workers.order("a", "hang", patience_s=0.0)
+        assert workers.hear(0.0) == [("a", State())]
+    assert host.killed
 
 
 def test_a_lost_worker_is_opened_again_only_when_its_process_has_ended(tmp_path: Path) -> None:

@@ -13,12 +13,21 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, a_plan, things
 
-from device_runner.device import Rung
+from device_runner.device import Pulse, Rung
 from device_runner.failures import DeviceLost, ProgramFailure
 from device_runner.workers import Arrival, serve
 from harness.base.outcome import Outcome
 from harness.measure import case_worker
-from harness.measure.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange, run_cases
+from harness.measure.case_worker import (
+    Absence,
+    CaseOrder,
+    CaseResult,
+    DeviceState,
+    Return,
+    Settings,
+    StepChange,
+    run_cases,
+)
 
 WAIT_S = 20
 
@@ -26,7 +35,7 @@ WAIT_S = 20
 class Rig:
     """A worker in a thread, and what it says."""
 
-    def __init__(self, device: FakeDevice, folder: Path) -> None:
+    def __init__(self, device: FakeDevice, folder: Path, *, watched: bool = False) -> None:
         self.told: list[tuple[str, str]] = []
         self.plan, self.built = a_plan(), things(folder)
         self.pipe, theirs = Pipe()
@@ -35,7 +44,7 @@ class Rig:
         def opener(name: str, cache: Path, say: Callable[[str], object]) -> Iterator[Any]:
             yield device, lambda case, step: self.told.append((case, step))
 
-        work = partial(run_cases, Settings(folder, "the run"))
+        work = partial(run_cases, Settings(folder, "the run", watched=watched))
 
         def live() -> None:
             with theirs:
@@ -60,6 +69,14 @@ class Rig:
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(case_worker, "LOOK_EVERY_S", 0.01)
+
+
+def test_a_worker_tells_the_state_of_its_device_if_that_is_asked_for(tmp_path: Path) -> None:
+    device = FakeDevice(pulse=Pulse(gpu_c=41.0))
+    rig = Rig(device, tmp_path, watched=True)
+    assert rig.said() == Arrival(device.identity, "fake")
+    assert rig.said() == DeviceState(Pulse(gpu_c=41.0))
+    rig.end()
 
 
 def test_a_worker_settles_cases_until_nobody_wants_more(tmp_path: Path) -> None:

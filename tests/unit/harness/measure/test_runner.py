@@ -32,11 +32,12 @@ from device_runner.failures import (
 from harness.base.case import Case, Precision
 from harness.base.failures import CompilerCrash, OracleNotFinite
 from harness.base.outcome import ExitCode, Outcome, Owner, exit_code
-from harness.base.plan import Job, Plan, no_double, unsupported
+from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built, save_arrays
 from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
+from harness.measure.device_watch import DeviceWatch
 from harness.measure.facts import Batches, Sampling, TopOne
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
@@ -57,6 +58,28 @@ def run(device: FakeDevice, built: Built, plan: Plan | None = None) -> Record:
 
 def a_run(device: FakeDevice) -> Run:
     return Run(device, TuningStore(Path("/nowhere")))
+
+
+TIMED = [
+    (Budget(seconds=4), {"run", "wall", "device", "batches", "launches"}),
+    (Budget(sustain_s=0.05), {"wall", "look"}),
+]
+
+
+@pytest.mark.parametrize(("budget", "while_timed"), TIMED)
+def test_the_device_is_not_watched_while_it_is_timed(built: Things, budget: Budget, while_timed: set[str]) -> None:
+    watch, paused = DeviceWatch(), set[str]()
+
+    class TimedDevice(FakeDevice):
+        def met(self, step: str) -> None:
+            super().met(step)
+            if watch.paused().locked():
+                paused.add(step)
+
+    plan = replace(a_plan(), budget=budget)
+    record = run_case(plan, built, replace(a_run(TimedDevice()), watch=watch), SilentProgress()).record
+    assert record.outcome is Outcome.OK
+    assert paused == while_timed
 
 
 def test_a_right_case_is_measured_and_its_record_tells_all(built: Built) -> None:

@@ -18,13 +18,13 @@ from fake_records import a_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.device import Identity
+from device_runner.device import Identity, Pulse
 from device_runner.failures import DeviceLost, Failure, RigFailure
 from device_runner.workers import Arrival, Line, Loss, WorkerHost, WorkerPool
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
-from harness.measure.case_worker import Absence, CaseOrder, CaseResult, Return, StepChange
+from harness.measure.case_worker import Absence, CaseOrder, CaseResult, DeviceState, Return, StepChange
 from harness.measure.context import Origin
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record, RecordFile
@@ -33,6 +33,17 @@ from harness.measure.runner import Prefetcher, SuiteRun
 PHONES = {"a": Identity("phone", "", gpu="A"), "b": Identity("phone", "", gpu="A"), "c": Identity("phone", "", gpu="C")}
 """The first two do not say which handset they are, so they are one identity."""
 CASES = ["one", "two", "three"]
+
+
+class Says(SilentProgress):
+    def __init__(self, said: list[str] | None) -> None:
+        self.said = [] if said is None else said
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def pulse(self, device: str, pulse: Pulse) -> None:
+        self.said.append(f"{device}: {pulse.gpu_c} °C")
 
 
 class NothingToBuild:
@@ -82,6 +93,8 @@ class Script:
         if not self.open[name]:
             self.open[name] = True
             return Arrival(PHONES[name], name)
+        if event == "warm":
+            return DeviceState(Pulse(gpu_c=41.0))
         if event == "quiet":
             return StepChange("sampling")
         if order := self.orders.pop(name, None):
@@ -113,15 +126,17 @@ def fleet(
     def plan(_identity: Identity) -> list[Plan]:
         return [a_plan(case) for case in CASES]
 
-    class Says(SilentProgress):
-        def say(self, text: str) -> None:
-            if said is not None:
-                said.append(text)
-
-    progress = Says()
+    progress = Says(said)
     workers = WorkerPool(names, cast(WorkerHost, script), progress.say).__enter__()
     prefetcher = Prefetcher(cast(Builder, builder or NothingToBuild()))
     return SuiteRun(workers, prefetcher, plan, Origin("", PHONES["a"], False, "run"), records, progress)
+
+
+def test_the_state_of_each_device_is_passed_on() -> None:
+    said: list[str] = []
+    records = list(fleet(events("well", "warm", "well", "warm"), ["a"], said=said).run())
+    assert [record.outcome for record in records] == [Outcome.OK] * len(CASES)
+    assert said == ["a: 41.0 °C"] * 2
 
 
 def events(*drawn: str) -> Script:

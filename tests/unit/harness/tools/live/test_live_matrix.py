@@ -7,6 +7,7 @@ import re
 import pytest
 from fake_records import a_record
 
+from device_runner.device import Pulse
 from harness.base.outcome import Outcome
 from harness.tools.live.live_matrix import MOST_ROWS, LiveMatrix
 from harness.tools.live.matrix_screen import MatrixScreen
@@ -27,12 +28,20 @@ def test_a_cell_goes_from_waiting_over_its_steps_to_its_outcome() -> None:
     matrix.step(f"{TEXTURE} on virtual-2", "device lost: reconnect")
     matrix.step("opening virtual", "step 1 of 3")
     assert rows(matrix)[2] == ["net", ".", "device lost"]
-    steadiness = {"after": {"gpu_c": 41.5, "clock_mhz": 585}}
-    matrix.done(a_record(OPENCL, wall_ms=[2.14] * 10, steadiness=steadiness))
+    matrix.done(a_record(OPENCL, wall_ms=[2.14] * 10))
     matrix.done(a_record(TEXTURE, outcome=Outcome.WRONG_RESULT))
     matrix.step(TEXTURE, "sampling")
     assert rows(matrix)[2] == ["net", "ok 2.14 ms", "wrong-result"]
+
+
+def test_each_device_has_its_heat_and_the_clock_of_its_last_work() -> None:
+    matrix = LiveMatrix()
+    matrix.expect([OPENCL])
+    matrix.pulse("phone", Pulse(clock_mhz=585, gpu_c=41.52))
+    matrix.pulse("local", Pulse())
     assert matrix.text().splitlines()[-1] == "phone: 41.5 °C, 585 MHz"
+    matrix.pulse("phone", Pulse(gpu_c=52.0, slowed="heat held the GPU"))
+    assert matrix.devices == ["phone: 52.0 °C, 585 MHz, heat held the GPU"]
 
 
 def test_models_that_are_not_finished_stand_first_and_the_rest_is_counted() -> None:
@@ -49,6 +58,13 @@ def test_both_precisions_share_a_cell() -> None:
     matrix.expect([OPENCL, OPENCL.replace("float32", "float16")])
     matrix.step(OPENCL, "sampling")
     assert rows(matrix)[2] == ["net", "sampling, ."]
+
+
+def test_a_silence_in_a_pipe_ends_with_the_state_of_each_device() -> None:
+    screen = MatrixScreen()
+    screen.step(OPENCL, "first run")
+    screen.pulse("phone", Pulse(clock_mhz=585, gpu_c=41.5))
+    assert list(screen._going_on.values())[-1] == "phone: 41.5 °C, 585 MHz"
 
 
 def test_a_pipe_gets_lines_and_no_matrix(capsys: pytest.CaptureFixture[str]) -> None:
