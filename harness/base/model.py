@@ -111,10 +111,21 @@ class OnnxModel(BaseModel):
     """Inputs that are one number for good, `{ sr = 16000 }`: what depends on them alone is computed beforehand."""
     labelled: Path | ImageFolder | None = None
     """Labelled inputs, an `.npz` file or a folder of pictures: how many of them it gets right is kept, and judged."""
+    score: str = ""
+    """A function of the outputs and labels, `module:function`, which returns a name and a number: mAP, say. Its code
+    runs: name your own only."""
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
     clean: bool = True
     """Whether the network is prepared for TVM (`harness.compile.models.preparation`)."""
+
+    @model_validator(mode="after")
+    def _has_what_is_scored(self) -> OnnxModel:
+        if self.score and not re.fullmatch(r".+:[A-Za-z_]\w*", self.score):
+            raise ValueError(f'{self.score!r} names no function: write score = "module:function"')
+        if self.score and not self.labelled:
+            raise ValueError("score needs labelled data: give labelled, too")
+        return self
 
     @field_validator("inputs")
     @classmethod
@@ -179,6 +190,13 @@ def _below(folder: Path, data: Path | ImageFolder | None) -> Path | ImageFolder 
     return folder / data if data else None
 
 
+def _score_below(folder: Path, score: str) -> str:
+    """Return the place of a function, by its file if that is in this folder."""
+    module, _, function = score.rpartition(":")
+    file = folder / (module if module.endswith(".py") else f"{module.replace('.', '/')}.py")
+    return f"{file}:{function}" if module and file.is_file() else score
+
+
 def anchored(model: Model, folder: Path) -> Model:
     """Return the model with its paths below a folder. Those of a program are absolute already."""
     if isinstance(model, ProgramModel):
@@ -186,7 +204,8 @@ def anchored(model: Model, folder: Path) -> Model:
     if isinstance(model, OnnxModel):
         inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
         labelled = _below(folder, model.labelled)
-        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled})
+        places = {"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled}
+        return model.model_copy(update={**places, "score": _score_below(folder, model.score)})
     return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
 
 

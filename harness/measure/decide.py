@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from harness.base.failures import MisreadOperator
 from harness.base.outcome import Outcome, Owner
-from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Proof, ScheduleEffect, TopOne, WitnessReport
+from harness.measure.facts import (
+    Accuracy,
+    Facts,
+    HalfRange,
+    Latency,
+    Proof,
+    ScheduleEffect,
+    Score,
+    TopOne,
+    WitnessReport,
+)
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"
@@ -75,9 +85,9 @@ def _accuracy(facts: Facts) -> Decision | None:
 
 
 def _labelled(facts: Facts) -> Decision | None:
-    """Decide whether fewer labelled inputs are right than chance explains."""
-    top_one = facts.get(TopOne)
-    return Decision(Outcome.WRONG_RESULT, top_one.complaint) if top_one and top_one.dropped else None
+    """Decide whether fewer labelled inputs are right than chance explains, or their score is too small."""
+    counted = facts.get(TopOne) or facts.get(Score)
+    return Decision(Outcome.WRONG_RESULT, counted.complaint) if counted and counted.dropped else None
 
 
 def _proof(facts: Facts) -> Decision | None:

@@ -165,6 +165,31 @@ class TopOne:
 
 
 @dataclass(frozen=True)
+class Score:
+    """What a person's function makes of the outputs for labelled inputs."""
+
+    name: str
+    value: float
+    oracle: float
+    inputs: int
+    least: float
+    """The smallest that is right."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it is less than rounding explains."""
+        return self.value < self.least
+
+    @property
+    def complaint(self) -> str:
+        """One line for a person; empty if nothing is wrong."""
+        if not self.dropped:
+            return ""
+        least = f"less than {self.least:.4g} is wrong"
+        return f"{self.name} dropped: {self.value:.4g}, and {self.oracle:.4g} by the oracle ({least})"
+
+
+@dataclass(frozen=True)
 class Vacuity:
     """Why being right proves nothing, a line for each such output."""
 

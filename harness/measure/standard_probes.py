@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 from harness.base.tool import load, tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.correctness import vacuous
-from harness.measure.facts import Facts, Latency, Timing, Vacuity
+from harness.measure.facts import Facts, Latency, Score, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.labelled import classify
 from harness.measure.probes.latency import measure
 from harness.measure.probes.repeats import RepeatProbe
+from harness.measure.probes.score import score
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
     """Return the probes of a case: worth of its answer, labelled data, proof of toggles, times, and those of tools."""
     probes: list[Probe] = [VacuityProbe(work)]
     probes += [RepeatProbe(work.plan, work.repeats)] if work.plan.repeats else []
-    probes += [*([LabelledProbe(work)] if work.labelled else []), ToggleProof(prepared)]
+    probes += [LabelledProbe(work)] if work.labelled else []
+    probes += [ScoreProbe(work)] if work.scored and not work.plan.budget.quick else []
+    probes += [ToggleProof(prepared)]
     if not work.plan.budget.sustain_s:
         probes += [LatencyProbe(work, prepared, run), BatchProbe(work, run)]
     makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
@@ -79,6 +82,21 @@ class LabelledProbe:
         budget, batch = self.work.plan.budget, len(self.work.inputs[0])
         count = batch * max(1, QUICK_INPUTS // batch) if budget.quick else None
         yield classify(program, [rows[:count] for rows in self.work.labelled], batch, budget.timeout_s)
+
+
+@dataclass(frozen=True)
+class ScoreProbe:
+    """Has a person's function score the outputs for labelled inputs: for all of them, as it does the oracle's."""
+
+    work: Work
+    step = ""
+    timed = False
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Score]:
+        """Run all labelled inputs."""
+        work, plan = self.work, self.work.plan
+        place, timeout_s = plan.oracle.payload["score"], plan.budget.timeout_s
+        yield score(program, work.scored, len(work.inputs[0]), place, work.oracle_score, timeout_s)
 
 
 @dataclass(frozen=True)

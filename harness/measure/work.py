@@ -27,6 +27,8 @@ from harness.compile.artifacts.artifact import (
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
+    SCORE,
+    SCORED,
     Answers,
     Artifact,
     Built,
@@ -102,7 +104,21 @@ class Work:
     @cached_property
     def labelled(self) -> list[Array]:
         """Inputs, labels and the oracle's classes of labelled data; empty without."""
-        file = self.answers.folder / LABELLED
+        return self._arrays(LABELLED)
+
+    @cached_property
+    def scored(self) -> list[Array]:
+        """Inputs and labels of labelled data that a function scores; empty without."""
+        return self._arrays(SCORED)
+
+    @property
+    def oracle_score(self) -> tuple[str, float]:
+        """Name and number that the function makes of the oracle's outputs."""
+        name, number = json.loads((self.answers.folder / SCORE).read_text(encoding="utf-8"))
+        return name, number
+
+    def _arrays(self, name: str) -> list[Array]:
+        file = self.answers.folder / name
         return load_arrays(file) if file.exists() else []
 
 

@@ -94,7 +94,7 @@ class Request:
         cases = choose(suite, globs, axes)
         suite = suite.model_copy(update={"store": suite.store or os.environ.get(STORE)})
         if builders:
-            _require_scheduler(builders, suite.store, suite_file)
+            _require_scheduler(builders, suite, suite_file)
         check(suite, cases, cache)
         if models:
             require_operators(suite, cases, cache)
@@ -192,11 +192,14 @@ class PlannedRequest:
     builder: Builder
 
 
-def _require_scheduler(address: str, store: str | None, suite_file: Path) -> None:
-    """Raise UsageError for what is no address of Dask, or a suite without a store."""
+def _require_scheduler(address: str, suite: Suite, suite_file: Path) -> None:
+    """Raise UsageError for what is no address of Dask, or a suite without a store, or with functions of this host."""
     if not re.fullmatch(r"(tcp|tls|ucx|wss?)://[^/\s]+:\d+", address):
         raise UsageError(f"{address} is not the address of a scheduler", hint="pass --builders tcp://HOST:8786")
-    if not store:
+    if any(isinstance(model, OnnxModel) and model.score for model in suite.models):
+        hint = "leave one of them out"
+        raise UsageError("--builders does not go with `score`, whose function other hosts lack", hint=hint)
+    if not suite.store:
         hint = f'{suite_file}: store = "s3://BUCKET/NAME", or "file:///FOLDER" that all hosts have'
         raise UsageError("--builders needs a store that hosts share", hint=hint)
 

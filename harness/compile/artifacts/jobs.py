@@ -72,4 +72,5 @@ def request_of(job: dict[str, Any]) -> CompileRequest:
 
 def _question(job: dict[str, Any]) -> oracle.Question:
     model = Path(job["request"]["model_file"])
-    return oracle.Question(model, job["seed"], job["inputs"], job["labelled"], job.get("inner", False))
+    inner, score = job.get("inner", False), job.get("score", "")
+    return oracle.Question(model, job["seed"], job["inputs"], job["labelled"], inner, score)

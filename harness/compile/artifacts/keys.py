@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import platform
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Labelled data that a model is asked about."""
+
+    file: Path | None = None
+    score: str = ""
+    """Place of a function that scores the outputs; without one their classes are counted."""
+
+
+NOTHING_LABELLED = Labelled()
+
+
 def oracle_job(
     original: Original,
     request: CompileRequest,
@@ -45,14 +58,14 @@ def oracle_job(
     seed: int,
     model: str,
     inputs: Path | Inputs,
-    labelled: Path | None = None,
+    labelled: Labelled = NOTHING_LABELLED,
     *,
     inner: bool = False,
 ) -> Job:
     """Return the job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
 
     The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
-    the content of its `inputs` or how some are drawn, and the content of `labelled`.
+    the content of its `inputs` or how some are drawn, and the content of `labelled` and of its function.
     """
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     asked = dataclasses.asdict(original)
@@ -62,7 +75,8 @@ def oracle_job(
         "request": dataclasses.asdict(request),
         "seed": seed,
         "inputs": plain_inputs(inputs),
-        "labelled": str(labelled) if labelled else "",
+        "labelled": str(labelled.file) if labelled.file else "",
+        "score": labelled.score,
         "inner": inner,
         "network": key_of({"network": files}),
     }

@@ -28,6 +28,8 @@ from harness.compile.artifacts.artifact import (
     OTHER_OUTPUTS,
     OUTPUTS,
     ROUNDING,
+    SCORE,
+    SCORED,
     save_arrays,
     save_values,
 )
@@ -36,6 +38,7 @@ from harness.compile.models.input_files import best_classes, load_labelled
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
+from harness.compile.models.score import outputs_of, score_of
 from harness.compile.models.spec import InputSpec, Original
 from harness.compile.oracle.branches import branches_taken
 from harness.compile.oracle.judge import NoAnswer, Refusal
@@ -63,6 +66,8 @@ class Question:
     """A file of labelled data, if not empty."""
     inner: bool = False
     """Whether it is a piece of another network, inside which numbers may be infinite on purpose."""
+    score: str = ""
+    """Place of a function that scores the outputs for labelled data, if not empty."""
 
     def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
         """Return what the case is run on, in the order in which a library takes it."""
@@ -202,10 +207,21 @@ def _write(
     if other_answers and first_not_finite(other_answers) is None:
         save_arrays(out / OTHER_INPUTS, list(others.values()))
     if question.labelled:
-        data = load_labelled(Path(question.labelled), specs)
-        classes = best_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
-        save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
+        _ask_labelled(out, question, specs, ask)
     (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
+
+
+def _ask_labelled(out: Path, question: Question, specs: Sequence[InputSpec], ask: Ask) -> None:
+    """Write labelled data with the oracle's classes or, where a function scores its outputs, with that score."""
+    data = load_labelled(Path(question.labelled), specs, scored=bool(question.score))
+    (spec,) = specs
+    how = (lambda rows: ask({spec.name: rows})), data.inputs, spec.shape[0]
+    if question.score:
+        score = score_of(question.score, outputs_of(*how), data.labels)
+        (out / SCORE).write_text(json.dumps(score), encoding="utf-8")
+        save_arrays(out / SCORED, [data.inputs, data.labels])
+    else:
+        save_arrays(out / LABELLED, [data.inputs, data.labels, best_classes(*how)])
 
 
 def _branches(file: Path, inputs: Mapping[str, Array]) -> list[str]:

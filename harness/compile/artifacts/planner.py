@@ -26,6 +26,7 @@ from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
 from harness.base.tool import load, tools
 from harness.compile.artifacts.keys import (
+    Labelled,
     compile_job,
     linker_version,
     oracle_job,
@@ -36,6 +37,7 @@ from harness.compile.artifacts.keys import (
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.models.onnx_read import parse
 from harness.compile.models.outline import require_known
+from harness.compile.models.score import digest_of
 from harness.compile.models.sources import MODELS, OnnxFile, model_source
 from harness.compile.models.spec import ModelSource
 from harness.compile.paths import PATHS
@@ -272,6 +274,7 @@ class _Model:
         own = (
             model.clean,
             _labelled_file(model.labelled, cache),
+            model.score,
             model.trust,
             model.fix,
             isinstance(model, InnerModel),
@@ -292,6 +295,8 @@ class _Model:
             facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
         if self.source.labelled:
             facts["labelled"] = _digest_of(self.source.labelled)
+        if self.source.score:
+            facts["score"] = digest_of(self.source.score)
         return key_of({"model": own, **facts}) if facts else own
 
     @property
@@ -309,7 +314,8 @@ class _Model:
         source, request = self.source, witness_request(self.file)
         original, inputs = source.original(self.folder), source.input_values(self.folder)
         inner = isinstance(source, OnnxFile) and source.inner
-        return oracle_job(original, request, self.digest, seed, source.name, inputs, source.labelled, inner=inner)
+        asked = Labelled(source.labelled, source.score)
+        return oracle_job(original, request, self.digest, seed, source.name, inputs, asked, inner=inner)
 
 
 def _labelled_file(data: Path | ImageFolder | None, cache: Path) -> Path | None:

@@ -9,12 +9,13 @@ the model's own shape and number format, so a file that lies about its size cost
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
@@ -129,6 +130,7 @@ LABELS, ANY_INPUT = "labels", "any input"
 """Names of arrays: the classes, and inputs that were made for no model in particular."""
 BEST = 5
 """Classes of an input that are looked at: top-5."""
+LARGEST_LABELS_BYTES = 1 << 28
 MOST = 100_000
 """Most labelled inputs; more take a device hours."""
 
@@ -141,31 +143,41 @@ class LabelledData:
     labels: Array
 
 
-def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
-    """Return the data for a model with these inputs. Raises `ModelError` for what does not fit."""
+def load_labelled(file: Path, specs: Sequence[InputSpec], *, scored: bool = False) -> LabelledData:
+    """Return the data for a model with these inputs. Raises `ModelError` for what does not fit.
+
+    The labels are classes or, where a function scores the outputs, numbers of any shape.
+    """
     if len(specs) != 1 or not specs[0].shape:
         raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
     (spec,) = specs
-    (count, members), batch = _count(file), spec.shape[0]
+    (shape, dtype), members, batch = *_labels(file), spec.shape[0]
+    count = shape[0] if shape and (scored or len(shape) == 1) else 0
     if not 0 < count <= MOST or count % batch:
         raise ModelError(
             f"{file} has {count} labels", hint=f"the model takes {batch} at once: give a multiple of it, {MOST} at most"
         )
     name = ANY_INPUT if ANY_INPUT in members else spec.name
     whole = InputSpec(name, (count, *spec.shape[1:]), spec.dtype)
-    arrays = load_inputs(file, [whole, InputSpec(LABELS, (count,), "int64")])
+    labels = InputSpec(LABELS, shape, dtype) if scored else InputSpec(LABELS, (count,), "int64")
+    arrays = load_inputs(file, [whole, labels])
     return LabelledData(arrays[name], arrays[LABELS])
 
 
-def _count(file: Path) -> tuple[int, list[str]]:
-    """Return how many labels the file says that it has, and its arrays; nothing but a header is read."""
+def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], list[str]]:
+    """Return shape and number format of the labels, as the file says, and its arrays; nothing but a header is read."""
+    import numpy as np
+
     with npz_errors(file), zipfile.ZipFile(file) as archive:
         members = [name.removesuffix(SUFFIX) for name in archive.namelist()]
         if LABELS not in members:
             raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
         with archive.open(LABELS + SUFFIX) as stream:
-            shape, _, _ = read_header(file, stream, LABELS)
-    return shape[0] if len(shape) == 1 else 0, members
+            shape, _, told = read_header(file, stream, LABELS)
+    dtype = np.dtype(cast(Any, told))
+    if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize > LARGEST_LABELS_BYTES:
+        raise ModelError(f"{file}: {LABELS!r} is {dtype} {list(shape)}", hint="labels are numbers, and 256 MB at most")
+    return (shape, dtype.name), members
 
 
 def best_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:

@@ -33,6 +33,7 @@ from harness.compile.models.onnx_read import bring_in_external_data, parse, requ
 from harness.compile.models.outline import check, double_operators
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
+from harness.compile.models.score import load_function
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
 from harness.compile.models.torch_program import as_onnx
 
@@ -77,6 +78,8 @@ class OnnxFile:
     """Whether an exporter's remains are taken out."""
     labelled: Path | None = None
     """File of labelled data that it is asked about."""
+    score: str = ""
+    """Place of a function that scores its outputs for them (`harness.compile.models.score`)."""
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds."""
     fixes: Fixes = field(default_factory=dict)
@@ -120,8 +123,10 @@ class OnnxFile:
             require_drawable(self.inputs, model.inputs)
             require_drawn_in_range(self.inputs, model.ranges)
         if self.labelled:
-            data = load_labelled(self.labelled, model.inputs)
+            data = load_labelled(self.labelled, model.inputs, scored=bool(self.score))
             require_in_range({model.inputs[0].name: data.inputs}, model.ranges, self.labelled)
+        if self.score:
+            load_function(self.score)
         return model
 
     def _prepared(self, cache_dir: Path) -> PreparedModel:

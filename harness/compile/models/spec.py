@@ -75,6 +75,10 @@ class ModelSource(Protocol):
     def labelled(self) -> Path | None:
         """The file of labelled data that it is asked about (`harness.compile.models.input_files`), if there is one."""
 
+    @property
+    def score(self) -> str:
+        """Place of a function that scores its outputs for them; empty without one."""
+
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` if needed.
 

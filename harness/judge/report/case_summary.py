@@ -34,6 +34,7 @@ def case_summary(record: Record) -> str:
         *((remark.word, remark.why) for remark in remarks(record)),
         ("error", ", ".join(filter(None, (case.get("error"), record.judge and f"judged by {record.judge}")))),
         ("top-1", case.get("top-1")),
+        ("score", case.get("score")),
         *(_samples("latency", record.wall_ms) if entry.wall_ms else []),
         *(_samples("device", record.device_ms)[:1] if entry.wall_ms else []),
         ("also", "; ".join(f"{name} {case[name]}" for name in ("throughput", "first run", "load") if name in case)),

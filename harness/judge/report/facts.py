@@ -15,7 +15,7 @@ from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
 from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
-from harness.measure.facts import Batches, TopOne
+from harness.measure.facts import Batches, Score, TopOne
 from harness.measure.records.record import Record
 
 NAMING = ("--model", "--shape", "--input")
@@ -56,6 +56,7 @@ def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
         ("error", words.error_text(record.max_abs_err, record.tolerance)),
         ("judge", record.judge),
         ("top-1", _top_one(record)),
+        ("score", _score(record)),
         ("throughput", _throughput(entry, batches)),
         *others,
         ("first run", words.latency(record.first_run_ms)),
@@ -92,6 +93,11 @@ def _top_one(record: Record) -> str:
     if counted.top_five is None or counted.oracle_top_five is None:
         return first
     return f"{first}; among the five best {counted.top_five}, {counted.oracle_top_five} by the oracle"
+
+
+def _score(record: Record) -> str:
+    score = record.part(Score)
+    return f"{score.name} {score.value:.4g}, {score.oracle:.4g} by the oracle, {score.inputs} inputs" if score else ""
 
 
 def _throughput(entry: Entry, batches: Batches | None) -> str:

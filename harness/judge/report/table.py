@@ -12,7 +12,7 @@ from harness.base.outcome import Outcome
 from harness.base.request import AS_SHIPPED
 from harness.base.tables import size, table
 from harness.judge.remarks import Remark, remarks, row_remarks, spread_within
-from harness.measure.facts import TopOne
+from harness.measure.facts import Score, TopOne
 from harness.measure.probes.latency import KERNELS, device_clock
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ def _table(records: Sequence[Record]) -> str:
     if any(record.part(TopOne) for record in records):
         rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TOP_ONE)
-    return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
+    if scores := dict.fromkeys(score.name for record in records if (score := record.part(Score))):
+        rows = [(*row, *(_score(record, name) for name in scores)) for row, record in zip(rows, records, strict=True)]
+        headers = (*headers, *scores)
+    return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE, *scores), alike=ALIKE, spare=SPARE)
 
 
 def by_default(records: Sequence[Record]) -> dict[int, str]:
@@ -139,6 +142,11 @@ def _error(record: Record) -> str:
 def _top_one(record: Record) -> str:
     counted = record.part(TopOne)
     return f"{counted.right} of {counted.inputs}" if counted else "-"
+
+
+def _score(record: Record, name: str) -> str:
+    score = record.part(Score)
+    return f"{score.value:.4g}" if score and score.name == name else "-"
 
 
 def _location(samples_ms: Sequence[float]) -> str:

@@ -36,6 +36,7 @@ class ZooModel:
     """Place of how some of its inputs are drawn; empty if none is special."""
     labelled: Path | None = None
     """File of the labelled data that it is asked about."""
+    score = ""
 
     def build(self) -> Network | TrainedNetwork:
         """Build the network."""

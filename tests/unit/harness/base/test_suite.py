@@ -10,6 +10,7 @@ from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, model_name, models_given
 from harness.base.suite import load_suite, suite_of
 
+SCORED = 'paths = ["opencl"]\nmodels = [{{ onnx = "x.onnx", labelled = "l.npz", score = "{}" }}]\n'
 PICTURES = 'paths = ["opencl"]\nmodels = [{{ onnx = "x.onnx", labelled = {{ folder = "val", resize = 9, {} }} }}]\n'
 GOOD = 'models = ["tiny"]\npaths = ["opencl"]\n'
 
@@ -67,6 +68,11 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
         ('models = [{ onnx = "x.onnx", shape = {} }]\npaths = ["opencl"]\n', "unknown key 'models.shape'"),
         (PICTURES.format("crops = 8"), ":2: unknown key 'models.labelled.crops': did you mean 'crop'?"),
         (PICTURES.format("crop = 20"), ":2: models.labelled: crop 20 is larger than resize 9 (got"),
+        (SCORED.format("metrics"), """:2: models: 'metrics' names no function: write score = "module:function" (got"""),
+        (
+            'paths = ["opencl"]\nmodels = [{ onnx = "x.onnx", score = "a:b" }]',
+            "score needs labelled data: give labelled",
+        ),
         (PICTURES.format("most = 1"), ":2: models.labelled.crop: Field required (got"),
         (
             'models = [{ onnx = "x.onnx", shapes = { "in.1" = [1.5] } }]\npaths = ["opencl"]\n',

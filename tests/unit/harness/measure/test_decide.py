@@ -18,6 +18,7 @@ from harness.measure.facts import (
     Latency,
     Proof,
     ScheduleEffect,
+    Score,
     Timing,
     TopOne,
     Vacuity,
@@ -54,7 +55,8 @@ ANSWERS = [
     ((WRONG, HalfRange("too large")), Outcome.OUT_OF_RANGE),
     ((WRONG, HalfRange("too large"), WitnessReport("LLVM", with_judge=False, with_path=True)), Outcome.WRONG_RESULT),
 ]
-LABELLED = [(None, OK), (TopOne(10, 9, 9, 9, 7), OK), (TopOne(10, 2, 9, 2, 7), Outcome.WRONG_RESULT)]
+SCORED = (Score("mAP", 0.3, 0.4, 10, 0.396), Outcome.WRONG_RESULT)
+LABELLED = [(None, OK), (TopOne(10, 9, 9, 9, 7), OK), (TopOne(10, 2, 9, 2, 7), Outcome.WRONG_RESULT), SCORED]
 PROOFS = [
     (None, OK),
     (Proof(), OK),
@@ -85,6 +87,7 @@ def test_the_outcome_is_the_first_that_speaks_against_the_program_whatever_else_
         (WRONG, "output 0 is off", ""),
         (ScheduleEffect({}, "the file has none"), "the file has none", "adreno-bench tune"),
         (TopOne(10, 2, 9, 2, 7), "top-1 dropped: 2 of 10", ""),
+        (SCORED[0], "mAP dropped: 0.3, and 0.4 by the oracle (less than 0.396 is wrong)", ""),
         (Proof({}, "built from source all the same"), "built from source all the same", ""),
         (Latency(TIMING, None, Steadiness(throttled=True, why="held at level 2")), "held at level 2", "let it cool"),
     ],

@@ -33,12 +33,22 @@ from harness.base.case import Case, Precision
 from harness.base.failures import CompilerCrash, OracleNotFinite
 from harness.base.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.base.plan import Budget, Job, Plan, no_double, unsupported
-from harness.compile.artifacts.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built, save_arrays
+from harness.compile.artifacts.artifact import (
+    LABELLED,
+    OTHER_OUTPUTS,
+    RANGE,
+    SCORE,
+    SCORED,
+    Answers,
+    Artifact,
+    Built,
+    save_arrays,
+)
 from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.device_watch import DeviceWatch
-from harness.measure.facts import Batches, Sampling, TopOne
+from harness.measure.facts import Batches, Sampling, Score, TopOne
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
 from harness.measure.progress import RunStep, SilentProgress
@@ -475,6 +485,49 @@ def test_a_quick_look_asks_the_first_labelled_inputs_alone(built: Built, tmp_pat
     counted = record.part(TopOne)
     assert counted
     assert (counted.inputs, counted.right) == (60, 60)
+
+
+@pytest.mark.parametrize(("oracle", "outcome"), [(2.0, Outcome.OK), (2.02, Outcome.OK), (2.1, Outcome.WRONG_RESULT)])
+def test_a_function_of_the_user_scores_the_answers_for_labelled_inputs(
+    built: Built, tmp_path: Path, oracle: float, outcome: Outcome
+) -> None:
+    scored(tmp_path, "'mean', sum(output.mean() for (output,) in outputs) / len(labels)", oracle)
+    record = run(FakeDevice(), built, a_scored_plan(tmp_path))
+    assert (score := record.part(Score))
+    assert (score.name, score.value, score.oracle, score.inputs) == ("mean", 2.0, oracle, 30)
+    assert score.least == pytest.approx(0.99 * oracle)
+    assert record.outcome is outcome
+    assert (record.wall_ms == []) is (outcome is Outcome.WRONG_RESULT)
+    assert parse(record.line().encode()) == record
+
+
+def test_a_function_of_the_user_that_fails_is_one_line_of_the_rig(built: Built, tmp_path: Path) -> None:
+    scored(tmp_path, "outputs[99]", 2.0)
+    record = run(FakeDevice(), built, a_scored_plan(tmp_path))
+    assert (record.outcome, record.owner) == (Outcome.INFRA_ERROR, Owner.RIG)
+    assert record.message.endswith("metrics.py:score failed: IndexError: list index out of range")
+    scored(tmp_path, "'other', 1.0", 2.0)
+    record = run(FakeDevice(), built, a_scored_plan(tmp_path))
+    assert record.message.endswith("metrics.py:score returned 'other', and 'mean' for the oracle")
+
+
+def test_a_quick_look_leaves_the_score_out(built: Built, tmp_path: Path) -> None:
+    scored(tmp_path, "outputs[99]", 2.0)
+    plan = a_scored_plan(tmp_path)
+    record = run(FakeDevice(), built, replace(plan, budget=replace(plan.budget, quick=True)))
+    assert (record.outcome, record.part(Score)) == (Outcome.OK, None)
+
+
+def scored(folder: Path, value: str, oracle: float) -> None:
+    """Labelled inputs that a function scores, and its number for the oracle."""
+    save_arrays(folder / SCORED, [np.zeros((30, 3), np.float32), np.zeros((30, 5))])
+    (folder / SCORE).write_text(json.dumps(["mean", oracle]))
+    (folder / "metrics.py").write_text(f"def score(outputs, labels):\n    return {value}\n")
+
+
+def a_scored_plan(folder: Path) -> Plan:
+    plan = a_plan()
+    return replace(plan, oracle=replace(plan.oracle, payload={"score": f"{folder / 'metrics.py'}:score"}))
 
 
 def test_too_few_right_classes_are_a_wrong_result_without_latency(built: Built, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
         "seed": 1,
         "inputs": {},
         "labelled": "",
+        "score": "",
         "original": {"onnx": request["model_file"], "program": None, "trust": False, "fixed": []},
     }
     kinds = {"reference": request, "oracle": llvm, "witness": llvm, "compile": request}

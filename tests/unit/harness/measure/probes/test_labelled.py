@@ -96,3 +96,12 @@ def test_the_digits_network_has_labelled_data_that_fit_it() -> None:
     data = load_labelled(digits.labelled, [InputSpec("images", (1, 1, 8, 8))])
     assert sorted(set(data.labels.tolist())) == list(range(10))
     assert len(digits.build().to_bytes()) + digits.labelled.stat().st_size < 500_000
+
+
+def test_labels_of_a_scored_model_are_numbers_of_any_shape(tmp_path: Path) -> None:
+    file = labelled(tmp_path / "boxes.npz", labels=np.full((6, 3, 5), -1, np.float32))
+    assert load_labelled(file, [IMAGES], scored=True).labels.shape == (6, 3, 5)
+    with pytest.raises(ModelError, match="has 0 labels"):
+        load_labelled(file, [IMAGES])
+    with pytest.raises(ModelError, match="labels' is <U1"):
+        load_labelled(labelled(tmp_path / "texts.npz", labels=np.array(["a"] * 6)), [IMAGES], scored=True)

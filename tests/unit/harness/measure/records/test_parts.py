@@ -17,7 +17,7 @@ from harness.base import tool
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.measure.context import Run
-from harness.measure.facts import Batches, Reference, Sampling, TopOne, WitnessReport
+from harness.measure.facts import Batches, Reference, Sampling, Score, TopOne, WitnessReport
 from harness.measure.loop import run_case
 from harness.measure.progress import SilentProgress
 from harness.measure.records.parts import CORE, part_name
@@ -98,6 +98,7 @@ def test_a_part_of_a_tool_that_is_not_installed_is_kept_as_it_is() -> None:
         PeakMemory(1, None),
         WitnessReport("TVM", with_judge=True, with_path=False),
         TopOne(9, 8, 8, 9, 5),
+        Score("mAP", 0.4, 0.41, 9, 0.4059),
         Sustained(asked_s=5, columns={"at_s": [0.0, None]}),
         CaseCode((MachineCode("a630", "Mesa", ()),)),
     ],
