@@ -99,7 +99,8 @@ lock:
 	  --extra test --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements-test.lock
 	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
-	printf '%s\n' 'distributed>=2025.9' 'duckdb>=1.4' 'flask-cors>=6' 'flask>=3' 'moto[s3]>=5.1' 'pyarrow>=21' 's3fs>=2025.9' | \
+	printf '%s\n' 'distributed>=2025.9' 'duckdb>=1.4' 'flask-cors>=6' 'flask>=3' 'ipykernel>=7' 'moto[s3]>=5.1' 'nbclient>=0.10' \
+	  'nbformat>=5.10' 'pandas>=2.2' 'polars>=1.30' 'pyarrow>=21' 's3fs>=2025.9' | \
 	  uv pip compile --universal --python-version 3.10 --constraint requirements.lock --generate-hashes --no-annotate \
 	  --no-header - -o requirements-scale.lock
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
@@ -119,9 +120,10 @@ $(PHONES): requirements-phones.lock
 	.ci/install $(BIN)/python requirements-phones.lock
 	touch $@
 
-# What shares a store between hosts and builds on others, and an S3 server for their tests, which are skipped without it.
+# What shares a store between hosts, builds on others, takes results (pandas, polars) and runs the notebook, and an S3
+# server. Tests that need any of it are skipped without it.
 scale: $(INSTALLED)
-	@$(MAKE) --no-print-directory $(SCALE) || echo "Dask and s3fs could not be installed: one host only" >&2
+	@$(MAKE) --no-print-directory $(SCALE) || echo "Dask, s3fs, pandas and nbclient could not be installed: their tests are skipped" >&2
 
 $(SCALE): requirements-scale.lock
 	.ci/install $(BIN)/python requirements-scale.lock

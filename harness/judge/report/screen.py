@@ -50,7 +50,12 @@ class Screen(Progress):
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        self.console: Console = Console(stderr=True, highlight=False, force_terminal=sys.stderr.isatty())
+        self.console: Console = Console(
+            stderr=True,
+            highlight=False,
+            force_terminal=sys.stderr.isatty(),
+            force_jupyter=False,  # a notebook shows standard error as well
+        )
         self._live = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False, table_column=Column()),  # which folds between words

@@ -124,7 +124,10 @@ def compare(
     if not (_is_model(base) or _is_model(head)):
         return Verdicts.of(judge_sides(_sides(base), _sides(head), rules))
     if not (_is_model(base) and _is_model(head)):
-        raise UsageError("a model is compared with another model", hint="name two models, or two places of records")
+        model, other = (base, head) if _is_model(base) else (head, base)
+        _sides(other)  # which says that there is none, if so
+        message = f"{_title(model)} is a model, and {_title(other)} holds records"
+        raise UsageError(message, hint="name two models, or `run` the model and compare its results")
     sides = [_request([side], paths, precisions, tunings, (), "adreno-bench.toml") for side in (base, head)]  # type: ignore[list-item]
     with _progress(progress) as watcher:
         name = sides[0].one_device(device, watcher)
@@ -183,8 +186,17 @@ def _words(words: Words) -> tuple[str, ...]:
 
 
 def _is_model(side: Results | Place | OnnxModel) -> bool:
+    if not isinstance(side, (Results, str, PathLike, OnnxModel)):
+        hint = "give results, a records file, a folder of baselines, or two models"
+        raise UsageError(f"a side of a comparison is not {side!r:.60}", hint=hint)
     return isinstance(side, OnnxModel) or (not isinstance(side, Results) and fspath(side).endswith(SUFFIXES))
 
 
 def _sides(side: Results | Place | OnnxModel) -> Sides:
     return side.sides if isinstance(side, Results) else load_sides(fspath(side), lambda _: True)  # type: ignore[arg-type]
+
+
+def _title(side: Results | Place | OnnxModel) -> str:
+    if isinstance(side, Results):
+        return "the other side"
+    return str(side.onnx if isinstance(side, OnnxModel) else fspath(side))

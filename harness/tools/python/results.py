@@ -41,7 +41,10 @@ class Results(RunResults):
             words: `"net-texture-float32-untuned"`, or `"net", "texture"` and, where that is not enough, the precision
                 and the tuning.
         """
-        asked = [words] if isinstance(words, str) else list(words)
+        asked = [words] if isinstance(words, str) else words
+        if not isinstance(asked, list | tuple) or not all(isinstance(word, str) for word in asked):
+            words_of_one = '", "'.join(next((case.case.split("-")[:2] for case in self), ["net", "opencl"]))
+            raise TypeError(f'a case has words and no number: write results["{words_of_one}"], or list(results)[0]')
         fitting = [case for case in self if set(asked) <= _words_of(case)]
         if len(fitting) != 1:
             raise KeyError(self._ambiguity(asked, fitting))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -48,6 +48,9 @@ def test_a_case_is_named_by_its_words_or_its_id() -> None:
         results["net", "clml"]
     with pytest.raises(KeyError, match="no case has 'textur': did you mean 'texture'"):
         results["net", "textur"]
+    for words in (0, slice(0, 2), ("net", 1), None):
+        with pytest.raises(TypeError, match=r'write results\["net", "texture"\], or list\(results\)\[0\]'):
+            results[words]  # type: ignore[index]
     with pytest.raises(KeyError, match=f"no case has other and opencl: known are {TEXTURE}"):
         results["other", "opencl"]
 
@@ -77,7 +80,7 @@ def test_without_jinja2_a_notebook_shows_the_table(monkeypatch: pytest.MonkeyPat
 
 
 def test_arrow_has_a_typed_column_for_each_field_whatever_its_values() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", reason="`make scale` installs it")
     table = pyarrow.table(some_results())
     assert table.column_names == list(CaseExport.model_fields)
     assert table.column("latency_ms").to_pylist()[1:] == [pytest.approx(3.0), None]
@@ -98,13 +101,18 @@ def test_a_missing_package_is_named_with_its_extra(
         ask(some_results())
 
 
-def test_pandas_gets_a_row_for_each_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in = ModuleType("pandas")
-    stand_in.DataFrame = lambda rows, columns: (rows, columns)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pandas", stand_in)
-    rows, columns = some_results().to_pandas()
-    assert [row["case"] for row in rows] == [TEXTURE, OPENCL, WRONG.case]
-    assert set(rows[0]) == set(columns)
+@pytest.mark.parametrize("module", ["pandas", "polars"])
+def test_pandas_and_polars_get_a_row_for_each_case(module: str) -> None:
+    for package in (module, "pyarrow"):
+        pytest.importorskip(package, reason="`make scale` installs it")
+    library, results = import_module(module), some_results()
+    frame = results.to_pandas() if module == "pandas" else library.DataFrame(results)
+    assert list(frame.columns) == list(CaseExport.model_fields)
+    assert list(frame["case"]) == [TEXTURE, OPENCL, WRONG.case]
+    assert list(frame["latency_ms"])[1] == pytest.approx(3.0)
+    assert [len(samples) for samples in frame["wall_ms"]][1] == 10
+    slower = frame[frame["latency_ms"] > 2.5] if module == "pandas" else frame.filter(library.col("latency_ms") > 2.5)
+    assert list(slower["case"]) == [OPENCL], "a column of numbers is one, although one is not known"
 
 
 def test_two_results_are_compared_as_the_command_compares_them(tmp_path: Path) -> None:
@@ -119,9 +127,21 @@ def test_two_results_are_compared_as_the_command_compares_them(tmp_path: Path) -
     assert "<td>slower" in verdicts._repr_html_()
 
 
-def test_a_model_is_not_compared_with_records() -> None:
-    with pytest.raises(bench.Failure, match="a model is compared with another model"):
-        bench.compare("net.onnx", some_results())
+def test_a_model_is_not_compared_with_records(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    RecordFile(file).append(*some_results().records)
+    for base, head, other in (("net.onnx", file, str(file)), (some_results(), "net.onnx", "the other side")):
+        with pytest.raises(bench.Failure, match="two models, or `run` the model") as refused:
+            bench.compare(base, head)
+        assert refused.value.message == f"net.onnx is a model, and {other} holds records"
+
+
+def test_a_side_that_is_not_there_is_named_and_not_the_other_one(tmp_path: Path) -> None:
+    for base, head in ((some_results(), "nothere.jsonl"), ("net.onnx", "nothere.jsonl"), ("nothere.jsonl", "net.onnx")):
+        with pytest.raises(bench.Failure, match=r"there is no .*nothere\.jsonl"):
+            bench.compare(base, head)
+    with pytest.raises(bench.Failure, match="a side of a comparison is not 17: give results, a records file"):
+        bench.compare(17, some_results())  # type: ignore[arg-type]
 
 
 def test_what_there_is_not_is_refused_before_anything_is_opened(no_device: None) -> None:
