@@ -113,7 +113,7 @@ class Tool:
     `(files, say) -> RecordSource`; under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""
     cache_kinds: tuple[CacheKind, ...] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
-    """Places of what shows the kernels of a case that moved, by the command: `gate` or `compare`
+    """Places of what shows the kernels of a case that moved, by the command: `gate`, `compare` or `side by side`
     (`harness.judge.confirm.explainer`)."""
     watchers: tuple[str, ...] = ()
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""

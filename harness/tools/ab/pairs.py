@@ -32,6 +32,10 @@ class Pairing:
     names: tuple[str, str]
     """What people call base and head."""
 
+    def of_head(self, case_id: str) -> CasePair:
+        """Return the pair of a case of head, by its id."""
+        return next(pair for pair in self.pairs if pair.head.id == case_id)
+
     def common(self, pair: CasePair) -> str:
         """Return what both cases of a pair are: the path, and whatever else tells this pair from others."""
         axes = [axis for axis in AXES if axis not in self.differences]

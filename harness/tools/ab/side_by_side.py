@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.base.case import Case
+from harness.base.plan import Plan
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
-from harness.judge.confirm import MOST_SESSIONS, SessionBudget, settle
+from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.report.verdicts import ComparisonView
 from harness.judge.sides import SeriesKey, Side, side_of
@@ -71,9 +72,13 @@ def measure_side_by_side(
             progress.done(record)
             return record
 
+        def plans_of(comparison: Comparison) -> Mapping[Arm, Plan]:
+            return {arm: plans[arm][case] for arm, case in _cases(pairing.of_head(comparison.key.case)).items()}
+
         progress.begin(2 * len(pairing.pairs))
         budget = SessionBudget(minutes, say=progress.say)
-        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions)
+        explain = explainer("side by side", plans_of, built, runs, progress)
+        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions, explain)
     if page:
         _write_page(page, records, verdicts)
     return verdicts
@@ -85,6 +90,7 @@ def judge_in_turns(
     rules: Rules,
     budget: SessionBudget | None = None,
     most_sessions: int = MOST_SESSIONS,
+    explain: Explain | None = None,
 ) -> tuple[ComparisonView, Records]:
     """Measure both sides of each pair once, then in turns what that leaves open. Returns the sessions as well."""
     records: dict[SeriesKey, dict[Arm, list[Record]]] = {}
@@ -109,7 +115,7 @@ def judge_in_turns(
     if any("gpu" in record.emulated for sides in records.values() for record in sides[Arm.HEAD]):
         budget = replace(budget, control=blind)
     compared = compare_sides(_sides(records, Arm.BASE), _sides(records, Arm.HEAD), rules, gauged=False, together=True)
-    result = settle(compared, rules, measurer, most_sessions, budget=budget)
+    result = settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
     return ComparisonView(
         result, rules, f"base is {pairing.names[0]}, head is {pairing.names[1]}", _answer(result, pairing, pairs)
     ), records

@@ -15,6 +15,7 @@ TOOL = Tool(
     explanations={
         "gate": "harness.tools.profile.sides:GateKernels",
         "compare": "harness.tools.profile.sides:RevisionKernels",
+        "side by side": "harness.tools.profile.sides:RequestKernels",
     },
     page_sections={
         "history": "harness.tools.profile.history:section",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,9 @@ from harness.tools.shared.kernels.peaks import load_peaks
 from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
 
 if TYPE_CHECKING:
+    from harness.base.plan import Plan
+    from harness.compile.artifacts.artifact import Built
+    from harness.measure.context import Run
     from harness.measure.progress import Progress
     from harness.measure.workbench import Workbench
 
@@ -47,6 +50,25 @@ class GateKernels:
         base = base.model_copy(update={"tvm": both.blessed.tvm})
         for profile in (base, head):
             append_profile(kernels_file(self.again.records.path), profile)
+        return kernel_changes(base, head)
+
+
+@dataclass(frozen=True)
+class RequestKernels:
+    """The same for two models, or two sets of options; they are kept nowhere."""
+
+    plans_of: Callable[[Comparison], Mapping[Arm, Plan]]
+    built: Built
+    runs: Mapping[Arm, Run]
+    progress: Progress
+
+    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
+        """Watch base, then head, in a session of each. Raises Failure."""
+        plans = self.plans_of(comparison)
+        base, head = (
+            watch_case(plans[arm], self.built, self.runs[arm], REPEAT, Peaks(), self.progress).profile
+            for arm in (Arm.BASE, Arm.HEAD)
+        )
         return kernel_changes(base, head)
 
 

@@ -16,7 +16,8 @@ from harness.base.case import Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND
 from harness.base.suite import Suite
-from harness.judge.confirm import SessionBudget
+from harness.judge.compare import Comparison, KernelChange
+from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -163,3 +164,34 @@ def test_each_side_is_judged_by_its_own_truth(
     assert answer.startswith(begins)
     assert answer.endswith(ends)
     assert bench.order == [Arm.BASE, Arm.HEAD], "a wrong answer is not timed"
+
+
+def test_of_a_faster_side_the_kernels_of_both_are_shown(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def explain(comparison: Comparison) -> tuple[KernelChange, ...]:
+        asked.append(comparison.key.case)
+        return (KernelChange("conv2d", 9.0, 3.0, (1, 1), "new"),)
+
+    bench = Bench(tmp_path, {Arm.BASE: 26.2, Arm.HEAD: 20.0})
+    pairing = Pairing((CasePair(A, B),), ("model",), ("a", "b"))
+    verdicts, _ = judge_in_turns(pairing, bench.measure, Rules(), explain=explain)
+    assert asked == [B.id]
+    assert f"kernels of {B.id}, one session of each side" in verdicts.text()
+    assert "-6.000" in verdicts.text()
+
+
+def test_the_kernels_of_each_side_are_watched_with_its_own_plan(tmp_path: Path) -> None:
+    pairing = Pairing((CasePair(A, B),), ("model",), ("a", "b"))
+    bench = Bench(tmp_path, {Arm.BASE: 26.2, Arm.HEAD: 20.0})
+    verdicts, _ = judge_in_turns(pairing, bench.measure, Rules(), SessionBudget(0.0))
+    (comparison,) = verdicts.result.cases
+    assert pairing.of_head(comparison.key.case) == CasePair(A, B)
+    plans = {Arm.BASE: a_plan("tiny"), Arm.HEAD: replace(a_plan("tiny"), case=B)}
+    run = Run(FakeDevice(), TuningStore(tmp_path))
+    explain = explainer(
+        "side by side", lambda _: plans, things(tmp_path / "things"), dict.fromkeys(Arm, run), SilentProgress()
+    )
+    assert explain
+    (kernel,) = explain(comparison)
+    assert kernel.base_ms == kernel.head_ms == pytest.approx(1.5)
