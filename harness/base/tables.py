@@ -1,8 +1,9 @@
 """Tables and text for people: no wider than the terminal, and whole and always the same where there is none.
 
 This is the one place that knows widths. A table that is too wide first puts its headers on several lines and folds its
-prose, then leaves out columns, the least important first, and says so; if that is not enough, its rows are stacked. No
-word is ever cut: one that is longer than the terminal is left to the terminal.
+prose, then folds names of cases and models behind their hyphens, then leaves out columns, the least important first,
+and says so; if that is not enough, its rows are stacked. No word is ever cut: one that is longer than the terminal is
+left to the terminal.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ GAP = 2
 NARROWEST_PROSE = 20
 """A column of prose that is narrower is no pleasure to read."""
 
+
+NAMES = ("case", "model")
+"""Headers of columns whose cells are names: `mobilenet_v3_small-texture-float16-untuned`."""
+NARROWEST_NAME = 16
 
 NOTHING = "-"
 """A cell without a value."""
@@ -50,14 +55,17 @@ def table(
     shared = {name: whole.common(name) for name in alike if whole.common(name)}
     empty = [name for name in spare if name in headers and whole.common(name) == NOTHING]
     ranked = [*shared, *empty, *(name for name in spare if name in headers and name not in empty)]
-    fitting = (ranked[:count] for count in range(len(ranked) + 1) if whole.without(ranked[:count]).fitted(width))
-    if (gone := next(fitting, None)) is None:
+    folding, lossless = replace(whole, folds_names=True), len(shared) + len(empty)
+    ways = [(whole, ranked[:count]) for count in range(lossless + 1)]
+    ways += [(folding, ranked[:count]) for count in range(lossless, len(ranked) + 1)]
+    grid, gone = next(((grid, gone) for grid, gone in ways if grid.without(gone).fitted(width)), (None, []))
+    if grid is None:
         return whole.stacked()
     for name in [name for name in reversed(gone) if name not in empty]:  # a narrow column may fit beside what is left
         fewer = [other for other in gone if other != name]
-        if whole.without(fewer).fitted(width):
+        if grid.without(fewer).fitted(width):
             gone = fewer
-    return whole.without(gone).fitted(width) + _note({name: shared.get(name, "") for name in gone})
+    return grid.without(gone).fitted(width) + _note({name: shared.get(name, "") for name in gone})
 
 
 def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
@@ -119,6 +127,18 @@ def _words(text: str, width: int, indent: str = "") -> list[str]:
     ) or [""]
 
 
+def _folded_name(name: str, width: int) -> list[str]:
+    """Return a name in lines that end behind a hyphen or underscore."""
+    lines = [""]
+    for part in _parts(name):
+        lines = [*lines[:-1], lines[-1] + part] if len(lines[-1]) + len(part) <= width else [*lines, part]
+    return [line for line in lines if line] or [""]
+
+
+def _parts(name: str) -> list[str]:
+    return re.findall(r"[^-_]*[-_]|[^-_]+", name)
+
+
 def _longest_word(text: str) -> int:
     return max(map(len, text.split()), default=0)
 
@@ -140,6 +160,7 @@ class _Grid:
     rows: Sequence[Sequence[str]]
     right: Sequence[str]
     prose: Sequence[str]
+    folds_names: bool = False
 
     @property
     def natural_width(self) -> int:
@@ -171,10 +192,7 @@ class _Grid:
             return ""
         heads = ["\n".join(_words(header, size)) for header, size in zip(self.headers, widths, strict=True)]
         rows = [
-            [
-                "\n".join(p for line in cell.split("\n") for p in _words(line, size)) if header in self.prose else cell
-                for header, cell, size in zip(self.headers, row, widths, strict=True)
-            ]
+            [self._folded(header, cell, size) for header, cell, size in zip(self.headers, row, widths, strict=True)]
             for row in self.rows
         ]
         lines = [heads, ["-" * size for size in widths], *rows]
@@ -183,13 +201,24 @@ class _Grid:
             for line in tabulate(lines, tablefmt="plain", colalign=self._align, disable_numparse=True).split("\n")
         )
 
+    def _folded(self, header: str, cell: str, size: int) -> str:
+        if self._is_name(header):
+            return "\n".join(_folded_name(cell, size))
+        return "\n".join(p for line in cell.split("\n") for p in _words(line, size)) if header in self.prose else cell
+
+    def _is_name(self, header: str) -> bool:
+        return self.folds_names and header in NAMES and header not in self.prose
+
     def _widths(self, width: int) -> list[int]:
         """Width of each column; empty if they have no room beside each other."""
         cells = [[row[index] for row in self.rows] for index in range(len(self.headers))]
         longest = [max((len(line) for cell in column for line in cell.split("\n")), default=0) for column in cells]
         least = [max(_longest_word(header), size) for header, size in zip(self.headers, longest, strict=True)]
-        folds = [index for index, header in enumerate(self.headers) if header in self.prose]
-        for index in folds:
+        folds = [index for index, header in enumerate(self.headers) if header in self.prose or self._is_name(header)]
+        for index in (index for index in folds if self._is_name(self.headers[index])):
+            longest_part = max((len(part) for cell in cells[index] for part in _parts(cell)), default=0)
+            least[index] = min(least[index], max(NARROWEST_NAME, longest_part))
+        for index in (index for index in folds if self.headers[index] in self.prose):
             longest_word = max(map(_longest_word, (self.headers[index], *cells[index])))
             least[index] = min(least[index], max(NARROWEST_PROSE, longest_word))
         left = width - sum(least) - GAP * (len(least) - 1)

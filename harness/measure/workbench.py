@@ -276,7 +276,7 @@ def open_suite(
     if len(names) == 1 and not source:
         tee = ProgressTee(progress, partial(registry.tell, names[0], cache))
         watch = DeviceWatch(partial(tee.pulse, names[0]) if tee.watches_devices else None)
-        with open_workbench(request, names[0], tee, allowed=allowed) as bench, watch.looking_at(bench.device):
+        with open_workbench(request, names[0], tee, allowed=allowed) as bench, watch.looking_at(bench.run.device):
             plans, run = choose(bench.plans, bench.run.origin), replace(bench.run, watch=watch)
             with own_suite(plans, run, bench.builder, records, tee) as suite:
                 yield suite

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base import tables
+from harness.judge.report import verdicts
 
 HEADERS = ("case", "outcome", "wall ms", "why it is so")
 
@@ -42,7 +43,7 @@ def test_headers_are_broken_between_words_before_anything_is_left_out() -> None:
 @pytest.mark.usefixtures("narrow")
 def test_the_least_important_column_goes_first_and_the_reader_is_told() -> None:
     rows = [("tiny-opencl-float32-untuned", "ok", "1.5", "-")]
-    text = tables.table(rows, HEADERS, spare=("why it is so", "wall ms"))
+    text = tables.table(rows, ("operator", *HEADERS[1:]), spare=("why it is so", "wall ms"))
     assert "no room for: why it is so, wall ms (a wider terminal," in " ".join(text.split())
     assert "tiny-opencl-float32-untuned  ok" in text
 
@@ -50,9 +51,34 @@ def test_the_least_important_column_goes_first_and_the_reader_is_told() -> None:
 @pytest.mark.usefixtures("narrow")
 def test_a_column_that_went_before_a_wide_one_comes_back_where_there_is_room() -> None:
     rows = [("tiny-opencl-float32", "3.0", "a source that is wide", "ok")]
-    text = tables.table(rows, ("case", "n", "source", "is"), spare=("n", "source"))
-    assert text.splitlines()[0].split() == ["case", "n", "is"]
+    text = tables.table(rows, ("operator", "n", "source", "is"), spare=("n", "source"))
+    assert text.splitlines()[0].split() == ["operator", "n", "is"]
     assert "no room for: source" in text
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_long_name_is_folded_before_a_number_is_left_out() -> None:
+    rows = [("mobilenet_v3_small-texture-float16-untuned", "slower", "19.75", "8.9"), ("tiny-opencl", "ok", "1", "2")]
+    text = tables.table(rows, ("case", "outcome", "base ms", "n"), spare=("n", "base ms"))
+    assert text.splitlines() == [
+        "case                 outcome  base   n",
+        "                              ms",
+        "-------------------  -------  -----  ---",
+        "mobilenet_v3_small-  slower   19.75  8.9",
+        "texture-float16-",
+        "untuned",
+        "tiny-opencl          ok       1      2",
+    ]
+
+
+def test_at_80_columns_the_times_of_a_gate_stay_however_long_the_case_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, 80)
+    name = "rapidocr_ch_ppocr_mobile_v2_cls_infer-texture-float16_acc32-tuned"
+    row = (name, "inconclusive", "99.5%", "1234", "1250", "+1.3%", "+0.1% to +11.1%", "15.1%")
+    text = tables.table([row], verdicts.HEADERS, spare=verdicts.SPARE)
+    assert {"1234", "1250", "+1.3%"} <= set(text.split())
+    width = text.splitlines()[2].index(" ")
+    assert "".join(line[:width].strip() for line in text.splitlines()[3:]).startswith(name)
 
 
 @pytest.mark.usefixtures("narrow")
