@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.base.terminal import tell
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
@@ -24,13 +26,14 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records, read_sides, sustained_records
+from harness.cli.record_filter import device_of_records, models_of_runs, read_sides, sustained_records
 from harness.judge.report import verdicts
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.report.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
+    from harness.base.model import OnnxModel
     from harness.judge.compare import ComparisonResult
     from harness.judge.gate import Gate
     from harness.measure.workbench import Request
@@ -71,8 +74,11 @@ def gate(
     from harness.judge.sides import SeriesKey
     from harness.measure.records.view import without_garbage_collection
 
+    models: list[str | OnnxModel] = []
     if source:
         context.with_resource(without_garbage_collection())
+    elif not (what.model or what.suite.exists()):
+        what, models = _of_runs(what, records or DEFAULT_RECORDS)
     held_to = Gate.read(
         baselines.absolute(),
         None if source else records or DEFAULT_RECORDS,
@@ -88,7 +94,8 @@ def gate(
         sustained = [SeriesKey.of(record) for record in sustained_records(source, what.covers)]
         result = held_to.compare(sides, lambda _: "a gate without --from measures again", sustained=sustained)
     else:
-        result = _run(what.request(builders=builders), held_to, minutes, device, records)
+        named = {"models": models} if models else {}
+        result = _run(what.request(builders=builders, **named), held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     export = export_comparison(result) if as_json or exports.given else None
     if export:
@@ -105,6 +112,15 @@ def gate(
             verdicts.undecided(result),
         )
     raise typer.Exit(exit_code(result))
+
+
+def _of_runs(what: CaseOptions, records: Path) -> tuple[CaseOptions, list[str | OnnxModel]]:
+    """Return the cases and models that runs without a suite file measured; nothing new if there are none."""
+    cases, models = models_of_runs(records, what.covers)
+    if models:
+        named = ", ".join(model if isinstance(model, str) else str(model.onnx) for model in models)
+        tell(f"there is no {what.suite}: the gate is of what {records} has of `run --model`: {named}")
+    return replace(what, case=cases) if models else what, models
 
 
 def _run(request: Request, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> ComparisonResult:

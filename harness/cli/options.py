@@ -212,7 +212,7 @@ class SuiteOptions:
         """Read and check the request; `how` goes to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.measure.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks, models=self.models, axes=self.axes, **how)
+        return Request.read(self.suite, self.case, self.quirks, **{"models": self.models, "axes": self.axes, **how})
 
 
 @dataclass(frozen=True)

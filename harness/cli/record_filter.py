@@ -17,6 +17,7 @@ from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
+    from harness.base.model import OnnxModel
     from harness.judge.sides import SeriesKey, Side
     from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
@@ -133,6 +134,24 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     if is_named and there and name not in there:
         raise _other_device(file, there, name)
     return name
+
+
+def models_of_runs(file: Path, covers: Covers) -> tuple[list[str], list[str | OnnxModel]]:
+    """Return the cases of a file whose runs named their models on the command line, and these models.
+
+    Nothing else is taken from a record, which may be somebody else's: no `--trust`.
+    """
+    from harness.base.model import model_name, models_given
+    from harness.judge.report.facts import NAMING, naming_options
+    from harness.measure.records.index import RecordIndex
+
+    with RecordIndex(file, tell) as index:
+        records = [record for record in index.newest(covers) if record.model_options]
+    models: dict[str, str | OnnxModel] = {}
+    for words in dict.fromkeys(tuple(naming_options(record.model_options)) for record in records):
+        given = [[value for name, value in words if name == option] for option in NAMING]
+        models |= {model_name(model): model for model in models_given(*given)}
+    return list(dict.fromkeys(record.case for record in records)), list(models.values())
 
 
 def _other_device(place: Path | str, there: Sequence[str], device: str) -> Exception:

@@ -18,7 +18,7 @@ from harness.judge.stats.session import location_ms
 from harness.measure.facts import Batches, Score, TopOne
 from harness.measure.records.record import Record
 
-NAMING = ("--model", "--shape", "--input")
+NAMING = ("--model", "--shape", "--input", "--fix")
 """Options that name a model and its inputs."""
 
 Facts = list[tuple[str, str]]
@@ -136,18 +136,18 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
-    words += _model_options(record.model_options, published=published)
+    named = naming_options(record.model_options)
+    words += [word for option, value in named for word in (option, Path(value).name if published else value)]
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
     return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
 
 
-def _model_options(options: Sequence[str], *, published: bool) -> list[str]:
-    """Return the options that name a model and its inputs, without folders if they are published.
+def naming_options(options: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the options that name a model and its inputs, each with its value.
 
     A record may be somebody else's, so nothing else is taken from it.
     """
-    pairs = [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
-    return [word for option, value in pairs for word in (option, Path(value).name if published else value)]
+    return [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
 
 
 def _label(record: Record) -> str:

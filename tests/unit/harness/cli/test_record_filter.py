@@ -89,6 +89,47 @@ def test_what_is_judged_without_a_run_touches_no_device(opened: list[str]) -> No
     assert opened == []
 
 
+def test_without_a_suite_file_a_gate_is_of_the_models_that_runs_named(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("adreno-bench.toml").unlink()
+    requests: list[dict[str, Any]] = []
+
+    def read(suite: Path, cases: Any, *_: Any, **how: Any) -> Any:
+        requests.append({"cases": cases, **how})
+        raise RigFailure("nothing is read in this test")
+
+    monkeypatch.setattr("harness.measure.workbench.Request.read", read)
+    first, second = "net-opencl-float16-untuned", "other-texture-float32-untuned"
+    write(
+        Path("records.jsonl"),
+        [
+            a_record(first, model="net", model_options=("--model", "net.onnx", "--shape", "batch=2", "--trust")),
+            a_record(second, model="other", path="texture", model_options=("--model", "other.onnx", "--fix", "sr=1")),
+            a_record("tiny-opencl-float32-untuned", model="tiny"),
+        ],
+    )
+    CliRunner().invoke(app, ["gate"])
+    CliRunner().invoke(app, ["gate", "--case", "net-*"])
+    assert [request["cases"] for request in requests] == [[first, second], [first]]
+    net, other = requests[0]["models"]
+    assert (net.onnx, net.shapes, net.trust) == (Path("net.onnx"), {"batch": 2}, False), "a record trusts nobody"
+    assert (other.onnx, other.shapes, other.fix) == (Path("other.onnx"), {}, {"sr": 1.0})
+
+
+@pytest.mark.parametrize("records", [[], [a_record()]])
+def test_without_a_suite_file_and_without_such_runs_a_gate_says_what_to_do(
+    opened: list[str], records: list[Record]
+) -> None:
+    Path("adreno-bench.toml").unlink()
+    write(Path("records.jsonl"), records)
+    told = complaint("gate")
+    assert told == (
+        "there is no suite file adreno-bench.toml: `adreno-bench init` writes one, or name a network with --model"
+    )
+    assert opened == []
+
+
 def test_records_can_be_read_of_one_device_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "both.jsonl", [a_record(device="a"), a_record(device="b")])
     assert [[record.device for record in build] for build in read_builds(file, lambda _: True)] == [["a", "b"]]
