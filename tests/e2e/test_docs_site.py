@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -78,6 +79,22 @@ def test_a_desk_shows_whole_transcripts(page: Page, site: Path, name: str) -> No
     page.open(site / name, DESK_PX, 800)
     assert page.ask("[...document.querySelectorAll('pre')].every((pre) => pre.scrollWidth <= pre.clientWidth)")
     assert page.ask("document.scrollingElement.scrollWidth") <= DESK_PX
+
+
+def test_tables_of_node_tests_and_bisections_can_be_downloaded(page: Page, site: Path) -> None:
+    page.open(site / "data/quirk-bisections.html", DESK_PX, 800)
+    names = page.ask("[...document.querySelectorAll('article a[download]')].map((link) => link.getAttribute('href'))")
+    assert names == ["quirk-bisections.csv", "quirk-bisections-2.csv"]
+    with (site / "data/quirk-bisections.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["section", "revision", "defect", "what the program saw"]
+    assert rows[0]["section"] == "tir-pipeline-tuple"
+    assert len({row["section"] for row in rows}) > 5
+    with (site / "data/node-tests.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["operator"] for row in csv.DictReader(file)} >= {"Abs", "Add"}
+    whole = sum(line.startswith("|") for line in (ROOT / "docs/data/node-tests.md").read_text("utf-8").splitlines())
+    written = sum(len(list(csv.reader(file.open(newline="")))) for file in (site / "data").glob("node-tests*.csv"))
+    assert written == whole - 2, "all but the lines below the headers of two tables"
 
 
 def test_it_is_dark_where_the_reader_wants_that(page: Page, site: Path) -> None:
