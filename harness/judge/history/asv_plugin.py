@@ -7,14 +7,18 @@ records in the file of the same name have the line, so they are put back where a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from harness.base.tables import counted
 from harness.base.terminal import tell
 from harness.judge.history.results import newest_records, state_of_quirks
 from harness.measure.records.record import RecordFile
+
+HASH_DIGITS = 8
+"""Of a commit, in the names of asv's files."""
 
 
 class Reasons(dict[str, str]):
@@ -66,12 +70,29 @@ def setup() -> None:
     add_remarks()
 
 
-REMARKS = {
-    "Publish": "asv's own front page is in place of ours; `adreno-bench history publish` writes both",
-    "Compare": "each side is one session: on a busy or emulated host such ratios are noise, even where no code changed"
-    ". `adreno-bench compare BASE HEAD --latency` measures in turns until it is sure",
-}
-"""What is said after a command of asv's that a person typed."""
+FRONT_PAGE = "asv's own front page is in place of ours; `adreno-bench history publish` writes both"
+IN_TURNS = "`adreno-bench compare BASE HEAD --latency` measures in turns until it is sure"
+ONE_SESSION = "each side is one session: on a busy or emulated host such ratios are noise, even where no code changed"
+
+
+def noise_remark(conf: Any, hash_1: str, hash_2: str, **_: Any) -> str:
+    """Return how far ratios of `asv compare` are noise: by the cases with the same library on both sides, if any."""
+    ratios = unchanged_ratios(Path(conf.results_dir), *(_commit_of(conf, name) for name in (hash_1, hash_2)))
+    if not ratios:
+        return f"{ONE_SESSION}. {IN_TURNS}"
+    cases = counted(len(ratios), "case has the same library", "cases have the same library")
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else f"{ratios[0]:.2f}"
+    return f"{cases} at both commits, and latency ratios of {spread}: this host's noise is at least that. {IN_TURNS}"
+
+
+def unchanged_ratios(results: Path, *commits: str) -> list[float]:
+    """Return the latency ratios of cases whose library is the same at two commits, on one device."""
+    base, head = (_latencies(results, commit) for commit in commits)
+    return [head[key] / base[key] for key in base if key in head]
+
+
+REMARKS: Mapping[str, Callable[..., str]] = {"Publish": lambda *_, **__: FRONT_PAGE, "Compare": noise_remark}
+"""What is said after a command of asv's that a person typed, made of its arguments."""
 
 
 def add_remarks() -> None:
@@ -81,11 +102,30 @@ def add_remarks() -> None:
         command.run = classmethod(_followed_by(remark, command.run.__func__))
 
 
-def _followed_by(remark: str, run: Callable[..., Any]) -> Callable[..., Any]:
+def _latencies(results: Path, commit: str) -> dict[tuple[str, ...], float]:
+    """Return a latency for each library that was timed at a commit, with its case and device."""
+    from harness.judge.stats.session import location_ms
+
+    files = results.glob(f"*/{commit[:HASH_DIGITS]}-*.jsonl")
+    records = [record for file in files for record in newest_records(RecordFile(file).load().records)]
+    timed = (record for record in records if record.artifact and record.comparable_ms)
+    return {(r.case, str(r.as_shipped), r.identity_key, r.artifact): location_ms(r.comparable_ms) for r in timed}
+
+
+def _commit_of(conf: Any, name: str) -> str:
+    from asv.repo import NoSuchNameError, get_repo
+
+    try:
+        return str(get_repo(conf).get_hash_from_name(name))
+    except NoSuchNameError:  # asv takes the beginning of a hash as well
+        return name
+
+
+def _followed_by(remark: Callable[..., str], run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def run_and_tell(cls: Any, /, *arguments: Any, **options: Any) -> Any:
         code = run(cls, *arguments, **options)
-        tell(remark)
+        tell(remark(*arguments, **options))
         return code
 
     return run_and_tell

@@ -19,7 +19,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import CaseState
 from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.decisions import FILE as CONFIRMED
-from harness.judge.history.asv_plugin import REMARKS
+from harness.judge.history.asv_plugin import FRONT_PAGE
 from harness.judge.history.events import (
     WORST_FIRST,
     Event,
@@ -148,7 +148,7 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     output: list[str] = []
 
     def hear(line: str) -> None:
-        if line.strip() in REMARKS.values():
+        if line.strip() == FRONT_PAGE:
             return  # for those who type asv's command
         output.append(line)
         step(f"asv has done {line.strip()}")  # it ends a line, with the share of its steps, when the next one begins
