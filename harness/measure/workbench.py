@@ -25,7 +25,7 @@ from device_runner.store import cache_root
 from device_runner.workers import DeviceSource, Processes, WorkerPool
 from harness.base.case import NO_AXES, Axes, Case
 from harness.base.failures import UsageError
-from harness.base.model import Model, ProgramModel, words_given
+from harness.base.model import Model, OnnxModel, ProgramModel, words_given
 from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of

@@ -153,7 +153,7 @@ def _cut_at_constants(model: Any) -> None:
         if not is_onnx(node, "Gather") or not node.name.startswith(_STEM):
             return None
         place, axis = values.constant(node, 1), attribute_of(node, "axis", 0)
-        if place is None or place.ndim or place < 0 or axis < 0:
+        if place is None or place.ndim or int(place) < 0 or axis < 0:
             return None
         _cut(writer, node.input[0], int(place), axis, opset, node.output[0])
         return writer.take()
