@@ -2,8 +2,8 @@
 
 A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. A defect of
 one path affects that path's target, unless the report names others. Its one block of Python is `reproduce.py`: it
-imports TVM and numpy alone, prints `defect present` or `defect absent` last, and exits with 1 or 0. `# include <NAME>`
-stands for a file of `report_parts/`, which several share.
+imports TVM and numpy alone, and says whether the defect is `present`. The verdict is added at its end, which prints
+`defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`.
 """
 
 from __future__ import annotations
@@ -117,10 +117,11 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
     if not file.is_file():
         return None
 
-    def included(name: re.Match[str]) -> str:
-        return (folder / "report_parts" / f"{name[1]}.txt").read_text(encoding="utf-8")
+    def part(name: str) -> str:
+        return (folder / "report_parts" / f"{name}.txt").read_text(encoding="utf-8")
 
-    text = _INCLUDE.sub(included, file.read_text(encoding="utf-8"))
+    text = _INCLUDE.sub(lambda include: part(include[1]), file.read_text(encoding="utf-8"))
+    text = _PYTHON.sub(lambda block: f"```python\n{block[1]}{part('verdict')}```", text)
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
