@@ -149,8 +149,8 @@ def models_of_runs(file: Path, covers: Covers) -> tuple[list[str], list[str | On
         records = [record for record in index.newest(covers) if record.model_options]
     models: dict[str, str | OnnxModel] = {}
     for words in dict.fromkeys(tuple(naming_options(record.model_options)) for record in records):
-        given = [[value for name, value in words if name == option] for option in NAMING]
-        models |= {model_name(model): model for model in models_given(*given)}
+        options = [[value for name, value in words if name == option] for option in NAMING]
+        models |= {model_name(model): model for model in models_given(*options)}
     return list(dict.fromkeys(record.case for record in records)), list(models.values())
 
 

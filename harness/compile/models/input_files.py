@@ -173,8 +173,8 @@ def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], list[str]]:
         if LABELS not in members:
             raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
         with archive.open(LABELS + SUFFIX) as stream:
-            shape, _, told = read_header(file, stream, LABELS)
-    dtype = np.dtype(cast(Any, told))
+            shape, _, label_type = read_header(file, stream, LABELS)
+    dtype = np.dtype(cast(Any, label_type))
     if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize > LARGEST_LABELS_BYTES:
         raise ModelError(f"{file}: {LABELS!r} is {dtype} {list(shape)}", hint="labels are numbers, and 256 MB at most")
     return (shape, dtype.name), members

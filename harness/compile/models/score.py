@@ -51,8 +51,8 @@ def score_of(place: str, outputs: Sequence[Sequence[Array]], labels: Array) -> t
         value = math.nan
     if not isinstance(name, str) or not name or not math.isfinite(value):
         text = repr(answer)
-        shown = text if len(text) <= 80 else f"{text[:77]}..."
-        raise ModelError(f"{place} returned {shown}, and not a name and a number", hint=EXAMPLE)
+        quoted = text if len(text) <= 80 else f"{text[:77]}..."
+        raise ModelError(f"{place} returned {quoted}, and not a name and a number", hint=EXAMPLE)
     return name, value
 
 
