@@ -119,6 +119,9 @@ class Tool:
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
+    quirks: str = ""
+    """Place of a tuple of known defects of TVM (`harness.compile.quirks.base.Quirk`). The folder `reports` beside that
+    module has a report of each."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.tools.shared.finding.Check`)."""
     shared_store: str = ""

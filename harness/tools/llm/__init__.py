@@ -12,6 +12,7 @@ TOOL = Tool(
             "harness.tools.llm.command:llm",
         ),
     ),
+    quirks="harness.tools.llm.quirks:QUIRKS",
     programs={"llm": "harness.tools.llm.programs:PROGRAMS", "mlc": "harness.tools.llm.mlc:PROGRAMS"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},

@@ -30,7 +30,6 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.compile.quirks import quirks_of, require_known
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
@@ -125,10 +124,9 @@ def _bisect_report(
     """Print where the program of a report turns; return the exit code."""
     from harness.judge.revisions.environment import environment
     from harness.tools.upstream.bisect.by_report import find_turn, grafted_commits, whole_commits
-    from harness.tools.upstream.report import NO_REPORT, report_of
+    from harness.tools.upstream.report import NO_REPORT, report_of, reported_quirks
 
-    require_known([quirk])
-    report = report_of(quirks_of([quirk])[0])
+    report = report_of(reported_quirks([quirk])[0])
     if report is None:
         raise UsageError(f"{quirk}: {NO_REPORT}")
     cache = cache_root()

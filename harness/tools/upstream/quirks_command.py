@@ -24,7 +24,7 @@ from harness.cli.options import (
     refuse_options,
 )
 from harness.compile.compiler.releases import find_release, versions
-from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk, quirks_of, require_known
+from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk
 from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
@@ -81,10 +81,9 @@ def _list_quirks(as_json: bool) -> None:
 
 
 def _chosen(words: Sequence[str]) -> Sequence[Quirk]:
-    if ALL in words:
-        return QUIRKS
-    require_known(words)
-    return quirks_of(words)
+    from harness.tools.upstream.report import reported_quirks
+
+    return reported_quirks(() if ALL in words else words)
 
 
 def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> dict[str, Path]:

@@ -12,15 +12,19 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import scratch_folder, write_whole
+from device_runner.names import suggestion
+from harness.base.failures import UsageError
 from harness.base.tables import counted, markdown_table, unpadded_markdown
+from harness.base.tool import load, tools
 from harness.compile.compiler.releases import RELEASES
+from harness.compile.quirks import QUIRKS
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 
 TIMEOUT_S = 120.0
@@ -110,11 +114,22 @@ def _pinned(releases: Iterable[str]) -> str:
     return f"`pip install {' '.join(tried[-1].pins)} numpy`." if tried else ""
 
 
+def reported_quirks(ids: Collection[str] = ()) -> list[Quirk]:
+    """Return the quirks of these ids, of the main job and of tools; without ids every one. Raises UsageError."""
+    others = (quirk for tool in tools() if tool.quirks for quirk in load(tool.quirks))
+    quirks = {quirk.id: quirk for quirk in (*QUIRKS, *others)}
+    for wrong in (name for name in ids if name not in quirks):
+        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, quirks))
+    return [quirk for quirk in quirks.values() if not ids or quirk.id in ids]
+
+
 def report_of(quirk: Quirk) -> QuirkReport | None:
     """Return the report of a quirk, None if it has none yet."""
     folder = files("harness.tools.upstream")
-    file = folder / "reports" / f"{quirk.id}.md"
-    if not file.is_file():
+    packages = [tool.quirks.partition(":")[0].rpartition(".")[0] for tool in tools() if tool.quirks]
+    places = (place / "reports" / f"{quirk.id}.md" for place in (folder, *map(files, packages)))
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
         return None
 
     def part(name: str) -> str:

@@ -13,17 +13,19 @@ from places import ROOT
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer
+from harness.compile.quirks import Presence, ProbeAnswer
 from harness.tools.upstream.report import (
     SCRIPT,
     QuirkReport,
     Severity,
     report_of,
     report_table,
+    reported_quirks,
     reproduce,
     write_report,
 )
 
+QUIRKS = reported_quirks()
 REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 WITHOUT = [quirk for quirk in QUIRKS if quirk.id not in REPORTS]
 ALLOWED = {"re", "sys", "types", "pathlib", "numpy", "tvm"}
@@ -62,7 +64,7 @@ def test_a_report_has_the_sections_of_the_template_and_says_nothing_of_us(name: 
 
 
 def test_every_file_is_of_a_quirk() -> None:
-    files = {file.stem for file in (ROOT / "harness/tools/upstream/reports").iterdir()}
+    files = {file.stem for tool in ("upstream", "llm") for file in (ROOT / f"harness/tools/{tool}/reports").iterdir()}
     assert files == set(REPORTS)
 
 
