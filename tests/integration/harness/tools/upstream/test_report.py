@@ -12,15 +12,18 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.compile.compiler.releases import tvm_version
-from harness.compile.quirks import QUIRKS, Presence, Quirk
+from harness.compile.quirks import Presence, Quirk
+from harness.tools.llm.quirks import PROBES as LLM_PROBES
 from harness.tools.upstream.probes import PROBES
 from harness.tools.upstream.report import (
     SCRIPT,
     TABLE,
     report_of,
+    reported_quirks,
     reproduce,
 )
 
+QUIRKS = reported_quirks()
 REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 
 
@@ -32,7 +35,7 @@ def found() -> dict[str, tuple[int, str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("quirk", [q for q in QUIRKS if q.id in REPORTS], ids=lambda quirk: quirk.id)
 def test_a_program_agrees_with_the_probe(quirk: Quirk, found: dict[str, tuple[int, str]]) -> None:
-    present = PROBES[quirk.id]().state is Presence.PRESENT
+    present = {**PROBES, **LLM_PROBES}[quirk.id]().state is Presence.PRESENT
     assert found[quirk.id] == ((1, "defect present") if present else (0, "defect absent"))
 
 
