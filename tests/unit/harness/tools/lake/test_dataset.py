@@ -23,7 +23,7 @@ pytest.importorskip("duckdb", reason="`make scale` installs it")
 pytest.importorskip("pyarrow", reason="`make scale` installs it")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(RECORDS, min_size=1, max_size=6), min_size=2, max_size=4), st.integers(1, 3))
 def test_many_files_answer_what_their_records_say(
     tmp_path_factory: pytest.TempPathFactory, hosts: list[list[Record]], compacted: int
