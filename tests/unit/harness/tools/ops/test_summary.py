@@ -68,12 +68,6 @@ def test_a_weight_that_two_operators_read_counts_once_and_statistics_do_not() ->
     assert summarize(network(*nodes, **dict.fromkeys(names, ones(4)))).parameters == 8
 
 
-def test_the_operators_that_are_read_from_the_source_are_those_that_the_importer_has() -> None:
-    from tvm.relax.frontend.onnx import onnx_frontend
-
-    assert onnx_operators() == {*onnx_frontend._get_convert_map(), "If", "Constant"}
-
-
 @pytest.mark.parametrize(
     ("node", "x", "weight", "expected"),
     [
@@ -122,27 +116,6 @@ def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) 
     shown = CliRunner().invoke(app, ["inspect", str(file)]).stdout
     assert "unknown multiply-accumulates (give --shape batch=1)" in shown
     assert re.search(r"Conv +1 +unknown +32 +kernel +unknown +unknown\n", shown)
-
-
-def test_inspect_shows_what_the_operator_table_of_the_release_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = {"opencl": [CRASH], "texture": [NOT_BUILT, CRASH, NOT_BUILT], "clml": [RIGHT]}
-    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False, "message": ""}
-    plain = [{**one, "path": path, "verdict": verdict.value} for path, of in cells.items() for verdict in of]
-    plain += [{**one, "operator": "Conv", "path": "clml", "verdict": verdict.value} for verdict in (RIGHT, WRONG)]
-    OperatorTable.of("1.2", plain).write(tmp_path)
-    table = OperatorTable.find("1.2", tmp_path)
-    monkeypatch.setattr(OperatorTable, "find", lambda _tvm: table)
-    nodes = (helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
-    model = network(*nodes, w=ones(4, 4, 1, 1))
-    model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=1)
-    onnx.save(model, tmp_path / "net.onnx")
-    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
-    assert re.search(r"Relu +1 +crashes +does not build +clml\n", shown)
-    assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
-    assert "Conv on clml: of 2 node tests 1 is wrong\n" in shown
-    assert "Relu on texture: of 3 node tests 2 do not build, 1 crashes\n" in shown
 
 
 def test_a_refusal_that_depends_on_attributes_is_no_fact_about_the_operator() -> None:
@@ -227,44 +200,6 @@ def test_inspect_refuses_what_a_build_would_refuse_as_misread(tmp_path: Path) ->
     assert code == ExitCode.WRONG_OR_BROKEN
     assert "refused on opencl, texture, clml: TVM's ONNX importer misreads Resize 'y'" in text
     assert [*json.loads(inspected(tmp_path, model, "--json")[1])["refused"].values()] == [["opencl", "texture", "clml"]]
-
-
-def test_an_operator_that_fails_in_all_of_its_node_tests_runs_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False, "message": ""}
-    table = OperatorTable.of(
-        "1.2", [{**one, "path": p, "verdict": NOT_BUILT.value} for p in ("opencl", "texture", "clml")]
-    )
-    monkeypatch.setattr(OperatorTable, "find", lambda _tvm: table)
-    model = network(helper.make_node("Relu", ["x"], ["y"]))
-    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="batch")
-    assert inspected(tmp_path, model)[0] == ExitCode.WRONG_OR_BROKEN
-
-
-def test_a_fixed_input_is_counted_with_the_branch_that_it_chooses(tmp_path: Path) -> None:
-    def branch(name: str, columns: int) -> Any:
-        return helper.make_graph(
-            [helper.make_node("MatMul", ["x", f"w{name}"], [name])],
-            name,
-            [],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, columns])],
-            [numpy_helper.from_array(ones(8, columns), f"w{name}")],
-        )
-
-    nodes = [
-        helper.make_node("Cast", ["rate"], ["flag"], to=TensorProto.BOOL),
-        helper.make_node("If", ["flag"], ["y"], then_branch=branch("t", 4), else_branch=branch("e", 16)),
-    ]
-    model = network(*nodes, x=(2, 8))
-    model.graph.input.append(helper.make_tensor_value_info("rate", TensorProto.INT64, []))
-    for extent in ("rows", "columns"):
-        model.graph.output[0].type.tensor_type.shape.dim.add(dim_param=extent)
-    both = json.loads(inspected(tmp_path, model, "--json")[1])
-    assert (both["parameters"], both["macs"]) == (8 * 4 + 8 * 16, 2 * 8 * 4 + 2 * 8 * 16)
-    assert both["changes"][-1].startswith("left 1 If to its inputs, of which one branch is judged: y")
-    single = json.loads(inspected(tmp_path, model, "--json", "--fix", "rate=0")[1])
-    assert (single["parameters"], single["macs"]) == (8 * 16, 2 * 8 * 16)
 
 
 def test_quantised_operators_are_counted() -> None:
