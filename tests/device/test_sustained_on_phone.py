@@ -40,7 +40,9 @@ def sustained(
     return into.so_far
 
 
-@pytest.mark.parametrize("simulated_s", [0.003, None], ids=["simulated", "computed"])
+@pytest.mark.parametrize(
+    "simulated_s", [0.003, pytest.param(None, marks=pytest.mark.long)], ids=["simulated", "computed"]
+)
 def test_inference_follows_the_clock_that_heat_lowers(
     phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable, simulated_s: float | None
 ) -> None:

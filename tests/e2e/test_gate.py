@@ -53,6 +53,7 @@ def told_in(report: Path) -> list[Record]:
     return [Record.model_validate_json(told.get("value") or "") for told in ET.parse(report).iter("property")]
 
 
+@pytest.mark.long
 def test_pytest_gates_a_suite_of_any_folder_and_builds_nothing_twice(tmp_path: Path, cache: Path) -> None:
     code, said = gates(tmp_path, cache, "-v", "--junit-xml", "gates.xml")
     assert code == 0, said

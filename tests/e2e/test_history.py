@@ -102,6 +102,7 @@ def test_plain_asv_keeps_devices_apart_and_takes_a_finding_for_a_result(home: Pa
     assert virtual in front
 
 
+@pytest.mark.long
 def test_a_plain_look_keeps_nothing(home: Path, tiny: Path) -> None:
     before = {*(tiny / "results").rglob("*.json*")}
     done = asv(home, tiny, "run", *INSTALLED, "--quick", device="local")

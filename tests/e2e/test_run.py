@@ -104,6 +104,7 @@ def test_tiny_is_right_on_both_paths_and_a_second_run_builds_and_pushes_nothing(
     assert len(records(tmp_path)) == 4
 
 
+@pytest.mark.long
 def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cache: Path) -> None:
     code, out, err = run(tmp_path, cache, "--as-shipped", "--case", "*-texture-*")
     assert code == ExitCode.WRONG_OR_BROKEN, err

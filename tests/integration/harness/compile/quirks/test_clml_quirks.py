@@ -54,7 +54,17 @@ def offered(mod: Any) -> str:
     return " ".join(name.removeprefix("openclml.") for name in sorted(found.elements()))
 
 
-@pytest.mark.parametrize("case", sorted(PARTITIONED.keys() - DYNAMIC | CHANGED.keys()))
+LARGE = {"mobilenet_blocks_relu", "residual_downsample", "small_net"}
+"""Each takes TVM a second, and is built for the bytes of its modules as well."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.long] * (case in LARGE))
+        for case in sorted(PARTITIONED.keys() - DYNAMIC | CHANGED.keys())
+    ],
+)
 def test_golden_case(case: str) -> None:
     mod = clml_golden.build(case)
     shipped = " ".join(sorted(name.removeprefix("openclml.") for name in PARTITIONED.get(case, [])))
