@@ -46,6 +46,16 @@ def test_sessions_are_compared_with_those_of_their_own_build_and_day() -> None:
     assert spread_of(kept(1, 0, days=5)) == Spread()
 
 
+def test_the_kernels_clock_has_a_noise_of_its_own_where_it_was_read() -> None:
+    records = [record.model_copy(update={"device_ms": [ms / 2 for ms in record.wall_ms]}) for record in sessions(8)]
+    model = learn(records)
+    noises = [of.noise(KEY) for of in (model, model.kernels) if of]
+    assert [noise.sd for noise in noises if noise] == [pytest.approx(noises[0].sd if noises[0] else 0)] * 2
+    without = learn(sessions(8)).kernels
+    assert without
+    assert without.noise(KEY) is None
+
+
 def test_a_series_with_few_sessions_leans_on_its_neighbours() -> None:
     series = {number: kept(5, number) for number in range(100)}
     spreads = {number: spread_of(of) for number, of in series.items()}

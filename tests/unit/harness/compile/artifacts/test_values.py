@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.compile.artifacts.artifact import RANGE
-from harness.compile.artifacts.values import largest, measure_range
+from harness.compile.artifacts.values import first_not_finite, largest, measure_range
 from harness.measure.work import beyond_half
 
 
@@ -20,6 +20,12 @@ def told(file: Path, number: float) -> Path:
 def test_the_largest_magnitude_is_found_and_named() -> None:
     values = {"a": np.array([1.0, -7.0]), "b": np.array([5.0, -np.inf, np.nan]), "c": np.array([99]), "d": np.zeros(0)}
     assert largest(values) == {"largest": 7.0, "at": "a"}
+
+
+def test_the_first_output_that_is_not_finite_is_told_by_its_place() -> None:
+    good, bad = np.array([1.0, -2.0]), np.array([0.0, np.inf])
+    assert first_not_finite([good, np.array([7]), bad, bad]) == 2
+    assert first_not_finite([good, np.array([True])]) is None
 
 
 @pytest.mark.parametrize(("number", "beyond"), [(0.0, False), (65_504.0, False), (65_505.0, True)])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fake_records import a_record
+from fake_records import IDENTITY, a_record
 
 from harness.base.outcome import Outcome
 from harness.judge.history import asv_process, plain_run
 from harness.judge.history.plain_run import is_finding
-from harness.judge.history.runs import ASV_SOME_FAILED
+from harness.judge.history.runs import ASV_SOME_FAILED, machine_of
 
 CASE = "tiny-texture-float32-untuned"
 OF_CASE = {"case": CASE, "quirks": "as-shipped"}
@@ -64,3 +65,14 @@ def test_a_run_is_well_if_all_that_failed_are_findings(
 
 def test_a_benchmark_that_died_without_a_record_is_none() -> None:
     assert not is_finding(OF_CASE, [])
+
+
+def test_a_machine_file_is_of_another_device_whatever_name_it_has(tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    assert not plain_run._is_other(file, IDENTITY)
+    file.write_text(json.dumps({**machine_of(IDENTITY), "machine": "a name of mine"}))
+    assert not plain_run._is_other(file, IDENTITY)
+    file.write_text(json.dumps({**machine_of(IDENTITY), "driver": "another"}))
+    assert plain_run._is_other(file, IDENTITY)
+    file.write_text("{torn")
+    assert plain_run._is_other(file, IDENTITY)
