@@ -27,8 +27,6 @@ from harness.measure.records.record import Record
 
 MOST_KERNELS = 5
 """Kinds of operators shown below a verdict."""
-LONGEST_FACT = 60
-"""Characters of a fact that share a line with others."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,6 @@ def write_report(
         notes_now=lambda comparison: _notes(sections, _head_build(comparison)) if comparison.head else [],
         kernels_between=lambda comparison: _kernels_between(comparison, details),
         most_kernels=MOST_KERNELS,
-        longest=LONGEST_FACT,
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=lambda entry: case_facts(entry, others.get((SeriesKey.of(entry.record), entry.record.build), ())),

@@ -67,6 +67,11 @@ def spark_text(points: Sequence[Point]) -> str:
     return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
 
 
+def fact_class(value: str) -> str:
+    """Return the style of a fact by its length: one column of the grid is empty text, `wide` two, `long` all."""
+    return "long" if len(value) > 60 else "wide" if len(value) > 28 else ""
+
+
 def latency(ms: float | None) -> str:
     """Return a latency in ms with four significant digits."""
     if ms is None:
