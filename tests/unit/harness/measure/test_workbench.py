@@ -166,6 +166,13 @@ def test_builders_that_cannot_be_asked(tmp_path: Path, address: str, said: str) 
         Request.read(suite, None, builders=address)
 
 
+def test_builders_do_not_score_by_a_function_of_this_host(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text('models = [{ onnx = "n.onnx", labelled = "l.npz", score = "m:f" }]\npaths = ["opencl"]\n')
+    with pytest.raises(UsageError, match="--builders does not go with `score`"):
+        Request.read(suite, None, builders="tcp://h:1")
+
+
 def test_the_environment_names_the_store_of_a_suite_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
