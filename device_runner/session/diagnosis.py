@@ -50,6 +50,18 @@ _UNSUPPORTED = re.compile(
 )
 
 
+_CODE = re.compile(r"OpenCL Error, code=(-\d+)", re.IGNORECASE)
+_TOO_LARGE = "the device has no room for a buffer of this size: take fewer bits, a smaller batch or shorter steps"
+HINTS = {
+    "-4": _TOO_LARGE,
+    "-61": _TOO_LARGE,
+    "-5": "the device lacks resources, or ended a kernel that ran too long: take shorter steps or a smaller batch",
+    "-6": "the driver has no memory left: take a smaller model, or close other programs",
+    "-54": "the kernel's work-group is larger than this device takes: take other schedules",
+}
+"""What a person does about an error of OpenCL, by its code (CL/cl.h): for -61 see mlc-llm#1382, for -54 #1844."""
+
+
 def failure_of(text: str, doing: str) -> PathFailure:
     """Return the failure that an error text tells of; `doing` names the operation."""
     message = f"{doing} failed: {_ADDRESS.sub('', one_line(text))}"
@@ -58,7 +70,8 @@ def failure_of(text: str, doing: str) -> PathFailure:
         message = f"{message}: {first}" if first else message
         return KernelBuildFailure(message, evidence=text[:EVIDENCE_LIMIT_BYTES])  # later errors follow from the first
     kind: type[PathFailure] = Unsupported if _UNSUPPORTED.search(text) else ProgramFailure
-    return kind(message, evidence=text)
+    code = _CODE.search(text)
+    return kind(message, hint=HINTS.get(code[1], "") if code else "", evidence=text)
 
 
 def _first_error(text: str) -> str:

@@ -20,7 +20,7 @@ from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import FORMATS, Format
+from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, Format, weights_bytes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
 from harness.tools.llm.quirks import PROBES, WORKED_AROUND, quirks_of
@@ -59,6 +59,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     with stepping("build"):
         workarounds = watch(quirks, effective)
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
+    lasting = config.cache_bytes(NUMBER_BYTES[form.dtype]) + weights_bytes(parameters)
     source = opencl_source(executable)
     kernels = dict.fromkeys(re.findall(r"^__kernel void (\w+)\(", source, re.MULTILINE))
     (out / KERNELS).write_text(source, encoding="utf-8")
@@ -70,22 +71,26 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=sorted(effective),
-        facts={"kernels": len(kernels), "source_bytes": len(source), **_memory(plans)},
+        facts={"kernels": len(kernels), "source_bytes": len(source), **_memory(plans, lasting)},
         compile_s=time.perf_counter() - started,
     )
 
 
-def _memory(plans: Sequence[Any]) -> dict[str, int]:
-    """Return what steps plan for their intermediate tensors: any, and those of applications; nothing if not known."""
+def _memory(plans: Sequence[Any], lasting: int) -> dict[str, int]:
+    """Return what the device holds besides the library: what lasts, and tensors of any step; and those of applications.
+
+    Without a memory plan only the first is known.
+    """
     from tvm import relax
 
     functions = {
         name.name_hint: f for mod in plans for name, f in mod.functions_items() if isinstance(f, relax.Function)
     }
     if not functions:
-        return {}
+        return {"storage_bytes": lasting}
     planned = {step: _planned_bytes(functions[step.body]) for step in STEPS}
-    return {"storage_bytes": max(planned.values()), "application_bytes": max(planned[PREFILL], planned[DECODE])}
+    storage = lasting + max(planned.values())
+    return {"storage_bytes": storage, "application_bytes": max(planned[PREFILL], planned[DECODE])}
 
 
 def _planned_bytes(function: Any) -> int:

@@ -7,12 +7,15 @@ KN transposed, which is MLC's advice for Adreno.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from device_runner.device import Array
 
+NUMBER_BYTES = {"float32": 4, "float16": 2, "uint32": 4}
 GROUP = 32
 PER_WORD = 8
 ZERO = 7
@@ -28,12 +31,6 @@ class Format:
     layout: Literal["", "NK", "KN"] = ""
     """Layout of 4-bit matrices; empty without 4 bits."""
 
-    @property
-    def bits(self) -> float:
-        """Bits of a matrix element, with its share of the scale."""
-        whole = 8.0 * (2 if self.dtype == "float16" else 4)
-        return 4 + whole / GROUP if self.layout else whole
-
 
 FORMATS = {
     form.name: form
@@ -45,6 +42,11 @@ FORMATS = {
         Format("q4f32_1", "float32", "NK"),
     )
 }
+
+
+def weights_bytes(parameters: Iterable[tuple[str, Sequence[int], str]]) -> int:
+    """Return the size of weights, by name, shape and number format."""
+    return sum(math.prod(shape) * NUMBER_BYTES[dtype] for _, shape, dtype in parameters)
 
 
 def pack(matrix: Array, dtype: str) -> tuple[Array, Array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from harness.base.tables import markdown_table, size, table
 from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.part_view import PartView
 from harness.tools.llm.cases import LlmTask
+from harness.tools.llm.formats import NUMBER_BYTES, weights_bytes
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
 
@@ -24,7 +24,6 @@ COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "KL", "
 NUMBERS = ("size", "params", "t/s", "error", "KL", "kernels")
 SPARE = ("params", "kernels", "size", "KL")
 GIB = 1 << 30
-_BYTES = {"float32": 4, "float16": 2, "uint32": 4}
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -64,8 +63,8 @@ def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
     if not isinstance(result, Artifact):
         return (task.library, *["-"] * 6, getattr(result, "message", ""))
     compiled, config = result.compiled, task.config
-    weights = sum(math.prod(shape) * _BYTES[dtype] for _, shape, dtype in compiled.inputs)
-    cache = config.cache_bytes(_BYTES[task.form.dtype])
+    weights = weights_bytes(compiled.inputs)
+    cache = config.cache_bytes(NUMBER_BYTES[task.form.dtype])
     planned = compiled.facts.get("application_bytes")
     together = weights + cache + (planned or 0)
     sizes = (weights, cache, planned, together)

@@ -202,3 +202,20 @@ def test_an_assertion_of_pocl_itself_is_seen_and_one_of_another_program_is_not()
     line = "python3: ./lib/CL/pocl_cache.c:138: pocl_cache_kernel_cachedir_path: Assertion `bytes_written > 0' failed."
     assert own_assertion(f"something\n{line}\nmore").startswith("pocl_cache.c:138: pocl_cache_kernel_cachedir_path")
     assert own_assertion("net: ./src/net.c:1: main: Assertion `x' failed.") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "hint"),
+    [
+        (-61, "CL_INVALID_BUFFER_SIZE", "no room for a buffer"),
+        (-5, "CL_OUT_OF_RESOURCES", "shorter steps"),
+        (-54, "CL_INVALID_WORK_GROUP_SIZE", "work-group"),
+        (-59, "CL_INVALID_OPERATION", ""),
+    ],
+)
+def test_an_error_of_opencl_says_what_to_do(code: int, word: str, hint: str) -> None:
+    failure = failure_of(f"{REMOTE}Check failed: (e == 0) is false: OpenCL Error, code={code}: {word}", "running a.so")
+    assert type(failure) is ProgramFailure
+    assert word in failure.message
+    assert hint in failure.hint
+    assert bool(hint) is bool(failure.hint)

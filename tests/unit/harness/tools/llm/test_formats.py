@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig
-from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack
+from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack, weights_bytes
 from harness.tools.llm.weights import EffectiveWeights, SeededWeights, library_tensors, require_groups
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
@@ -70,3 +70,14 @@ def test_rows_that_are_no_multiple_of_a_group_are_refused() -> None:
     require_groups(config, FORMATS["float16"])
     with pytest.raises(ModelError, match="multiple of 32"):
         require_groups(config, FORMATS["q4f16_0"])
+
+
+def test_the_size_of_weights_counts_words_and_scales() -> None:
+    config = LLAMA_TINY
+    sizes = {}
+    for form in FORMATS.values():
+        tensors = library_tensors(SeededWeights(config), config, form)
+        parameters = [(name, array.shape, str(array.dtype)) for name, array in tensors]
+        sizes[form.name] = weights_bytes(parameters)
+    assert sizes["float32"] == 2 * sizes["float16"] == 4 * config.parameters
+    assert 0.14 < sizes["q4f32_1"] / sizes["float32"] < 0.17
