@@ -8,6 +8,7 @@ import command
 import pytest
 from mlc_library import write_mlc
 
+from device_runner.runtimes.opencl import DEVICE_VARIABLE, packaged_driver
 from harness.measure.records.record import RecordFile
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.part import LlmPart
@@ -89,3 +90,23 @@ def test_a_wrong_one_and_weights_of_another_are_named(tmp_path: Path, cache: Pat
     code, out, err = command.bench(tmp_path, cache, *words)
     assert code == 3, out + err
     assert "has no such weight" in out
+
+
+HALF = """
+models = [{ llm = "llama_tiny", format = ["q4f16_0", "q4f16_1"], tests = ["tg@d0"] }]
+paths = ["opencl"]
+budget_s = 0.5
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(packaged_driver() is None, reason="no OpenCL with cl_khr_fp16: `make fp16` installs one")
+def test_4_bits_are_right_in_half_precision(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text(HALF)
+    code, out, err = command.bench(tmp_path, cache, "run", "--device", "local", **{DEVICE_VARIABLE: "Intel"})
+    assert code == 0, out + err
+    for record in RecordFile(tmp_path / "records.jsonl").load().records:
+        part = record.part(LlmPart)
+        assert part
+        assert part.error
+        assert 2.0**-13 < part.error < 2.0**-4  # half precision, and not more than it loses
