@@ -17,6 +17,7 @@ from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.judge.history.releases import checkout
+from harness.judge.revisions.git import git
 from harness.measure.records.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
@@ -71,13 +72,14 @@ def asv(home: Path, folder: Path, command: str, *arguments: str, device: str = "
 
 
 INSTALLED = ("-E", f"existing:{sys.executable}", "--bench", "latency.Wall")
-OF_HEAD = (*INSTALLED, "--set-commit-hash", "HEAD")
 
 
 @pytest.mark.long
 def test_plain_asv_keeps_devices_apart_and_takes_a_finding_for_a_result(home: Path, tiny: Path) -> None:
+    head = git(checkout(), "rev-parse", "HEAD").strip()  # there may be another one before this test ends
+    of_head = (*INSTALLED, "--set-commit-hash", head)
     for device in ("virtual", "local"):
-        done = asv(home, tiny, "run", *OF_HEAD, device=device)
+        done = asv(home, tiny, "run", *of_head, device=device)
         assert re.search(r"tiny-texture-float32-untuned +\S+ms +failed", done.stdout), done.stdout + done.stderr
         assert "compile-error: TVM failed to lower the model" in done.stdout  # as shipped: depthwise convolutions
         assert (done.returncode, "Traceback" in done.stdout) == (0, False)
@@ -88,13 +90,13 @@ def test_plain_asv_keeps_devices_apart_and_takes_a_finding_for_a_result(home: Pa
         row = dict(zip(data["result_columns"], data["results"]["latency.Wall.time_inference"], strict=False))
         assert len(row["samples"][0]) >= 10
     (virtual,) = (name for name in machines if name.startswith("virtual"))
-    other = asv(home, tiny, "run", *OF_HEAD, "--machine", virtual, device="local")
+    other = asv(home, tiny, "run", *of_head, "--machine", virtual, device="local")
     assert (other.returncode, "holds results of another device" in other.stdout) == (1, True), other.stdout
-    both = asv(home, tiny, "compare", "HEAD", "HEAD")
+    both = asv(home, tiny, "compare", head, head)
     assert "Results available for several machines" in both.stdout + both.stderr
-    one = asv(home, tiny, "compare", "HEAD", "HEAD", "--machine", virtual)
+    one = asv(home, tiny, "compare", head, head, "--machine", virtual)
     assert re.search(r"latency.Wall.time_inference\('tiny-texture", one.stdout), one.stdout + one.stderr
-    shown = asv(home, tiny, "show", "HEAD", "--machine", virtual)
+    shown = asv(home, tiny, "show", head, "--machine", virtual)
     assert "tiny-texture-float32-untuned as-shipped: compile-error: " in shown.stdout, shown.stderr
     assert bench(home, "history", "publish", "--config", str(tiny / "asv.conf.json")).returncode == 0
     front = (tiny / "html" / "index.html").read_text(encoding="utf-8")
