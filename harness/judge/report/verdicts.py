@@ -214,7 +214,7 @@ def emulated_parts(result: ComparisonResult) -> str:
 
 def needed(result: ComparisonResult) -> str:
     """Return what it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
-    open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
+    open_still = sum(not case.verdict.tells and (case.looked or case.in_turns > 0) for case in result.cases)
     if not open_still or not result.needed_minutes:
         return ""
     more = max(1, math.ceil(result.needed_minutes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,15 @@ def test_the_kernels_of_each_side_are_watched_with_its_own_plan(tmp_path: Path) 
     assert explain
     (kernel,) = explain(comparison)
     assert kernel.base_ms == kernel.head_ms == pytest.approx(1.5)
+
+
+def test_when_the_time_is_up_it_says_so_however_little_its_sessions_show(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {Arm.BASE: 20.0, Arm.HEAD: 20.9})
+    budget = SessionBudget(0.3, now=count(step=15).__next__)
+    verdicts, _ = judge_in_turns(Pairing((CasePair(A, B),), ("model",), ("a", "b")), bench.measure, Rules(), budget)
+    (case,) = verdicts.result.cases
+    assert case.change
+    blind = replace(case, change=replace(case.change, sees=float("inf")))
+    assert not blind.looked
+    said = "the time was up: 1 of 1 case is not decided. Run it again with about"
+    assert said in replace(verdicts, result=replace(verdicts.result, cases=[blind])).text()
