@@ -349,7 +349,7 @@ class MlcPrograms:
         return library_job(MlcTask.of(program))
 
     def unsupported(self, program: ProgramModel, path: str) -> str:
-        """Return why a path cannot have it."""
+        """Return why it cannot be on a path; empty if it can."""
         return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
 
 

@@ -1,4 +1,4 @@
-"""Files are written whole, whoever writes them at the same time, and nothing else is left in their folder."""
+"""A file is written whole, also when several write it at once, and nothing else is left in its folder."""
 
 from __future__ import annotations
 

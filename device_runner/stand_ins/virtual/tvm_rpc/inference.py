@@ -48,7 +48,7 @@ class ClockedGpu:
             return 1.0
 
     def wait(self, seconds: float) -> None:
-        """Wait for so long in place of computing, and count what this host adds by waking us late as work, too."""
+        """Wait in place of computing. The whole wait counts as work, also what this host adds by waking us late."""
         began_s = time.monotonic()
         while seconds > 0:
             time.sleep(min(SLICE_S, seconds))

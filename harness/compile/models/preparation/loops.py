@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.base.failures import ModelError
@@ -75,9 +75,7 @@ class _Body:
     def __init__(self, model: Any, node: Any, writer: NodeWriter) -> None:
         self.graph, self.writer = attribute_of(node, "body", None), writer
         self.opset = opset_of(model)
-        self._changing = _changing_nodes(self.graph)
-        changing = {name for node in self._changing for name in node.output}
-        self._still = [node for node in self.graph.node if not changing & {*node.output}]
+        self._changing, self._still = _changing_and_still(self.graph)
         self._shared: dict[str, str] = {}
         """New names of what is the same in all rounds, and is written once."""
 
@@ -90,9 +88,8 @@ class _Body:
         names |= self._copy(self._changing, names)
         return [names.get(value.name, value.name) for value in self.graph.output]
 
-    def _copy(self, nodes: Iterable[Any], names: Mapping[str, str]) -> dict[str, str]:
+    def _copy(self, nodes: Sequence[Any], names: Mapping[str, str]) -> dict[str, str]:
         """Write operators once more; returns the new names of their results."""
-        nodes = list(nodes)
         made = {name: self.writer.name() for node in nodes for name in node.output if name}
         for node in nodes:
             copy = type(node)()
@@ -118,14 +115,16 @@ class _Body:
         return names
 
 
-def _changing_nodes(graph: Any) -> list[Any]:
-    """Return the operators of a body that depend on the round, in their order."""
-    moving, nodes = {value.name for value in graph.input}, []
+def _changing_and_still(graph: Any) -> tuple[list[Any], list[Any]]:
+    """Return the operators of a body that depend on the round, and the others, each in their order."""
+    moving, changing, still = {value.name for value in graph.input}, list[Any](), list[Any]()
     for node in graph.node:
         if moving & {*node.input, *inner_reads(node)} or is_onnx(node, *RANDOM):
             moving |= {*node.output}
-            nodes.append(node)
-    return nodes
+            changing.append(node)
+        else:
+            still.append(node)
+    return changing, still
 
 
 def _along(write: NodeWriter, operator: str, tensor: str, axis: int, opset: int, output: str = "") -> str:
@@ -229,12 +228,15 @@ def _rounds_of_loop(model: Any, node: Any, body: _Body) -> int | None:
         return 0
     names = [value.name for value in body.graph.input]
     states = {name: outer[given] for name, given in zip(names[2:], node.input[2:], strict=True) if given in outer}
+    needed = _needed(body.graph)
+    read = {name for node in needed for name in node.input} | {value.name for value in body.graph.output}
     own = {tensor.name: tensor for tensor in body.graph.initializer}
+    known = {name: value for name, value in (outer | own).items() if name in read}
     length, count = max(len(body.graph.node), 1), 0
     while limit is None or count < limit:
         if count * length > MOST_OPERATORS:
             return limit or count
-        values = _values_of_round(model, body.graph, {**outer, **own, **states}, count)
+        values = _values_of_round(model, body.graph, needed, known | states, count)
         count += 1
         results = [values.get(value.name) for value in body.graph.output]
         if results[0] is None:
@@ -245,7 +247,9 @@ def _rounds_of_loop(model: Any, node: Any, body: _Body) -> int | None:
     return count
 
 
-def _values_of_round(model: Any, graph: Any, known: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _values_of_round(
+    model: Any, graph: Any, needed: Sequence[Any], known: Mapping[str, Any], number: int
+) -> dict[str, Any]:
     """Return what a round computes of constants and of its own number, by name."""
     import numpy as np
     from onnx import numpy_helper
@@ -253,7 +257,7 @@ def _values_of_round(model: Any, graph: Any, known: Mapping[str, Any], number: i
     values = dict(known)
     for value, array in zip(graph.input, (np.array(number, np.int64), np.array(True)), strict=False):
         values[value.name] = numpy_helper.from_array(array)
-    for node in _needed(graph):
+    for node in needed:
         if (constant := constant_of(node)) is not None:
             values[node.output[0]] = constant
         elif is_onnx(node, "Identity") and node.input[0] in values:

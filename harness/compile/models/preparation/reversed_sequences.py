@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
 
@@ -18,7 +20,7 @@ def write_reversals(model: Any) -> str:
         if not is_onnx(node, "ReverseSequence"):
             return None
         lengths, shape = view.constant(node, 1), view.shape(node.input[0])
-        if lengths is None or shape is None:
+        if lengths is None or shape is None or 8 * math.prod(shape[:2]) > LARGEST_GROWTH_BYTES:
             return None
         _write(node, [int(length) for length in lengths], shape, writer)
         return writer.take()

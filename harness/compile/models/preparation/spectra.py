@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 LARGEST_MATRIX_BYTES = 64 << 20
 """Largest matrix of a transform; that of 2048 points and all of their frequencies is half of it."""
-PARTS = {1: "real", 2: "complex"}
+PARTS = (1, 2)
+"""Extent of the last axis of real and of complex numbers."""
+AXIS_IS_INPUT = 20
+"""First operator set in which a DFT has its axis as an input."""
 
 
 def write_spectra(model: Any) -> str:
@@ -71,7 +74,7 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     if _has(node, 2) and axis_given is None:
         return False
     rank, parts = len(shape), shape[-1]
-    usual = -2 if _has_axis_as_input(view) else 1
+    usual = -2 if opset_of(view.model) >= AXIS_IS_INPUT else 1
     axis = (int(axis_given.item()) if axis_given is not None else attribute_of(node, "axis", usual)) % rank
     points = int(length.item()) if length is not None else shape[axis]
     bins = points // 2 + 1 if attribute_of(node, "onesided", 0) else points
@@ -90,10 +93,6 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     whole = write.add("Reshape", product, write.integers(*others, bins, 2))
     write.add("Transpose", whole, perm=[order.index(i) for i in range(rank)], output=node.output[0])
     return True
-
-
-def _has_axis_as_input(view: NetworkView) -> bool:
-    return opset_of(view.model) >= 20
 
 
 def _has(node: Any, place: int) -> bool:
