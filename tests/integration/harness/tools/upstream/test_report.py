@@ -28,15 +28,15 @@ REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, tuple[int, str]]:
+def answers() -> dict[str, tuple[int, str]]:
     return reproducers.answers({name: report.script for name, report in REPORTS.items()})
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("quirk", [q for q in QUIRKS if q.id in REPORTS], ids=lambda quirk: quirk.id)
-def test_a_program_agrees_with_the_probe(quirk: Quirk, found: dict[str, tuple[int, str]]) -> None:
+def test_a_program_agrees_with_the_probe(quirk: Quirk, answers: dict[str, tuple[int, str]]) -> None:
     present = {**PROBES, **LLM_PROBES}[quirk.id]().state is Presence.PRESENT
-    assert found[quirk.id] == ((1, "defect present") if present else (0, "defect absent"))
+    assert answers[quirk.id] == ((1, "defect present") if present else (0, "defect absent"))
 
 
 def test_the_command_writes_what_a_stranger_can_run(tmp_path: Path) -> None:

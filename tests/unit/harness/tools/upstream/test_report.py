@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import reproducers
 from places import ROOT
 from typer.testing import CliRunner
 
@@ -77,11 +76,6 @@ def test_the_published_table_has_every_quirk_with_what_its_report_says() -> None
         row, report = rows[f"`{quirk.id}`"], REPORTS[quirk.id]
         facts = (report.severity.value, report.networks, report.main, report.first_bad, report.upstream)
         assert (*row[1:3], *row[-3:]) == facts
-
-
-@pytest.fixture(scope="module")
-def found() -> dict[str, tuple[int, str]]:
-    return reproducers.answers({name: report.script for name, report in REPORTS.items()})
 
 
 @pytest.mark.parametrize(
