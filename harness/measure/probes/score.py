@@ -1,7 +1,7 @@
 """What a person's own function makes of a path's outputs for labelled inputs, held to what it makes of the oracle's.
 
-A path may lose a hundredth of the oracle's score, as a detector may in MLPerf Inference: its table of benchmarks asks for
-99 % of the mAP in float32 (mlcommons/inference_policies, inference_rules.adoc, version 0.5).
+A path may lose a hundredth of the oracle's score, as a detector may in MLPerf Inference: its table of benchmarks asks
+for 99 % of the mAP in float32 (mlcommons/inference_policies, inference_rules.adoc, version 0.5).
 """
 
 from __future__ import annotations
