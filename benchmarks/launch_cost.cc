@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "bytes.h"
 #include "device.h"
 
 namespace {
@@ -30,23 +29,28 @@ double NanosecondsEach(Launch launch, Finish finish) {
 }
 
 tvm::ffi::Function SidecarKernel() {
-  adreno_bench::Writer writer;
-  writer.String("cl");
-  writer.Number<std::uint64_t>(1);  // functions
-  writer.String("empty");
-  writer.String("empty");
-  writer.Number<std::uint64_t>(3);  // arguments: void*
+  std::string bytes;
+  const auto number = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  const auto text = [&](std::string_view value) {
+    number(std::uint64_t{value.size()});
+    bytes.append(value);
+  };
+  text("cl");
+  number(std::uint64_t{1});  // functions
+  text("empty");
+  text("empty");
+  number(std::uint64_t{3});  // arguments: void*
   for (int i = 0; i < 3; ++i) {
-    writer.Number<std::uint8_t>(kDLOpaqueHandle);
-    writer.Number<std::uint8_t>(64);
-    writer.Number<std::uint16_t>(1);
+    number(std::uint8_t{kDLOpaqueHandle});
+    number(std::uint8_t{64});
+    number(std::uint16_t{1});
   }
-  writer.Number<std::uint64_t>(1);  // launch tags
-  writer.String("blockIdx.x");
-  writer.Number<std::uint64_t>(0);  // extra tags
-  writer.String(kSource);
+  number(std::uint64_t{1});  // launch tags
+  text("blockIdx.x");
+  number(std::uint64_t{0});  // extra tags
+  text(kSource);
   const auto load = tvm::ffi::Function::GetGlobalRequired("ffi.Module.load_from_bytes.opencl");
-  const auto module = load(tvm::ffi::Bytes(writer.Release())).cast<tvm::ffi::Module>();
+  const auto module = load(tvm::ffi::Bytes(bytes)).cast<tvm::ffi::Module>();
   return *module->GetFunction("empty");
 }
 
