@@ -10,7 +10,7 @@ DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 REAL := $(VENV)/.real
 
-.PHONY: help demo test test-unit test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-real test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
+.PHONY: help demo test test-unit test-rest test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-real test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 help: ## list these
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,15 +30,19 @@ test: $(INSTALLED) phones scale system browser userland ## before each commit: a
 test-unit: $(PROGRAM) ## the unit tests, without compiler and processes: a minute
 	$(PYTEST) -n 2 $(or $(TESTS),tests/unit)
 
-test-long: $(INSTALLED) phones scale system browser userland ## what `make test` leaves out for its length: releases, builders, two hosts, every workaround
-	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -n 4 -m long
+test-rest: $(INSTALLED) phones scale system browser userland ## what seldom changes, and more of each kind: stand-ins, refusals, pages, bytes of others
+	ADRENO_BENCH_TEST_ALL=1 $(PYTEST) -n 4 -m "(rest or hypothesis) and not long" --hypothesis-profile=many
 
-test-all: ## all tests: `make test`, then `make test-long`
+test-long: $(INSTALLED) phones scale system browser userland ## what takes minutes: releases, builders, two hosts, every workaround
+	ADRENO_BENCH_TEST_ALL=1 $(PYTEST) -n 4 -m long
+
+test-all: ## all tests: `make test`, `make test-rest`, `make test-long`
 	$(MAKE) test
+	$(MAKE) test-rest
 	$(MAKE) test-long
 
 durations: $(INSTALLED) phones scale system browser userland ## run all tests and store how long each takes: the order of a run follows it
-	ADRENO_BENCH_TEST_LONG=1 $(PYTEST) -n 4 --store-durations
+	ADRENO_BENCH_TEST_ALL=1 $(PYTEST) -n 4 --store-durations
 	$(BIN)/python -m benchmarks.longest_tests >docs/data/longest-tests.md
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time

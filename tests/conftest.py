@@ -46,14 +46,17 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("many", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("same", settings.get_profile("many"), max_examples=40)
 settings.load_profile("same")
 """How long an example takes says how busy the machine is. The same code is tested with the same examples every time:
-what is red is red again. `--hypothesis-profile=explore` draws new ones."""
+what is red is red again. `--hypothesis-profile=explore` draws new ones; `make test-rest` tries `many`."""
 
 
-LONG = "ADRENO_BENCH_TEST_LONG"
-"""Environment: whether tests marked `long` run as well."""
+ALL = "ADRENO_BENCH_TEST_ALL"
+"""Environment: whether tests with a mark of `SELDOM` run as well."""
+SELDOM = {"long": "make test-long", "rest": "make test-rest"}
+"""Marks, and what runs them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,11 +64,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave long tests out unless they are wished, and put the longest files first: none comes last and alone."""
-    if not os.environ.get(LONG):
+    """Leave tests of `SELDOM` out unless asked for, and put the longest files first: none comes last and alone."""
+    if not os.environ.get(ALL):
         for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="run by `make test-long`"))
+            for mark, command in SELDOM.items():
+                if item.get_closest_marker(mark):
+                    item.add_marker(pytest.mark.skip(reason=f"run by `{command}`"))
     run = [item.nodeid for item in items if not item.get_closest_marker("skip")]
     needed_s = seconds_by_file(run, load_durations())
     # The gates hold a device until their process ends, so that no test of a device may follow them there.

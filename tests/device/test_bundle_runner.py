@@ -35,7 +35,7 @@ from harness.tools.bundle import pack as packing
 from harness.tools.bundle import turn_files
 from harness.tools.bundle.results import LINES, BundleResults, read_results
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 RIGHT = 2 * np.maximum(X, 0)

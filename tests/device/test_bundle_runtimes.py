@@ -26,6 +26,7 @@ from harness.tools.bundle.results import read_manifest
 from harness.tools.runtime import check
 
 pytestmark = [
+    pytest.mark.rest,
     pytest.mark.device,
     pytest.mark.skipif(find_spec("ziglang") is None, reason="ziglang is not installed (`make phones`)"),
 ]

@@ -24,7 +24,7 @@ from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 MODULES = [module for modules in golden().values() for module in modules]
 fuzz = settings(max_examples=300)

@@ -18,7 +18,7 @@ from device_runner.failures import Unsupported
 from device_runner.registry import open_device
 from harness.compile.models.spec import InputSpec, seeded_inputs
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 
 @pytest.fixture(params=["local", "virtual"])

@@ -17,7 +17,7 @@ from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 MAGIC = 0x434C4D4C54554E45
 SCRIPT = """

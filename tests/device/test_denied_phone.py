@@ -23,7 +23,7 @@ from device_runner.transport.adb_transport import AdbTransport
 from harness.tools.doctor.device import examine_phone
 from harness.tools.shared.finding import Condition
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 STATE = {
     "properties": {"persist.sys.locale": "ar-EG", "ro.product.locale": "ar-EG"},

@@ -33,7 +33,7 @@ from harness.tools.fleet.offer import Offer
 from harness.tools.fleet.remote import RemoteTransport, offers, open_remote
 from harness.tools.fleet.serve import Lender, serve
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 LOOPBACK = "127.0.0.1"
 NEVER_S = FENCE_S

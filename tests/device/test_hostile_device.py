@@ -28,7 +28,7 @@ from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.tuning import TuningStore
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 DEADLINE_S = 1.5
 """Deadline of each call of a session with a server that goes silent."""

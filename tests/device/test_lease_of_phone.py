@@ -19,7 +19,7 @@ from device_runner.device import Loadable
 from device_runner.failures import DeviceBusy
 from device_runner.registry import UnknownDevice, list_devices, open_device
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 END_S = 60.0
 

@@ -18,6 +18,7 @@ from harness.compile.artifacts.compile import compile_model
 from harness.compile.models.sources import model_source
 
 pytestmark = [
+    pytest.mark.rest,
     pytest.mark.device,
     pytest.mark.skipif(find_spec("ziglang") is None, reason="ziglang is not installed (`make phones`)"),
 ]

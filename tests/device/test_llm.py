@@ -30,7 +30,7 @@ from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, invariants, verify
 from harness.tools.llm.weights import SeededWeights
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TIMEOUT_S = 300.0
 MERGE = QUIRKS[:1]

@@ -31,7 +31,7 @@ from device_runner.runtimes import probe
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, sidecar
 from harness.tools.doctor.opencl_status import opencl_status
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 STOCK = os.environ.get("ADRENO_BENCH_TEST_STOCK")
 of_ours = pytest.mark.skipif(bool(STOCK), reason="TVM's own OpenCL runtime does otherwise, or does not look")

@@ -21,6 +21,7 @@ from device_runner.registry import open_device
 from device_runner.transport.adb_transport import AdbTransport
 
 pytestmark = [
+    pytest.mark.rest,
     pytest.mark.device,
     pytest.mark.skipif(os.getuid() != 0, reason="only root may start a process as another user"),
 ]

@@ -20,7 +20,7 @@ from harness.compile.quirks import Quirk, quirks_for
 from harness.tools.upstream.probes.clml import conv
 from harness.tools.upstream.probes.sample import network
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow]
 
 CASES = (
     "add_self",

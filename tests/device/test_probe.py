@@ -25,7 +25,7 @@ from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTranspor
 from harness.tools.doctor.opencl import examine_opencl
 from harness.tools.shared.finding import Condition
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "fixtures"
 SAID = {

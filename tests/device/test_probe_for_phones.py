@@ -12,6 +12,8 @@ from device_runner.runtimes import probe
 from device_runner.runtimes.cross_linker import NDK_VARIABLE, TRIPLES
 from device_runner.runtimes.phone.elf import read_elf
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(autouse=True)
 def _no_ndk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from device_runner.deadline import Deadline
 from device_runner.rpc_server.server import start_server
 from device_runner.transport.adb_transport import AdbTransport
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 SERVER = """
 import os, signal, socket, sys, time

@@ -18,7 +18,7 @@ from harness.base.plan import Budget
 from harness.tools.sustain.measure import SustainedRun, sustain
 from harness.tools.sustain.part import Sustained
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 HOTHEAD = Heat(speed=150, full_load_c=200.0)
 """Slowed down within a second or two, however little of its time a busy host leaves it to work."""
 COLD = Heat(speed=1e-6)

@@ -20,7 +20,7 @@ from waiting import eventually
 from device_runner.deadline import Deadline
 from device_runner.transport.adb import Adb, AdbRefusal
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 STDIN, WINDOW_SIZE = 0, 5
 """Frames of shell version 2."""
 

@@ -19,7 +19,11 @@ from device_runner.deadline import Deadline
 from device_runner.stand_ins.virtual import sandbox, virtual_phone
 from device_runner.transport.adb import Adb, AdbRefusal
 
-pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.device,
+    pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here"),
+]
 ANSWER_DEADLINE_S = FENCE_S
 few = settings(max_examples=40)
 

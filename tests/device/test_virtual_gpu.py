@@ -19,7 +19,7 @@ from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.stand_ins.virtual import VirtualPhone, opencl
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 INVALID_WORK_GROUP_SIZE, OUT_OF_RESOURCES, INVALID_BUFFER_SIZE = -54, -5, -61
 INVALID_IMAGE_SIZE, INVALID_IMAGE_DESCRIPTOR, INVALID_MEM_OBJECT = -40, -65, -38

@@ -16,7 +16,7 @@ from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.stand_ins.virtual import Faults, Kernels, SlowKernels, VirtualPhone, virtual_phone
 from device_runner.transport.adb_transport import AdbTransport
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
 
 

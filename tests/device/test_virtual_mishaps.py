@@ -20,7 +20,7 @@ from device_runner.stand_ins.virtual import Chance, Mishap, SlowKernels, Virtual
 from device_runner.stand_ins.virtual.fault_file import Dice
 from device_runner.transport.base import boot_of
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 
 
 @pytest.fixture

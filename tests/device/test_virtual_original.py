@@ -17,7 +17,7 @@ from device_runner.stand_ins.virtual import Faults, VirtualPhone, virtual_phone
 from device_runner.stand_ins.virtual.faults import Mishap, NeedsStandIn, SlowKernels
 from device_runner.transport.adb_transport import AdbTransport
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.rest, pytest.mark.device]
 TELLING = """#!/bin/sh
 echo "libraries in $LD_LIBRARY_PATH, called with $*"
 exit 3

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(str(file.relative_to(ROOT / "docs").with_suffix(".html")) for file in (ROOT / "docs").rglob("*.md"))
 DESK_PX, TELEPHONE_PX = 1280, 390
 pytestmark = [
+    pytest.mark.rest,
     pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})"),
     pytest.mark.skipif(not find_spec("sphinx") or not find_spec("furo"), reason="no Sphinx: make docs"),
 ]

@@ -46,10 +46,10 @@ ELSEWHERE = {
     "pack": "below",
     "ingest": "below",
     "history": "test_recorded_history.py",
-    "fleet": "tests/device/test_fleet_remote.py",
-    "llm": "tests/device/test_llm.py",
+    "fleet": "tests/device/test_fleet_remote.py (`make test-rest`)",
+    "llm": "tests/device/test_llm.py (`make test-rest`)",
     "records": "tests/unit/harness/tools/lake",
-    "sustained": "tests/device/test_sustained_on_phone.py",
+    "sustained": "tests/device/test_sustained_on_phone.py (`make test-rest`)",
     "github": "tests/unit/harness/tools/github, against a stand-in",
     "isa": "`make test-isa`: it downloads a compiler",
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.slow, pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 
 PAGE = (ROOT / "docs/how-to/extend.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ from device_runner.lease import Holder, holder_of
 from harness.base.outcome import ExitCode, Outcome
 from harness.measure.records.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("waiting_inferences")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("waiting_inferences")]
 
 SUITE = """
 models = ["tiny"]

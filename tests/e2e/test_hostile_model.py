@@ -15,7 +15,7 @@ from waiting import LONG_S
 from harness.base.outcome import Outcome
 from harness.measure.records.record import RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 HOSTILE = "a; rm -rf $HOME; touch $HOME/obeyed; `touch obeyed` & $(touch obeyed)"
 SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'

@@ -24,7 +24,10 @@ from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, kerne
 from harness.tools.sustain.page import draw
 from harness.tools.sustain.part import Sustained
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})"),
+]
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = Path(os.environ.get("ADRENO_BENCH_SCREENSHOTS") or ROOT / ".asv" / "screenshots")

@@ -18,7 +18,7 @@ from waiting import LONG_S
 
 from device_runner import installed_tvm
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/tutorial/notebook.ipynb"
 RUN_NOTEBOOK = """

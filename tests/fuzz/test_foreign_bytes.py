@@ -69,6 +69,8 @@ from harness.tools.llm.config import read_config
 from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
 
+pytestmark = pytest.mark.rest
+
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0
 

@@ -23,6 +23,8 @@ from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_
 from device_runner.stand_ins.local import LocalTransport
 from device_runner.stand_ins.virtual import userland
 
+pytestmark = pytest.mark.rest
+
 SOON_S = 60.0
 """Much longer than it takes, for machines that are busy with other things."""
 

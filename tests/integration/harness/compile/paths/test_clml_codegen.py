@@ -13,6 +13,8 @@ from harness.compile.paths.clml.codegen import Partition, partition
 from harness.tools.upstream.probes.clml import conv
 from harness.tools.upstream.probes.sample import network
 
+pytestmark = pytest.mark.rest
+
 CASES = sorted(clml_golden.CASES)
 
 

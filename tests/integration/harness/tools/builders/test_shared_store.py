@@ -24,6 +24,8 @@ from harness.tools.builders.shared_store import ObjectStore, entry_text, read_en
 from harness.tools.shared import remote
 from harness.tools.shared.remote import BadObject
 
+pytestmark = pytest.mark.rest
+
 NEVER = "raise SystemExit('must not be called')"
 SLOW_S = 30.0
 

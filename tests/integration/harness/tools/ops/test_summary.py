@@ -21,6 +21,8 @@ from harness.compile.compiler.releases import onnx_operators
 from harness.tools.ops.cells import CellVerdict
 from harness.tools.ops.operator_table import OperatorTable
 
+pytestmark = pytest.mark.rest
+
 RIGHT, WRONG, NOT_BUILT, CRASH = CellVerdict.RIGHT, CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH
 
 

@@ -9,6 +9,8 @@ from harness.compile.paths.base import NO_EDITS
 from harness.compile.quirks import QUIRKS, Presence, Quirk
 from harness.tools.upstream.probes import PROBES
 
+pytestmark = pytest.mark.rest
+
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
 

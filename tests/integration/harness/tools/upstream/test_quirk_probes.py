@@ -6,10 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.base.plan import Job
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
 from harness.tools.upstream.probes import PROBES
 from harness.tools.upstream.quirk_probes import LIMITS, probe_answers
+
+pytestmark = pytest.mark.rest
 
 NOBODY = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
 

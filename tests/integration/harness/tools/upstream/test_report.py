@@ -23,6 +23,8 @@ from harness.tools.upstream.report import (
     reproduce,
 )
 
+pytestmark = pytest.mark.rest
+
 QUIRKS = reported_quirks()
 REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 
