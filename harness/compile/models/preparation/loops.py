@@ -18,6 +18,8 @@ from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 
 AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
+SCAN_WITHOUT_BATCH = 9
+"""First operator set in which a Scan has neither a batch nor lengths."""
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results differ from round to round with the same operands."""
 _STEM = "round"
@@ -207,7 +209,12 @@ def _write_scan(node: Any, count: int, body: _Body) -> None:
 
 
 def _rounds_of_scan(node: Any, view: NetworkView) -> int | None:
-    """Return the length of what is scanned; None if it is not known, or an axis of a result counts from the last."""
+    """Return the length of what is scanned; None if it is not known, or an axis of a result counts from the last.
+
+    Before operator set 9, a Scan has a batch and lengths.
+    """
+    if opset_of(view.model) < SCAN_WITHOUT_BATCH:
+        return None
     sequences = attribute_of(node, "num_scan_inputs", 0)
     shape, axes = view.shape(node.input[-sequences]), attribute_of(node, "scan_input_axes", [0] * sequences)
     if shape is None or any(axis < 0 for axis in attribute_of(node, "scan_output_axes", [])):

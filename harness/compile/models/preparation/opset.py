@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import OLDEST_IR_VERSION, inlined, node_name
+from harness.compile.models.outline import OLDEST_IR_VERSION, inlined, node_name, static_shape
 from harness.compile.models.preparation.editing import is_onnx, set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
@@ -41,18 +41,27 @@ def convert_opset(model: Any) -> str:
             raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
     enlargements = {node.output[0] for node in model.graph.node if node.op_type == "Upsample"}
     try:
-        model.CopyFrom(version_converter.convert_version(model, CONVERTED_TO))
+        converted = version_converter.convert_version(model, CONVERTED_TO)
     except Exception as error:  # the converter raises errors of every kind
         if version >= OLDEST_READABLE:
             return ""
         said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(f"{text}: {said}", hint=hint) from error
+    if _inputs_of(converted) != _inputs_of(model):  # onnx 1.23 takes the batch off what a Scan of set 8 reads
+        return ""
+    model.CopyFrom(converted)
     for node in model.graph.node:
         if node.op_type == "Resize" and node.output[0] in enlargements:
             # onnx 1.23 leaves these to their defaults, by which other pixels are taken.
             set_attribute(node, "coordinate_transformation_mode", "asymmetric")
             set_attribute(node, "nearest_mode", "floor")
     return f"converted operator set {version} to {CONVERTED_TO}"
+
+
+def _inputs_of(model: Any) -> dict[str, tuple[int, ...] | None]:
+    """Return the shapes of what a user gives."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return {value.name: static_shape(value.type.tensor_type) for value in model.graph.input if value.name not in weights}
 
 
 def unlist_weights(model: Any) -> str:

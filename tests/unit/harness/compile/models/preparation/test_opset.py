@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from small_networks import answers, changed, network, values
 
+from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import CONVERTED_TO, convert_opset, opset_of
 
 SHAPE = (1, 4, 5, 7)
@@ -46,3 +47,13 @@ def test_what_need_not_be_converted_may_stay(opset: int) -> None:
     node = helper.make_node("Affine", ["x"], ["y"])  # which no operator set has any longer
     plain, said = changed(network([node], {"x": SHAPE}, opset=opset), convert_opset)
     assert (opset_of(plain), said) == (opset, "")
+
+
+def test_a_scan_with_a_batch_keeps_its_inputs() -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("a", "b", "c", "d")]
+    nodes = [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])]
+    body = helper.make_graph(nodes, "body", ends[:2], ends[2:])
+    node = helper.make_node("Scan", ["", "start", "x"], ["end", "y"], num_scan_inputs=1, body=body)
+    model = network([node], {"start": (1, 2), "x": (1, 3, 2)}, opset=8)
+    plain, said = changed(model, convert_opset)
+    assert (opset_of(plain), said, unroll_loops(plain)) == (8, "", "")
