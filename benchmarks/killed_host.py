@@ -218,7 +218,7 @@ def write_history(place: Place) -> None:
         "build_command": [],
         "install_command": [f'in-dir={{env_dir}} python -c "{link}"'],
         "launch_method": "forkserver",
-        "plugins": [".harness.judge.history.asv_plugin"],
+        "plugins": [".harness.tools.asv.plugin"],
     }
     (place.work / "asv.conf.json").write_text(json.dumps(configuration))
 

@@ -26,6 +26,7 @@ TOOLS = (
     "harness.tools.calibrate",
     "harness.tools.ab",
     "harness.tools.github",
+    "harness.tools.asv",
     "harness.tools.images",
     "harness.tools.live",
     "harness.tools.tune",
@@ -117,6 +118,8 @@ class Tool:
     (`harness.judge.confirm.explainer`)."""
     watchers: tuple[str, ...] = ()
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
+    asv_plugin: str = ""
+    """Module that asv loads with a history of releases."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)
     """Kinds of jobs by name; `harness.compile.artifacts.keys.module_version` is for their keys."""
     quirks: str = ""

@@ -15,7 +15,7 @@ PRODUCT = ("adreno_bench", "harness", "device_runner", "benchmarks")
 CHECKED = ("harness", "device_runner")
 
 ALLOWED = {
-    "harness.judge.history.asv_plugin.setup": "asv calls it",
+    "harness.tools.asv.plugin.setup": "asv calls it",
     "harness.pytest_plugin.test_cases.pytestmark": "pytest reads it",
 }
 """Names that nothing here uses, and why they stay."""

@@ -19,9 +19,9 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from device_runner.files import scratch_folder
 from harness.base.failures import UsageError
+from harness.base.tool import tools
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import RELEASES, find_release
-from harness.judge.history import asv_plugin
 from harness.judge.revisions.git import call, git
 from harness.judge.revisions.sources import PINS, commit, init, write_configuration
 from harness.judge.revisions.toolchain import copy_files, source_files
@@ -107,7 +107,7 @@ def _configure(folder: Path, root: Path) -> None:
         install_command=[f"in-dir={{env_dir}} {install} {shlex.quote(str(wheel))}"],
         uninstall_command=["return-code=any python -m pip uninstall -y adreno-bench apache-tvm apache-tvm-ffi"],
         launch_method="forkserver",
-        plugins=[f".{asv_plugin.__name__}"],
+        plugins=[f".{tool.asv_plugin}" for tool in tools() if tool.asv_plugin],
     )
 
 

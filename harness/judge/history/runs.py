@@ -30,6 +30,8 @@ from harness.measure.progress import STILL, Silence
 from harness.measure.records.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
+FRONT_PAGE = "asv's own front page is in place of ours; `adreno-bench history publish` writes both"
+"""What asv says after `asv publish`."""
 LONGEST_SILENCE_S = 4 * 3600.0
 """asv prints a line for every commit that it installs and every benchmark that it runs. Building TVM is the longest."""
 POLL_S = 1.0

@@ -19,7 +19,6 @@ from harness.base.failures import UsageError
 from harness.base.outcome import CaseState
 from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.decisions import FILE as CONFIRMED
-from harness.judge.history.asv_plugin import FRONT_PAGE
 from harness.judge.history.events import (
     WORST_FIRST,
     Event,
@@ -32,7 +31,7 @@ from harness.judge.history.events import (
     vanished_series,
 )
 from harness.judge.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
-from harness.judge.history.runs import Project, asv
+from harness.judge.history.runs import FRONT_PAGE, Project, asv
 from harness.judge.history.section import HistorySection, HistoryView, Note, SectionPage, load_sections
 from harness.judge.report import words
 from harness.judge.report.figures import Figure, commit_names, latencies

@@ -15,7 +15,6 @@ from places import ROOT
 
 from harness.base.case import Case
 from harness.base.outcome import CaseState, Outcome
-from harness.judge.history import asv_plugin
 from harness.judge.history.events import change, events, vanished_series
 from harness.judge.history.results import CODES, History, Point, Series, load, outcome_of
 from harness.judge.history.runs import reopen_commits
@@ -197,18 +196,6 @@ def test_a_case_that_is_new_in_the_suite_opens_the_commits_that_lack_it(folder: 
     assert reopen_commits(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
     assert not list(machine.glob("00000000-*.json"))
     assert list(machine.glob("00000000-*.jsonl"))
-
-
-def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    from asv.results import Results
-
-    monkeypatch.setattr(Results, "load", Results.__dict__["load"])  # undone when the test ends
-    asv_plugin.setup()
-    failed, good = folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT)), folder.commit(both(CASE, 10.0, 11.0))
-    assert Results.load(str(failed)).stderr["latency.Wall.time_inference"] == (
-        f"{CASE} as-shipped: wrong-result: what went wrong with tiny"
-    )
-    assert not Results.load(str(good)).stderr
 
 
 def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:

@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_records import a_record
 from history_results import Folder, both
 from page_figures import figures_of
 
 from harness.base.outcome import CaseState, Outcome
-from harness.judge.history.asv_plugin import REMARKS, _followed_by
 from harness.judge.history.events import change, events
 from harness.judge.history.results import load
 from harness.judge.history.runs import Project
@@ -400,38 +397,3 @@ def test_a_change_that_no_step_explains_is_told_beside_nothing_moved(tmp_path: P
     write_site(load(folder.path), tmp_path / "html", "graphs.html")
     front = (tmp_path / "html" / "index.html").read_text("utf-8")
     assert "no step that lasted (since the last release one session of each differs by up to +240.0%" in front
-
-
-def test_asv_says_what_its_own_commands_leave_open(capsys: pytest.CaptureFixture[str]) -> None:
-    def compare(_cls: type, ratio: float, *, factor: float = 1.0) -> float:
-        return ratio * factor
-
-    followed = _followed_by(lambda ratio, factor: f"{ratio} and {factor} are noise", compare)
-    assert followed(object, 0.5, factor=2.0) == 1.0
-    assert capsys.readouterr().err == "0.5 and 2.0 are noise\n"
-    assert "history publish" in REMARKS["Publish"](object)
-
-
-@pytest.mark.parametrize(
-    ("artifacts", "remark"),
-    [
-        (
-            ("same", "same"),
-            "1 case has the same library at both commits, and latency ratios of 0.50: this host's noise",
-        ),
-        (("old", "new"), "each side is one session: on a busy or emulated host such ratios are noise"),
-    ],
-)
-def test_asv_compare_says_how_far_ratios_of_unchanged_libraries_lie_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, artifacts: tuple[str, str], remark: str
-) -> None:
-    commits = {"base": "a" * 40, "head": "b" * 40}
-    repo = SimpleNamespace(get_hash_from_name=commits.__getitem__)
-    monkeypatch.setattr("asv.repo.get_repo", lambda _: repo)
-    (tmp_path / "machine").mkdir()
-    for commit, ms, artifact in zip(commits.values(), (20.0, 10.0), artifacts, strict=True):
-        records = [a_record(wall_ms=[99.0] * 10, artifact="earlier"), a_record(wall_ms=[ms] * 10, artifact=artifact)]
-        RecordFile(tmp_path / f"machine/{commit[:8]}-py3.11.jsonl").append(*records)
-    conf = SimpleNamespace(results_dir=str(tmp_path))
-    assert REMARKS["Compare"](conf, "base", "head", machine=None).startswith(remark)
-    assert "`adreno-bench compare BASE HEAD --latency`" in REMARKS["Compare"](conf=conf, hash_1="base", hash_2="head")

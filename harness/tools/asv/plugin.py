@@ -15,6 +15,7 @@ from typing import Any
 from harness.base.tables import counted
 from harness.base.terminal import tell
 from harness.judge.history.results import newest_records, state_of_quirks
+from harness.judge.history.runs import FRONT_PAGE
 from harness.measure.records.record import RecordFile
 
 HASH_DIGITS = 8
@@ -56,7 +57,7 @@ def setup() -> None:
     """Register the plugin; asv calls this when it has read its configuration."""
     from asv.results import Results
 
-    from harness.judge.history import plain_run
+    from harness.tools.asv import plain_run
 
     load = Results.load.__func__
 
@@ -70,7 +71,6 @@ def setup() -> None:
     add_remarks()
 
 
-FRONT_PAGE = "asv's own front page is in place of ours; `adreno-bench history publish` writes both"
 IN_TURNS = "`adreno-bench compare BASE HEAD --latency` measures in turns until it is sure"
 ONE_SESSION = "each side is one session: on a busy or emulated host such ratios are noise, even where no code changed"
 

@@ -11,9 +11,10 @@ import pytest
 from fake_records import IDENTITY, a_record
 
 from harness.base.outcome import Outcome
-from harness.judge.history import asv_process, plain_run
-from harness.judge.history.plain_run import is_finding
+from harness.judge.history import asv_process
 from harness.judge.history.runs import ASV_SOME_FAILED, machine_of
+from harness.tools.asv import plain_run
+from harness.tools.asv.plain_run import is_finding
 
 CASE = "tiny-texture-float32-untuned"
 OF_CASE = {"case": CASE, "quirks": "as-shipped"}
