@@ -23,6 +23,7 @@ VARIABLE = "ADRENO_BENCH_TOOLS"
 TOOLS = (
     "harness.tools.init",
     "harness.tools.zoo",
+    "harness.tools.torch",
     "harness.tools.calibrate",
     "harness.tools.ab",
     "harness.tools.github",
@@ -79,6 +80,16 @@ class CacheKind:
 
 
 @dataclass(frozen=True)
+class ModelFormat:
+    """A format of model files besides ONNX."""
+
+    as_onnx: str
+    """`MODULE:NAME` of a function of a file, a folder and `trust`, which returns an ONNX file of it in the folder."""
+    judge: str
+    """`MODULE:NAME` of what opens a file, with `trust`, as a `harness.compile.oracle.judge.Judge`."""
+
+
+@dataclass(frozen=True)
 class JobKind:
     """A kind of job that worker processes of a build do."""
 
@@ -98,6 +109,8 @@ class Tool:
     commands: tuple[Command, ...] = ()
     models: str = ""
     """Place of a tuple of networks that a suite may name (`harness.compile.models.named.NamedModel`)."""
+    model_formats: Mapping[str, ModelFormat] = field(default_factory=dict)
+    """Formats of model files, by suffix."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """Places of `harness.base.program.ProgramKind`, by the key of a table that is one in a suite's `models`."""
     probes: tuple[str, ...] = ()

@@ -147,9 +147,9 @@ class _Folder:
 
 
 def _is_model(word: str | None) -> bool:
-    from harness.base.model import SUFFIXES
+    from harness.base.model import suffixes
 
-    return word is not None and word.endswith(SUFFIXES)
+    return word is not None and word.endswith(suffixes())
 
 
 def _are_places(base: str, head: str) -> bool:

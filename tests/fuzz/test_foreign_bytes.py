@@ -50,7 +50,6 @@ from harness.base.model import ImageFolder
 from harness.cli import app
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.sources import model_source, read_and_prepare
-from harness.compile.models.torch_program import plain_archive
 from harness.compile.schedules import database
 from harness.judge.history.results import load
 from harness.judge.report.comparison import read_comparison
@@ -68,6 +67,7 @@ from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
 from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
+from harness.tools.torch.conversion import plain_archive
 
 pytestmark = pytest.mark.rest
 

@@ -19,6 +19,7 @@ from device_runner.failures import SetupMissing
 from device_runner.runtimes.clml import CLML
 from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
+from harness.base.model import model_formats
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
 from harness.compile.compiler.releases import judge_versions, versions
@@ -82,6 +83,9 @@ def oracle_job(
     }
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
     facts |= {"fixed": source["fixed"]} if original.fixed else {}
+    if original.program:
+        own, _, _ = model_formats()[original.program.suffix].judge.partition(":")
+        facts["judge"] = module_version(own)
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
     witness = Job(

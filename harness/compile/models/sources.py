@@ -17,7 +17,8 @@ from device_runner.files import write_whole
 from device_runner.names import suggestion
 from device_runner.store import cache_root
 from harness.base.failures import ModelError, UsageError
-from harness.base.model import PROGRAM_SUFFIX, SUFFIXES
+from harness.base.model import model_formats, suffixes
+from harness.base.tool import load
 from harness.compile.models.index_ranges import (
     IndexRange,
     index_ranges,
@@ -35,7 +36,6 @@ from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.score import load_function
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
-from harness.compile.models.torch_program import as_onnx
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class OnnxFile:
         return self.prepare(cache_dir).file
 
     def original(self, cache_dir: Path) -> Original:
-        """Return the file itself, and what torch made of it if it is a program. Raises `ModelError`."""
+        """Return the file itself, and what was made of it if it is in another format. Raises `ModelError`."""
         onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
         fixed = self._prepared(cache_dir).fixed if self.fixes else ()
         return Original(onnx, self.file if onnx != self.file else None, self.trust, fixed)
@@ -157,8 +157,9 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
 
 
 def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
-    """Return the file itself, or what torch made of it in a process of its own, kept in `cache`."""
-    return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM_SUFFIX else file
+    """Return the file itself, or what a tool makes of its format, kept in `cache`."""
+    model_format = model_formats().get(file.suffix)
+    return load(model_format.as_onnx)(file, cache, trust=trust) if model_format else file
 
 
 def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:
@@ -226,7 +227,7 @@ MODELS = "models"
 
 def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes | None = None) -> PreparedNetwork:
     """Open a user's file or a network of the zoo as it is compiled. Raises UsageError."""
-    if name.endswith(SUFFIXES):
+    if name.endswith(suffixes()):
         file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
         return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
     return PreparedNetwork(model_source(name).outline(), [])

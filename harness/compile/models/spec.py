@@ -47,11 +47,11 @@ class Original:
     """A model as a person has it, before it is prepared for the compiler: what the truth is asked about."""
 
     onnx: Path
-    """The ONNX file, of a torch program what torch made of it."""
+    """The ONNX file, given or made of the program."""
     program: Path | None = None
-    """The torch program, where it is one."""
+    """The file in another format (`harness.base.model.model_formats`); None if ONNX was given."""
     trust: bool = False
-    """Whether torch may execute what the program holds."""
+    """Whether code in the program may run."""
     fixed: tuple[FixedInput, ...] = ()
     """Inputs that what is compiled has no longer."""
 

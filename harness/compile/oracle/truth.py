@@ -1,7 +1,7 @@
 """Who computes a network outside TVM: the first judge that can, and its answer.
 
-A program of torch's is computed by torch. An ONNX network is computed by onnxruntime and, where that lacks an operator
-or a number format of one, by ONNX's own reference.
+A format of a tool has a judge of its own (`harness.base.model.model_formats`). An ONNX network is computed by
+onnxruntime and, where that lacks an operator or a number format of one, by ONNX's own reference.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.base.failures import InputRefused, NoOutsideAnswer
+from harness.base.model import model_formats
+from harness.base.tool import load
 from harness.compile.models.number_formats import with_plain_copies
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import Original
@@ -39,9 +41,8 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
     """
     judges = judges_of(model)
     if original.program:
-        from harness.compile.oracle.torch_program import TorchProgram
-
-        judges = [partial(TorchProgram, original.program, trust=original.trust), *judges]
+        own = load(model_formats()[original.program.suffix].judge)
+        judges = [partial(own, original.program, trust=original.trust), *judges]
     ruling = first_answer(judges, inputs)
     _require_tensors(ruling)
     return ruling

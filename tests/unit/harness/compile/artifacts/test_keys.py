@@ -106,3 +106,17 @@ def test_the_truth_depends_on_the_model_and_the_seed_and_on_no_release_of_tvm(
     assert job().key == first.key
     assert first.otherwise
     assert job().otherwise != first.otherwise
+
+
+def test_the_truth_of_a_tools_format_depends_on_the_sources_of_its_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.onnx", "a.pt2"):
+        (tmp_path / name).write_text(name)
+
+    def job() -> Job:
+        return oracle_job(Original(tmp_path / "a.onnx", tmp_path / "a.pt2"), REQUEST, "sha", 1, "a", {})
+
+    first = job()
+    monkeypatch.setattr("harness.compile.artifacts.keys.module_version", lambda module: f"another {module}")
+    assert job().key != first.key

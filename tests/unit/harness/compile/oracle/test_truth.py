@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.spec import Original
+from harness.compile.oracle import truth
 from harness.compile.oracle.judge import NoAnswer, Refusal
 from harness.compile.oracle.onnx_reference import OnnxReference
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
@@ -140,3 +141,24 @@ def test_the_result_of_every_operator_comes_from_one_run() -> None:
         "y": [[-1, 0, -3]],
     }
     assert [value.name for value in model.graph.output] == ["y"]
+
+
+def test_a_file_in_the_format_of_a_tool_is_computed_by_the_judge_of_that_format(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[tuple[Path, bool]] = []
+
+    class Doubling:
+        name = "doubling"
+
+        def __init__(self, file: Path, *, trust: bool) -> None:
+            opened.append((file, trust))
+
+        def ask(self, inputs: Any) -> list[Any]:
+            return [array * 2 for array in inputs.values()]
+
+    monkeypatch.setattr(truth, "load", lambda place: Doubling if place.endswith(":TorchProgram") else None)
+    original = Original(Path("net.onnx"), Path("net.pt2"), trust=True)
+    answer = judge_original(original, network(helper.make_node("Relu", ["x"], ["y"])), {"x": X})
+    assert (answer.judge.name, answer.outputs[0].tolist()) == ("doubling", (X * 2).tolist())
+    assert opened == [(Path("net.pt2"), True)]

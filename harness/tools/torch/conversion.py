@@ -158,7 +158,7 @@ DEADLINE_S = 600.0
 NEEDED = ("torch", "onnxscript")
 SMALL_WHEELS = "https://download.pytorch.org/whl/cpu"
 """torch for processors; PyPI's brings CUDA's libraries, 5 GB."""
-_CODE = "import sys; from harness.compile.models.torch_program import convert; convert(*sys.argv[1:])"
+_CODE = "import sys; from harness.tools.torch.conversion import convert; convert(*sys.argv[1:])"
 
 
 def as_onnx(file: Path, folder: Path, *, trust: bool = False) -> Path:

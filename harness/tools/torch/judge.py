@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.compile.models.torch_program import plain_archive
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
+from harness.tools.torch.conversion import plain_archive
 
 if TYPE_CHECKING:
     from device_runner.device import Array

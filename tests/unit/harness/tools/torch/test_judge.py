@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.compile.oracle.judge import NoAnswer, Refusal
-from harness.compile.oracle.torch_program import TorchProgram
+from harness.tools.torch.judge import TorchProgram
 
 torch: Any = pytest.importorskip("torch")
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from device_runner.failures import SetupMissing
 from harness.base.failures import ModelError
-from harness.compile.models import torch_program
 from harness.compile.models.sources import OnnxFile
-from harness.compile.models.torch_program import EXAMPLES, GRAPH, as_onnx, plain_archive
+from harness.tools.torch import conversion
+from harness.tools.torch.conversion import EXAMPLES, GRAPH, as_onnx, plain_archive
 
 SPEC = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": []}])
 
@@ -179,7 +179,7 @@ def test_any_other_json_is_one_clear_line(tmp_path: Path, told: Any) -> None:
 
 
 def test_without_torch_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_program, "find_spec", lambda _: None)
+    monkeypatch.setattr(conversion, "find_spec", lambda _: None)
     with pytest.raises(SetupMissing, match=r"reading .*net\.pt2 takes torch and onnxscript, not installed") as missing:
         as_onnx(archive(tmp_path / "net.pt2"), tmp_path)
     assert f"`{sys.executable} -m pip install torch onnxscript --extra-index-url https://" in missing.value.hint
@@ -202,8 +202,8 @@ def test_torch_gets_the_file_itself_only_if_it_is_trusted(
         given_to_torch.append(source.read_bytes())
         target.write_bytes(relu())
 
-    monkeypatch.setattr(torch_program, "find_spec", lambda _: object())
-    monkeypatch.setattr(torch_program, "_convert_in_a_process", converting)
+    monkeypatch.setattr(conversion, "find_spec", lambda _: object())
+    monkeypatch.setattr(conversion, "_convert_in_a_process", converting)
     file = archive(tmp_path / "net.pt2")
     model = OnnxFile("net", file, trust=trust)
     assert model.prepare(tmp_path / "made").changes[0] == "converted net.pt2 from a torch.export program"
@@ -213,8 +213,8 @@ def test_torch_gets_the_file_itself_only_if_it_is_trusted(
 
 
 def test_a_conversion_that_fails_says_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_program, "find_spec", lambda _: object())
-    monkeypatch.setattr(torch_program, "_CODE", "import sys; sys.exit('no such operator')")
+    monkeypatch.setattr(conversion, "find_spec", lambda _: object())
+    monkeypatch.setattr(conversion, "_CODE", "import sys; sys.exit('no such operator')")
     with pytest.raises(ModelError, match=r"torch cannot convert .*net\.pt2 to ONNX: no such operator"):
         as_onnx(archive(tmp_path / "net.pt2"), tmp_path)
 
