@@ -5,12 +5,23 @@ docs/explanation/virtual-device.md says what of it is real and what is emulated.
 
 from typing import TYPE_CHECKING, Any
 
-from device_runner.stand_ins.virtual.faults import Chance, Faults, Heat, Kernels, Mishap, SlowKernels
+from device_runner.stand_ins.virtual.faults import Chance, FailingKernels, Faults, Heat, Kernels, Mishap, SlowKernels
 
 if TYPE_CHECKING:
     from device_runner.stand_ins.virtual.handle import EMULATED, VirtualPhone, virtual_phone
 
-__all__ = ["EMULATED", "Chance", "Faults", "Heat", "Kernels", "Mishap", "SlowKernels", "VirtualPhone", "virtual_phone"]
+__all__ = [
+    "EMULATED",
+    "Chance",
+    "FailingKernels",
+    "Faults",
+    "Heat",
+    "Kernels",
+    "Mishap",
+    "SlowKernels",
+    "VirtualPhone",
+    "virtual_phone",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -59,6 +59,15 @@ class SlowKernels(Kernels):
     """What a kernel lasts at least, before the factor: waiting is steadier than computing."""
 
 
+@dataclass(frozen=True)
+class FailingKernels(Kernels):
+    """Kernels that the driver refuses, or whose work it ends."""
+
+    may_be_negative: ClassVar[tuple[str, ...]] = ("code",)
+    code: int = -5
+    """Error of OpenCL (CL/cl.h): -5 is CL_OUT_OF_RESOURCES, as after a watchdog."""
+
+
 STAND_INS = (
     "broken_runtime",
     "taken_ports",
@@ -66,6 +75,7 @@ STAND_INS = (
     "crash_delay_s",
     "slow_kernels",
     "hang_kernels",
+    "failing_kernels",
     "simulate_inference_s",
     "heat",
 )
@@ -173,6 +183,8 @@ class Faults(_Numbers):
     """First and last of the ports that `tvm_rpc` finds taken when it binds them, though nobody answers there before."""
     broken_runtime: str = ""
     """What is wrong with `tvm_rpc`: one of `BROKEN_RUNTIMES`."""
+    failing_kernels: tuple[FailingKernels, ...] = ()
+    """Let these kernels fail; the first that matches counts."""
     simulate_inference_s: float | None = None
     """Let samples of an inference wait this long instead of computing; `emulated` says so."""
     driver_keeps_programs: bool = False

@@ -43,6 +43,20 @@ Slowness SlownessOf(const std::string& kernel) {
   return {};
 }
 
+cl_int CodeOf(const std::string& kernel) {
+  const std::string text = Environment(kFailVariable);
+  std::istringstream words(text);
+  while (!(words >> std::ws).eof()) {
+    cl_int code = CL_SUCCESS;
+    std::string glob;
+    if (!(words >> code >> glob)) {
+      TVM_FFI_THROW(ValueError) << kFailVariable << "='" << text << "' is not a row of CODE GLOB";
+    }
+    if (Matches(kernel, glob)) return code;
+  }
+  return CL_SUCCESS;
+}
+
 }  // namespace
 
 std::unique_ptr<const Fault> Fault::Of(const std::string& kernel) {
@@ -51,9 +65,10 @@ std::unique_ptr<const Fault> Fault::Of(const std::string& kernel) {
   fault->slowness_ = SlownessOf(kernel);
   const std::string hanging = Environment(kHangVariable);
   fault->hangs_ = !hanging.empty() && Matches(kernel, hanging);
+  fault->code_ = CodeOf(kernel);
   fault->resets_file_ = Environment(kResetVariable);
   if (!fault->resets_file_.empty()) fault->resets_before_ = Content(fault->resets_file_);
-  const bool healthy = !fault->slowness_.any() && !fault->hangs_ && fault->resets_file_.empty();
+  const bool healthy = !fault->slowness_.any() && !fault->hangs_ && fault->code_ == CL_SUCCESS && fault->resets_file_.empty();
   return healthy ? nullptr : std::move(fault);
 }
 

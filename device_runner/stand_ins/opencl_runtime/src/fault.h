@@ -1,4 +1,4 @@
-// What the virtual phone can make wrong with a kernel: slow, endless, or struck by a reset of the GPU.
+// What the virtual phone can make wrong with a kernel: slow, endless, refused, or struck by a reset of the GPU.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,8 @@ namespace adreno_bench {
 constexpr const char* kSlowVariable = "ADRENO_BENCH_SLOW_KERNELS";
 /// `GLOB`: a kernel whose name matches never ends, and its process is deaf to SIGTERM.
 constexpr const char* kHangVariable = "ADRENO_BENCH_HANG_KERNELS";
+/// `CODE GLOB ...`: a kernel whose name matches (the first that does counts) fails with this code of OpenCL.
+constexpr const char* kFailVariable = "ADRENO_BENCH_FAILING_KERNELS";
 /// A file with a number, kgsl's `reset_count`: when it changes, every kernel fails.
 constexpr const char* kResetVariable = "ADRENO_BENCH_GPU_RESETS";
 
@@ -28,6 +30,7 @@ class Fault {
   template <typename Enqueue>
   void Launch(Queue& queue, Enqueue&& enqueue) const {
     FailAfterReset();
+    Check(code_);
     if (hangs_) Hang();
     queue.LaunchSlowly(enqueue, slowness_);
     Tell();
@@ -44,6 +47,7 @@ class Fault {
   Slowness slowness_;
   mutable std::atomic<bool> told_{false};
   bool hangs_ = false;
+  cl_int code_ = CL_SUCCESS;
   std::string resets_file_;
   std::string resets_before_;
 };

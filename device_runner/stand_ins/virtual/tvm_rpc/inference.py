@@ -116,6 +116,7 @@ def _sample(wait_s: float, number: int, gpu: ClockedGpu | None) -> float:
 
 SLOW = "ADRENO_BENCH_SLOW_KERNELS"
 HANG = "ADRENO_BENCH_HANG_KERNELS"
+FAILING = "ADRENO_BENCH_FAILING_KERNELS"
 RESETS = "ADRENO_BENCH_GPU_RESETS"
 RESET_COUNT = f"{os.environ.get('ANDROID_ROOT', '/system')}/../sys/class/kgsl/kgsl-3d0/reset_count"
 
@@ -127,6 +128,8 @@ def spoil_kernels(injected: Faults, library: str) -> None:
     slow = [slow for slow in injected.slow_kernels if concerns(slow, library)]
     hang = [hang for hang in (injected.hang_kernels,) if hang and concerns(hang, library)]
     _inject(SLOW, " ".join(f"{s.factor!r} {s.least_s!r} {s.kernel}" for s in slow), library)
+    failing = [failing for failing in injected.failing_kernels if concerns(failing, library)]
+    _inject(FAILING, " ".join(f"{f.code} {f.kernel}" for f in failing), library)
     _inject(HANG, " ".join(h.kernel for h in hang), library)
     if any(mishap.what == "reset_gpu" for mishap in injected.mishaps):
         os.environ[RESETS] = RESET_COUNT
