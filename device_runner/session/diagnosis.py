@@ -21,6 +21,7 @@ from device_runner.failures import (
     KernelBuildFailure,
     PathFailure,
     ProgramFailure,
+    RigFailure,
     Unsupported,
 )
 
@@ -50,6 +51,13 @@ _UNSUPPORTED = re.compile(
 )
 
 
+_OUT_OF_STEP = re.compile(
+    r"Cannot find (?:PackedFunc|ffi::Function) vm\.builtin\."
+    r"|Mismatched number of arguments when calling: `vm\.builtin\."
+    r"|Invalid VM file format|(?:undefined symbol|cannot locate symbol):? \"?TVM"
+)
+"""A library that calls TVM's runtime in another way than this runtime is called (mlc-llm#1785)."""
+
 _CODE = re.compile(r"OpenCL Error, code=(-\d+)", re.IGNORECASE)
 _TOO_LARGE = "the device has no room for a buffer of this size: take fewer bits, a smaller batch or shorter steps"
 HINTS = {
@@ -62,9 +70,12 @@ HINTS = {
 """What a person does about an error of OpenCL, by its code (CL/cl.h): for -61 see mlc-llm#1382, for -54 #1844."""
 
 
-def failure_of(text: str, doing: str) -> PathFailure:
+def failure_of(text: str, doing: str) -> PathFailure | RigFailure:
     """Return the failure that an error text tells of; `doing` names the operation."""
     message = f"{doing} failed: {_ADDRESS.sub('', one_line(text))}"
+    if _OUT_OF_STEP.search(text):
+        hint = "build the library and the device's runtime with one TVM: `adreno-bench runtime --help`"
+        return RigFailure(f"the library and TVM's runtime are out of step: {message}", hint=hint, evidence=text)
     if _KERNEL_BUILD.search(text):
         first = _first_error(text)
         message = f"{message}: {first}" if first else message

@@ -23,6 +23,7 @@ from device_runner.failures import (
     KernelBuildFailure,
     PathFailure,
     ProgramFailure,
+    RigFailure,
     Unsupported,
 )
 from device_runner.session.diagnosis import explain_crash, failure_of, one_line, own_assertion
@@ -136,6 +137,7 @@ REMOTE = "RPCError: Error caught from RPC call:\n"
             ProgramFailure,
         ),
         (REMOTE + "Unknown function: nope", ProgramFailure),
+        (REMOTE + "Error: Cannot find ffi::Function fused_add in either Relax VM kernel library", ProgramFailure),
         ("", ProgramFailure),
     ],
 )
@@ -202,6 +204,22 @@ def test_an_assertion_of_pocl_itself_is_seen_and_one_of_another_program_is_not()
     line = "python3: ./lib/CL/pocl_cache.c:138: pocl_cache_kernel_cachedir_path: Assertion `bytes_written > 0' failed."
     assert own_assertion(f"something\n{line}\nmore").startswith("pocl_cache.c:138: pocl_cache_kernel_cachedir_path")
     assert own_assertion("net: ./src/net.c:1: main: Assertion `x' failed.") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: Cannot find ffi::Function vm.builtin.kv_state_new in either Relax VM kernel library",
+        "Mismatched number of arguments when calling: `vm.builtin.kv_state_popn(0: relax.vm.KVState)`. Expected 3",
+        'cannot locate symbol "TVMFFIErrorSetRaised" referenced by "/data/local/tmp/lib.so"',
+        "/tmp/lib.so: undefined symbol: TVMFFIEnvModLookupFromImports",
+    ],
+)
+def test_a_library_that_calls_another_runtime_is_the_rigs(text: str) -> None:
+    failure = failure_of(REMOTE + text, "running a.so")
+    assert type(failure) is RigFailure
+    assert failure.message.startswith("the library and TVM's runtime are out of step: running a.so failed: ")
+    assert "with one TVM" in failure.hint
 
 
 @pytest.mark.parametrize(
