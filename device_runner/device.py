@@ -60,6 +60,8 @@ class Identity:
     """The largest work-group of its OpenCL device; 0 if it does not say."""
     local_memory_bytes: int = 0
     """Local memory of a work-group; 0 if unknown."""
+    allocation_bytes: int = 0
+    """The largest buffer of its OpenCL device (CL_DEVICE_MAX_MEM_ALLOC_SIZE); 0 if unknown. Not part of the key."""
     emulated: tuple[str, ...] = ()
     opencl_told_by: str = ""
     """What the fields of OpenCL rest on: `probe`, or `tvm`, whose device attributes tell less; empty if not known."""

@@ -77,6 +77,7 @@ class Description:
             "memory_bytes": device.memory_bytes,
             "work_group_items": device.size("max_work_group_size"),
             "local_memory_bytes": device.size("local_memory_bytes"),
+            "allocation_bytes": device.size("max_allocation_bytes"),
         }
         return {**named, **images, **sizes, **self.digests, "opencl_told_by": BY_PROBE}
 

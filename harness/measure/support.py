@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness.compile.artifacts.artifact import Artifact
 
 OTHER_DEVICE = "run it on another device, or on this host with `--device local`"
+LESS_MEMORY = "try it in half precision, with a smaller batch, or on another device"
 
 
 def require_support(artifact: Artifact, identity: Identity) -> None:
@@ -53,11 +54,14 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     if largest and 0 < identity.local_memory_bytes < local[largest]:
         has = f"{device} has {identity.local_memory_bytes}"
         yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", OTHER_DEVICE
+    buffer = facts.get("buffer_bytes", 0)
+    if 0 < identity.allocation_bytes < buffer:
+        has = f"{device} allows {identity.allocation_bytes} bytes"
+        yield f"the largest buffer of the model has {buffer} bytes, and {has}", LESS_MEMORY
     needed = artifact.size_bytes + facts.get("storage_bytes", 0)
     if 0 < identity.memory_bytes < needed:
         has = f"{device} has {identity.memory_bytes / 1e9:.3g} GB"
-        hint = "try it in half precision, with a smaller batch, or on another device"
-        yield f"the model takes about {needed / 1e9:.3g} GB of memory, and {has}", hint
+        yield f"the model takes about {needed / 1e9:.3g} GB of memory, and {has}", LESS_MEMORY
 
 
 def _most_pixels(identity: Identity) -> int:

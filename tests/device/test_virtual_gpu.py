@@ -117,6 +117,7 @@ def test_the_identity_of_the_virtual_device_has_an_adrenos_limits(device: AdbDev
     identity = device.identity
     assert identity.fp64 is False
     assert (identity.work_group_items, identity.local_memory_bytes) == (1024, 32 << 10)
+    assert identity.allocation_bytes == 1 << 30
     assert max(identity.image2d_max_width, identity.image2d_max_height) <= 16384
 
 

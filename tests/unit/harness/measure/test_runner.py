@@ -340,6 +340,12 @@ def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
             [{"local_memory_bytes": 98304}, {"local_memory_bytes": 0}],
             "pad needs 74752 bytes of local memory in a work-group, and G has 32768",
         ),
+        (
+            {"facts": {"buffer_bytes": (1 << 30) + 4}},
+            {"allocation_bytes": 1 << 30},
+            [{"allocation_bytes": 2 << 30}, {"allocation_bytes": 0}],
+            "the largest buffer of the model has 1073741828 bytes, and G allows 1073741824 bytes",
+        ),
     ],
 )
 def test_what_the_device_lacks_is_said_and_no_session_opened(
