@@ -59,6 +59,8 @@ class Run:
     id: str = field(default_factory=new_id)
     probes: Callable[[Work, Preparation, Run, Step], Sequence[Probe]] | None = None
     """Chooses what is measured of a case that is right; None for `harness.measure.standard_probes`."""
+    further_probes: Callable[[Work], Sequence[Probe]] = lambda _: ()
+    """Chooses what is measured after that: what a history watches."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
     models: str = ""

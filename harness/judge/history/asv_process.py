@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -35,13 +35,11 @@ from harness.measure.recording import Recording
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
 from harness.measure.runner import run_suite
-from harness.measure.standard_probes import standard_probes
 from harness.measure.workbench import Request, open_workbench
 
 if TYPE_CHECKING:
-    from harness.measure.context import Run
-    from harness.measure.probes.base import Probe, Step
-    from harness.measure.work import Preparation, Work
+    from harness.measure.probes.base import Probe
+    from harness.measure.work import Work
 
 DEVICE = "ADRENO_BENCH_DEVICE"
 """What to measure on, as after `--device`. The virtual device if it is not set."""
@@ -125,15 +123,11 @@ def _measure(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(DEVICE) or "virtual"
     watchers = case_watchers()
-
-    def probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
-        return [*standard_probes(work, prepared, run, step), *(watcher.probe(work) for watcher in watchers)]
-
     try:
         _require_support(request)
         with open_workbench(request, name, _progress(request, name)) as bench:
             _require_expected(bench.device)
-            run = replace(bench.run, probes=probes)
+            run = replace(bench.run, further_probes=lambda work: [watcher.probe(work) for watcher in watchers])
             (record,) = run_suite(bench.plans, run, bench.builder, progress=_progress(request, bench.device.name))
     except Failure as failure:
         watchers, record = [], _without_device(request, name, failure)
