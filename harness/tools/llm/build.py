@@ -20,7 +20,7 @@ from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, Format, weights_bytes
+from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, Format, weight_sizes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
 from harness.tools.llm.quirks import PROBES, WORKED_AROUND, quirks_of
@@ -59,7 +59,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     with stepping("build"):
         workarounds = watch(quirks, effective)
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
-    lasting = config.cache_bytes(NUMBER_BYTES[form.dtype]) + weights_bytes(parameters)
+    lasting = [*config.cache_bytes(NUMBER_BYTES[form.dtype]), *weight_sizes(parameters)]
     source = opencl_source(executable)
     kernels = dict.fromkeys(re.findall(r"^__kernel void (\w+)\(", source, re.MULTILINE))
     (out / KERNELS).write_text(source, encoding="utf-8")
@@ -76,24 +76,26 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     )
 
 
-def _memory(plans: Sequence[Any], lasting: int) -> dict[str, int]:
+def _memory(plans: Sequence[Any], lasting: Sequence[int]) -> dict[str, int]:
     """Return what the device holds besides the library: what lasts, and tensors of any step; and those of applications.
 
-    Without a memory plan only the first is known.
+    Without a memory plan only the first is known. `buffer_bytes` is the largest of all that is allocated at once.
     """
     from tvm import relax
 
     functions = {
         name.name_hint: f for mod in plans for name, f in mod.functions_items() if isinstance(f, relax.Function)
     }
-    if not functions:
-        return {"storage_bytes": lasting}
-    planned = {step: _planned_bytes(functions[step.body]) for step in STEPS}
-    storage = lasting + max(planned.values())
-    return {"storage_bytes": storage, "application_bytes": max(planned[PREFILL], planned[DECODE])}
+    planned = {step: _planned_bytes(functions[step.body]) for step in STEPS if functions}
+    totals = {step: sum(sizes) for step, sizes in planned.items()}
+    applications = {"application_bytes": max(totals[PREFILL], totals[DECODE])} if totals else {}
+    storage = sum(lasting) + max(totals.values(), default=0)
+    largest = max([*lasting, *(size for sizes in planned.values() for size in sizes)])
+    return {"storage_bytes": storage, "buffer_bytes": largest, **applications}
 
 
-def _planned_bytes(function: Any) -> int:
+def _planned_bytes(function: Any) -> list[int]:
+    """Return the size of each allocation of a function."""
     from tvm import relax
 
     sizes: list[int] = []
@@ -103,7 +105,7 @@ def _planned_bytes(function: Any) -> int:
             sizes.extend(int(extent) for extent in expression.args[0] if hasattr(extent, "value"))
 
     relax.analysis.post_order_visit(function, visit)
-    return sum(sizes)
+    return sizes
 
 
 def probe_job(quirk: str) -> Job:

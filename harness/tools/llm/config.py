@@ -96,9 +96,9 @@ class LlmConfig:
         """Number of weights."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
-    def cache_bytes(self, number_bytes: int) -> int:
-        """Return the size of a cache for `CONTEXT` tokens."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * CONTEXT * number_bytes
+    def cache_bytes(self, number_bytes: int) -> list[int]:
+        """Return the size of the buffer of each layer in a cache for `CONTEXT` tokens."""
+        return [2 * self.kv_heads * self.head_dim * CONTEXT * number_bytes] * self.layers
 
     @property
     def plain(self) -> dict[str, Any]:

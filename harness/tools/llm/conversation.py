@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import RigFailure
 from harness.tools.llm.config import CONTEXT
-from harness.tools.llm.network import CHUNK, CREATE, PREFILL, Step
+from harness.tools.llm.network import CHUNK, CREATE, PREFILL, PREFILL_AGAIN, Step
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Launch
     from harness.tools.llm.machine import Machine
+
+    Sample = TypeVar("Sample", float, list[Launch])
 
 PAGE = 16
 """Tokens of a page; TVM's kernels have it built in."""
 SEQUENCE = 0
 MOST_DECODES = 128
 """Most decodes of a timed call, by which the depth grows."""
+TRIAL_TOKENS = 32
+"""Tokens of the step from whose time the longest step follows."""
+LONGEST_STEP_MS = 1000.0
+"""Time of the longest step by that estimate. Adreno's driver ends what keeps the GPU busy for two seconds; a step on a
+long cache takes up to twice the time of one on an empty cache."""
+
+
+def longest_step(trial_ms: float) -> int:
+    """Return the most tokens of a step, a power of two, if `TRIAL_TOKENS` take so long."""
+    tokens = CHUNK
+    while tokens > PAGE and tokens * trial_ms > TRIAL_TOKENS * LONGEST_STEP_MS:
+        tokens //= 2
+    return tokens
 
 
 @dataclass
@@ -29,11 +45,23 @@ class Conversation:
     timeout_s: float
     length: int = 0
     """Tokens in the cache."""
+    chunk: int = CHUNK
+    """Most tokens of a step."""
     _state: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self._state = self.machine.state(CREATE, [1, CONTEXT, CHUNK, PAGE, 0], timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
+
+    def choose_chunk(self) -> float:
+        """Time a small step, and let no step be longer than the device's watchdog allows. Return the time in ms."""
+        import numpy as np
+
+        timed = self.timed(PREFILL_AGAIN, np.zeros(TRIAL_TOKENS, np.int32))
+        trial_ms = min(timed.wall_ms(2, timeout_s=self.timeout_s))
+        timed.end()
+        self.chunk = min(self.chunk, longest_step(trial_ms))
+        return trial_ms
 
     def step(self, step: Step, tokens: Array) -> list[Array]:
         """Take tokens; return logits (positions, vocabulary), and what leaves each layer if the step tells it."""
@@ -42,15 +70,23 @@ class Conversation:
         self.length += 0 if step.forgets else len(tokens)
         return [output.reshape(-1, output.shape[-1]) for output in outputs]
 
+    def parts(self, tokens: Array) -> list[Array]:
+        """Return tokens in as few steps as there may be."""
+        return [tokens[start : start + self.chunk] for start in range(0, len(tokens), self.chunk)]
+
     def fill(self, tokens: Array) -> None:
         """Take tokens in as few steps as there may be."""
-        for start in range(0, len(tokens), CHUNK):
-            self.step(PREFILL, tokens[start : start + CHUNK])
+        if len(tokens):
+            self.answer(PREFILL, tokens)
+
+    def answer(self, step: Step, tokens: Array) -> Array:
+        """Take tokens in as few steps as there may be; return the logits of the last one."""
+        return [self.step(step, part)[0] for part in self.parts(tokens)][-1]
 
     def timed(self, step: Step, tokens: Array) -> TimedStep:
         """Take tokens, and return the step to be timed."""
         self.step(step, tokens)
-        return TimedStep(self, step)
+        return TimedStep(self, step, len(tokens))
 
     def end_forward(self) -> None:
         """End a step that was begun by itself."""
@@ -82,6 +118,7 @@ class TimedStep:
 
     conversation: Conversation
     step: Step
+    tokens: int
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples to the logits in host memory, by the device's own clock."""
@@ -117,3 +154,39 @@ class TimedStep:
         if not self.step.forgets:
             self.conversation.length += calls
             self.conversation.forget(calls)
+
+
+class TimedPrompt(TimedStep):
+    """A prompt that takes several steps: a sample is the sum of theirs, each on a cache that holds those before."""
+
+    def __init__(self, conversation: Conversation, prompt: Array) -> None:
+        super().__init__(conversation, PREFILL_AGAIN, len(prompt))
+        self._depth, self._parts = conversation.length, conversation.parts(prompt)
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return the sums of samples."""
+        return [sum(steps) for steps in self._each(lambda step: step.wall_ms(repeat, timeout_s=timeout_s))]
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return the sums of kernel times."""
+        return [sum(steps) for steps in self._each(lambda step: step.device_ms(repeat, timeout_s=timeout_s))]
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """Return the kernels of all steps, of each of so many prompts."""
+        prompts = self._each(lambda step: step.launches(repeat, timeout_s=timeout_s))
+        return [[launch for step in steps for launch in step] for steps in prompts]
+
+    def _each(self, sample: Callable[[TimedStep], Sequence[Sample]]) -> list[tuple[Sample, ...]]:
+        conversation, samples = self.conversation, []
+        for part in self._parts:
+            step = conversation.timed(PREFILL_AGAIN, part)
+            samples.append(sample(step))
+            step.end()
+            conversation.fill(part)
+        conversation.forget(conversation.length - self._depth)
+        return list(zip(*samples, strict=True))
+
+
+def timed_answer(conversation: Conversation, step: Step, tokens: Array) -> TimedStep:
+    """Return what takes these tokens, to be timed: a step, or as many as a long prompt needs."""
+    return conversation.timed(step, tokens) if len(tokens) <= conversation.chunk else TimedPrompt(conversation, tokens)

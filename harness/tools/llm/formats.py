@@ -44,9 +44,9 @@ FORMATS = {
 }
 
 
-def weights_bytes(parameters: Iterable[tuple[str, Sequence[int], str]]) -> int:
-    """Return the size of weights, by name, shape and number format."""
-    return sum(math.prod(shape) * NUMBER_BYTES[dtype] for _, shape, dtype in parameters)
+def weight_sizes(parameters: Iterable[tuple[str, Sequence[int], str]]) -> list[int]:
+    """Return the size of each weight in bytes, by name, shape and number format; at least, of a format of others."""
+    return [math.prod(shape) * NUMBER_BYTES.get(dtype, 1) for _, shape, dtype in parameters]
 
 
 def pack(matrix: Array, dtype: str) -> tuple[Array, Array]:

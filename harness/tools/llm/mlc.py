@@ -28,7 +28,7 @@ from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import TESTS, LlmTest, read_keys, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
-from harness.tools.llm.formats import PER_WORD
+from harness.tools.llm.formats import PER_WORD, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, Step
 
 if TYPE_CHECKING:
@@ -204,13 +204,7 @@ class MlcTable(BaseModel):
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
         name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
-        tasks = [MlcTask(name, str(library), str(weights), test_of(test)) for test in self.tests]
-        settings = MlcFolder(weights).settings
-        for test in (task.test for task in tasks):
-            if max(test.tokens, test.depth and CHUNK) > settings.prefill_chunk_size:
-                hint = "leave it out of `tests`"
-                raise UsageError(f"{test.name} has longer steps than {settings.prefill_chunk_size} tokens", hint=hint)
-        return tasks
+        return [MlcTask(name, str(library), str(weights), test_of(test)) for test in self.tests]
 
 
 def read_table(table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
@@ -220,7 +214,9 @@ def read_table(table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
 
 def library_job(task: MlcTask) -> Job:
     """Return the job that takes the library into the store."""
-    return Job("mlc-library", sha256_of(Path(task.library)), task.model, {"library": task.library, "quirks": []})
+    largest = max(weight_sizes((w.name, w.shape, w.dtype) for w in task.folder.weights.values()))
+    key = key_of({"library": sha256_of(Path(task.library)), "buffer_bytes": largest})
+    return Job("mlc-library", key, task.model, {"library": task.library, "quirks": [], "buffer_bytes": largest})
 
 
 def truth_job(task: MlcTask) -> Job:
@@ -232,7 +228,7 @@ def truth_job(task: MlcTask) -> Job:
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:
     """Worker only: copy a library. Nothing of it is run here."""
     shutil.copy(job["library"], out / LIBRARY)
-    return CompileResult(LIBRARY, 1, [], 1, [], {}, 0.0)
+    return CompileResult(LIBRARY, 1, [], 1, [], {"buffer_bytes": job["buffer_bytes"]}, 0.0)
 
 
 def write_judge(job: dict[str, Any], out: Path) -> None:
@@ -248,9 +244,10 @@ class MlcConversation(Conversation):
 
     def __post_init__(self) -> None:
         metadata = self._metadata()
-        sizes = min(CONTEXT, metadata.context_window_size), min(CHUNK, metadata.prefill_chunk_size)
+        self.chunk = min(CHUNK, metadata.prefill_chunk_size)
         create = next((name for name in CREATE if self.machine.has(name, timeout_s=self.timeout_s)), CREATE[0])
-        self._state = self.machine.state(create, [1, *sizes, PAGE, 0], timeout_s=self.timeout_s)
+        sizes = [1, min(CONTEXT, metadata.context_window_size), self.chunk, PAGE, 0]
+        self._state = self.machine.state(create, sizes, timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
 
     def _metadata(self) -> Metadata:
@@ -306,8 +303,6 @@ def _function(step: Step) -> str:
 class OpenStep(TimedStep):
     """An open step, which can be called as often as one likes: each call computes the same again."""
 
-    tokens: int = 0
-
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples without the copy of the logits to host memory."""
         return self.conversation.machine.synced_ms(_function(self.step), repeat, timeout_s=timeout_s)
@@ -322,9 +317,10 @@ class OpenStep(TimedStep):
         return self.conversation.machine.function_launches(_function(self.step), repeat, timeout_s=timeout_s)
 
     def end(self) -> None:
-        """Close the step."""
+        """Close the step, and take back what it is to forget."""
         self.conversation.end_forward()
         self.conversation.length += self.tokens
+        self.conversation.forget(self.tokens if self.step.forgets else 0)
 
 
 class MlcPrograms:

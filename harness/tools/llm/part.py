@@ -27,6 +27,10 @@ class LlmPart(BaseModel):
     """Tokens of a timed step."""
     depth: int
     """Tokens in the cache before the first timed step."""
+    chunk: int | None = None
+    """Most tokens of a step on this device; a longer prompt takes several steps."""
+    trial_ms: float | None = None
+    """Time of a step of 32 tokens, from which `chunk` follows."""
     tokens_per_s: float | None = None
     """From the location of `wall_ms`; None without times."""
     first_token_ms: float | None = None

@@ -32,10 +32,10 @@ from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import PREFIX, library_job, probe_job, read_probe, weights_folder
 from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
-from harness.tools.llm.conversation import Conversation
+from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcConversation, MlcTask
-from harness.tools.llm.network import DECODE, PREFILL_AGAIN, Step
+from harness.tools.llm.network import DECODE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.truth import LlmTruth, text
@@ -144,7 +144,7 @@ class ForeignLibrary:
         tokens = text(self.vocabulary, test.depth + test.tokens)
         conversation.restart()
         conversation.fill(tokens[: test.depth])
-        self._last = conversation.step(DECODE if test.decodes else PREFILL_AGAIN, tokens[test.depth :])[0]
+        self._last = conversation.answer(_last_step(self), tokens[test.depth :])
         return verdict
 
     def judge(self, logits: Array, position: int) -> Accuracy:
@@ -166,15 +166,16 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
         subject = _subject(plan, work.answers)
         facts.add(Judgement(work.answers.judge, subject.unchecked))
         cache = run.tunings.prepare(plan.case, work.artifact, run.device, (), timeout_s)
-        probes = (run.probes or _probes)(work, Preparation(cache), run, step)
+        probes = [*(run.probes or _probes)(work, Preparation(cache), run, step), *run.further_probes(work)]
         with run.device.session({}, timeout_s=timeout_s) as session:
             assert isinstance(session, RpcSession)
             step(RunStep.LOADING)
             conversation = subject.load(session, work.artifact, timeout_s)
             machine = conversation.machine
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
-            facts.add(_update(facts, weights_bytes=machine.weights_bytes))
             step(RunStep.FIRST_RUN)
+            trial_ms = conversation.choose_chunk()
+            facts.add(_update(facts, weights_bytes=machine.weights_bytes, chunk=conversation.chunk, trial_ms=trial_ms))
             verdict = subject.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))
             _add_verdict(verdict, subject, facts)
@@ -208,7 +209,7 @@ def _measure(
     tokens, depth = _tokens(subject), subject.test.depth
     conversation.restart()
     conversation.fill(tokens[:depth])
-    timed = conversation.timed(_step(subject), tokens[depth:])
+    timed = timed_answer(conversation, _step(subject), tokens[depth:])
     for probe in probes:
         for fact in probe(cast("Program", timed), session, facts):
             facts.add(fact)
@@ -219,7 +220,7 @@ def _judge_again(subject: Subject, conversation: Conversation, verdict: LlmVerdi
     """Judge the step once more after all that were timed: a driver may fail later."""
     tokens, depth = _tokens(subject), subject.test.depth
     conversation.forget(conversation.length - depth)
-    logits = conversation.step(_step(subject), tokens[depth:])[0]
+    logits = conversation.answer(_last_step(subject), tokens[depth:])
     verdict.add(subject.judge(logits, len(tokens) - 1), "after the steps that were timed")
     if not verdict.right:
         facts.add(verdict.accuracy)
@@ -227,6 +228,11 @@ def _judge_again(subject: Subject, conversation: Conversation, verdict: LlmVerdi
 
 def _step(subject: Subject) -> Step:
     return DECODE if subject.test.decodes else PREFILL_AGAIN
+
+
+def _last_step(subject: Subject) -> Step:
+    """Return the step of those that stay in the cache."""
+    return DECODE if subject.test.decodes else PREFILL
 
 
 def _tokens(subject: Subject) -> Array:

@@ -13,7 +13,7 @@ from harness.base.tables import markdown_table, size, table
 from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.part_view import PartView
 from harness.tools.llm.cases import LlmTask
-from harness.tools.llm.formats import NUMBER_BYTES, weights_bytes
+from harness.tools.llm.formats import NUMBER_BYTES, weight_sizes
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
 
@@ -54,21 +54,20 @@ def as_csv(records: Sequence[Record]) -> str:
     return text.getvalue()
 
 
-BUILD_COLUMNS = ("library", "size", "kernels", "weights", "cache", "planned", "together", "outcome")
+BUILD_COLUMNS = ("library", "size", "kernels", "weights", "cache", "planned", "together", "largest buffer", "outcome")
 """Of a build: what its memory on the device consists of."""
 
 
 def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
     """Return a row for a build: its library, and the memory that it will take on a device."""
     if not isinstance(result, Artifact):
-        return (task.library, *["-"] * 6, getattr(result, "message", ""))
-    compiled, config = result.compiled, task.config
-    weights = weights_bytes(compiled.inputs)
-    cache = config.cache_bytes(NUMBER_BYTES[task.form.dtype])
-    planned = compiled.facts.get("application_bytes")
-    together = weights + cache + (planned or 0)
-    sizes = (weights, cache, planned, together)
-    return (task.library, size(result.size_bytes), str(compiled.facts["kernels"]), *map(size, sizes), "built")
+        return (task.library, *["-"] * 7, getattr(result, "message", ""))
+    facts = result.compiled.facts
+    weights = sum(weight_sizes(result.compiled.inputs))
+    cache = sum(task.config.cache_bytes(NUMBER_BYTES[task.form.dtype]))
+    planned = facts.get("application_bytes")
+    sizes = (weights, cache, planned, weights + cache + (planned or 0), facts["buffer_bytes"])
+    return (task.library, size(result.size_bytes), str(facts["kernels"]), *map(size, sizes), "built")
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -80,7 +79,7 @@ def _row(record: Record) -> tuple[str, ...]:
         f"{part.weights_bytes / GIB:.2f} GiB" if part.weights_bytes else "-",
         f"{part.parameters / 1e6:.2f} M" if part.parameters < 1e9 else f"{part.parameters / 1e9:.2f} B",
         f"TVM {record.tvm} {record.path}{pipeline}",
-        part.test,
+        part.test if (part.chunk or part.tokens) >= part.tokens else f"{part.test} in steps of {part.chunk}",
         _rate(record, part.tokens),
         "-" if part.error is None else f"{part.error:.1e}",
         "-" if part.divergence is None else f"{part.divergence:.1e}",

@@ -80,12 +80,13 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     if test.chunks == 1:
         conversation.fill(tokens[: test.depth])
         tokens = tokens[test.depth :]
-    for part in np.array_split(tokens, max(test.chunks, _answers_of(truth.config, len(tokens)))):
+    count = max(test.chunks, _answers_of(truth.config, len(tokens)), len(conversation.parts(tokens)))
+    for part in np.array_split(tokens, count):
         begin = conversation.length
         logits, *layers = conversation.step(SCORE, part)
         yield begin, logits, f"prefill of {len(part)} tokens at {begin}", layers
     conversation.forget(test.tokens)
-    logits = conversation.step(PREFILL, tokens[-test.tokens :])[0]
+    logits = conversation.answer(PREFILL, tokens[-test.tokens :])
     yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", None
 
 
@@ -127,13 +128,15 @@ def hold(conversation: Conversation, tokens: Array, chunks: int, tolerance: floa
 def invariants(conversation: Conversation, tokens: Array, count: int) -> Iterator[tuple[str, Any, Any]]:
     """Yield pairs of answers that have to be the same, by what is compared. They need no judge.
 
-    A library that gives no more than the last position's logits is compared by these.
+    The text at once is one step, so it is no longer than the longest one of the device. A library that gives no more
+    than the last position's logits is compared by these.
     """
     import numpy as np
 
     def score(tokens: Array) -> Array:
         return conversation.step(SCORE, tokens)[0]
 
+    tokens = tokens[: conversation.chunk]
     conversation.restart()
     whole = score(tokens)
     conversation.restart()

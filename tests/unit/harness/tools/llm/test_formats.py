@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig
-from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack, weights_bytes
+from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack, weight_sizes
 from harness.tools.llm.weights import EffectiveWeights, SeededWeights, library_tensors, require_groups
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
@@ -78,6 +78,6 @@ def test_the_size_of_weights_counts_words_and_scales() -> None:
     for form in FORMATS.values():
         tensors = library_tensors(SeededWeights(config), config, form)
         parameters = [(name, array.shape, str(array.dtype)) for name, array in tensors]
-        sizes[form.name] = weights_bytes(parameters)
+        sizes[form.name] = sum(weight_sizes(parameters))
     assert sizes["float32"] == 2 * sizes["float16"] == 4 * config.parameters
     assert 0.14 < sizes["q4f32_1"] / sizes["float32"] < 0.17

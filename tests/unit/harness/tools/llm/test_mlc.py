@@ -73,7 +73,6 @@ def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
     [
         ({"mlc": "none.so"}, "there is no library"),
         ({"weights": "none"}, "mlc-chat-config.json"),
-        ({"tests": ["pp512"]}, "longer steps than 256"),
         ({"wieghts": "weights"}, "wieghts"),
     ],
 )

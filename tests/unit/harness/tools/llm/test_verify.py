@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,15 +20,17 @@ from harness.tools.llm.weights import SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
-TRUTH = LlmTruth.compute(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], TEST.length)
+TRUTH = LlmTruth.compute(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], 128)
 POSITION_BYTES = 4 * (128 + 2 * 64)
 
 
 @dataclass
-class RightLibrary:
+class RightLibrary(Conversation):
     """Answers as the truth does, and counts what it is asked."""
 
-    length: int = 0
+    machine: Any = None
+    weights: Any = None
+    timeout_s: float = 1.0
     asked: list[tuple[str, int]] = field(default_factory=list)
 
     def step(self, step: Step, tokens: Any) -> list[Any]:
@@ -37,14 +39,11 @@ class RightLibrary:
         rows = slice(begin, self.length) if step is SCORE else slice(self.length - 1, self.length)
         return [TRUTH.reference.logits[rows].astype(np.float32), *TRUTH.reference.hidden[:, rows]]
 
-    def fill(self, tokens: Any) -> None:
-        self.length += len(tokens)
+    def _change(self, function: str, *arguments: int) -> None:
+        """Have no cache."""
 
-    def forget(self, count: int) -> None:
-        self.length -= count
-
-    def restart(self) -> None:
-        self.length = 0
+    def __post_init__(self) -> None:
+        """Have no machine."""
 
 
 @pytest.mark.parametrize(("positions", "parts"), [(32, [32]), (20, [16, 16]), (11, [11, 11, 10])])
@@ -53,5 +52,14 @@ def test_a_prompt_is_scored_in_answers_that_rpc_carries_and_then_taken_at_once(
 ) -> None:
     monkeypatch.setattr(rpc_session, "OUTPUT_LIMIT_BYTES", positions * POSITION_BYTES)
     library = RightLibrary()
-    assert verify(TEST, cast(Conversation, library), TRUTH).right
+    assert verify(TEST, library, TRUTH).right
     assert library.asked == [*(("score", part) for part in parts), ("prefill", 32)]
+
+
+def test_no_step_is_longer_than_the_device_takes_and_the_judge_sees_every_position() -> None:
+    library = RightLibrary(chunk=16)
+    assert verify(TEST, library, TRUTH).right
+    assert library.asked == [("score", 16)] * 2 + [("prefill", 16)] * 2
+    library.asked.clear()
+    assert verify(llm_test("chunks"), library, TRUTH).invariants
+    assert max(count for _, count in library.asked) == 16
