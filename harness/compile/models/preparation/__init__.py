@@ -13,8 +13,10 @@ from typing import Any
 from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
+from harness.compile.models.preparation.casts import write_casts
 from harness.compile.models.preparation.constants import fold_constants
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
+from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
@@ -39,11 +41,13 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     unroll_loops,
     unroll,
     write_reversals,
+    write_gathers,
     write_one_hots,
     write_pads,
     count_axes_from_zero,
     write_exponents_as_floats,
     write_integers_as_floats,
+    write_casts,
     fold_batch_norms,
     remove_unread,
     name_choices,

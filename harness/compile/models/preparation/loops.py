@@ -12,18 +12,15 @@ from harness.compile.models.outline import NetworkView, all_nodes, attribute_of,
 from harness.compile.models.preparation.branches import rename, take_branches
 from harness.compile.models.preparation.constants import compute_small, fold
 from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
+from harness.compile.models.preparation.gathers import along, cut
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 
-AXES_ARE_INPUTS = 13
-"""First operator set in which Unsqueeze has its axes as an input."""
 SCAN_WITHOUT_BATCH = 9
 """First operator set in which a Scan has neither a batch nor lengths."""
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results differ from round to round with the same operands."""
-_STEM = "round"
-"""How the names of what rounds compute begin."""
 
 
 def unroll_loops(model: Any) -> str:
@@ -36,15 +33,13 @@ def unroll_loops(model: Any) -> str:
         while take_branches(model):
             remove_identities(model)
             fold(model)
-    if loops:
-        _cut_at_constants(model)
     return "; ".join(f"unrolled {loops[kind]} {kind} into {counted(rounds[kind], 'round')}" for kind in sorted(loops))
 
 
 def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
     if not any(is_onnx(node, "Loop", "Scan") for node in model.graph.node):
         return Counter()
-    view, writer = NetworkView(model), NodeWriter(model, _STEM)
+    view, writer = NetworkView(model), NodeWriter(model, "round")
 
     def rounds_of(node: Any) -> list[Any] | None:
         if not is_onnx(node, "Loop", "Scan"):
@@ -103,7 +98,7 @@ class _Body:
 
     def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
         """Write the results of all rounds as one tensor."""
-        slices = [_along(self.writer, "Unsqueeze", part, axis, self.opset) for part in parts]
+        slices = [along(self.writer, "Unsqueeze", part, axis, self.opset) for part in parts]
         self.writer.add("Concat", *slices, axis=axis, output=output)
 
     def _own_weights(self) -> dict[str, str]:
@@ -127,39 +122,6 @@ def _changing_and_still(graph: Any) -> tuple[list[Any], list[Any]]:
         else:
             still.append(node)
     return changing, still
-
-
-def _along(write: NodeWriter, operator: str, tensor: str, axis: int, opset: int, output: str = "") -> str:
-    """Write an operator that adds or removes an axis."""
-    if opset >= AXES_ARE_INPUTS:
-        return write.add(operator, tensor, write.integers(axis), output=output)
-    return write.add(operator, tensor, axes=[axis], output=output)
-
-
-def _cut(write: NodeWriter, tensor: str, place: int, axis: int, opset: int, output: str = "") -> str:
-    """Write one place along an axis, without the axis."""
-    part = write.add("Slice", tensor, write.integers(place), write.integers(place + 1), write.integers(axis))
-    return _along(write, "Squeeze", part, axis, opset, output)
-
-
-def _cut_at_constants(model: Any) -> None:
-    """Write what rounds gather at a constant place as a slice.
-
-    TVM's importer writes five operators on constants for each such Gather, and compiles them for the host one by one:
-    1.8 s of a processor for one round of the four loops of two LSTMs of tf2onnx.
-    """
-    values, writer, opset = NetworkView(model), NodeWriter(model, _STEM), opset_of(model)
-
-    def slice_of(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "Gather") or not node.name.startswith(_STEM):
-            return None
-        place, axis = values.constant(node, 1), attribute_of(node, "axis", 0)
-        if place is None or place.ndim or int(place) < 0 or axis < 0:
-            return None
-        _cut(writer, node.input[0], int(place), axis, opset, node.output[0])
-        return writer.take()
-
-    replace_nodes(model.graph, slice_of)
 
 
 def _write_loop(node: Any, count: int, body: _Body) -> None:
@@ -194,7 +156,7 @@ def _write_scan(node: Any, count: int, body: _Body) -> None:
     for number in range(count):
         places = [count - 1 - number if back else number for back in backwards]
         slices = [
-            _cut(write, name, place, axis, body.opset) for name, place, axis in zip(scanned, places, axes, strict=True)
+            cut(write, name, place, axis, body.opset) for name, place, axis in zip(scanned, places, axes, strict=True)
         ]
         results = body.write([*states, *slices])
         states = results[: len(states)]

@@ -61,7 +61,9 @@ def convert_opset(model: Any) -> str:
 def _inputs_of(model: Any) -> dict[str, tuple[int, ...] | None]:
     """Return the shapes of what a user gives."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    return {value.name: static_shape(value.type.tensor_type) for value in model.graph.input if value.name not in weights}
+    return {
+        value.name: static_shape(value.type.tensor_type) for value in model.graph.input if value.name not in weights
+    }
 
 
 def unlist_weights(model: Any) -> str:

@@ -1,0 +1,34 @@
+"""Casts of floats to integers of 32 bits by way of 64.
+
+TVM's importer writes the remainder of 2^32 and two choices for them, nested in whatever is fused with them. Its
+simplifier takes minutes for a comparison of the result. It casts integers as C does, which keeps the same 32 bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base.tables import counted
+from harness.compile.models.outline import attribute_of, tensor_types
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+
+
+def write_casts(model: Any) -> str:
+    """Cast floats to int64, and that to int32 or uint32."""
+    from onnx import TensorProto
+
+    floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
+    types, write = tensor_types(model), NodeWriter(model, "cast")
+
+    def casts(node: Any) -> list[Any] | None:
+        if not is_onnx(node, "Cast") or attribute_of(node, "to", 0) not in (TensorProto.INT32, TensorProto.UINT32):
+            return None
+        kind = types.get(node.input[0])
+        if kind is None or kind.elem_type not in floats:
+            return None
+        whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
+        write.add("Cast", whole, to=attribute_of(node, "to", 0), output=node.output[0])
+        return write.take()
+
+    count = len(replace_nodes(model.graph, casts))
+    return f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64" if count else ""

@@ -1,0 +1,35 @@
+"""A Gather of constant places that follow each other is a slice with the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from small_networks import answers, changed, kinds, network, values
+
+from harness.compile.models.preparation.gathers import write_gathers
+
+SHAPE = (4, 5, 3)
+
+
+def gather(places: Any, axis: int, opset: int = 17) -> Any:
+    node = helper.make_node("Gather", ["x", "places"], ["y"], axis=axis)
+    return network([node], {"x": SHAPE}, opset=opset, places=np.array(places, np.int64))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("places", [0, 2, -1, [1], [1, 2], [-2, -1]])
+def test_places_in_a_row_are_a_slice(places: Any, axis: int, opset: int) -> None:
+    model = gather(places, axis, opset)
+    plain, said = changed(model, write_gathers)
+    assert (kinds(plain)[0], said) == ("Slice", "wrote 1 Gather as slices")
+    x = values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+@pytest.mark.parametrize("places", [[0, 2], [1, 0], [-1, 0], [[0, 1]]])
+def test_places_in_another_order_stay(places: Any) -> None:
+    assert changed(gather(places, 0), write_gathers)[1] == ""
