@@ -25,8 +25,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.known_networks import KnownNetwork, known_networks
-from harness.base.case import Precision
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime

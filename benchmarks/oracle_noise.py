@@ -25,10 +25,9 @@ import numpy as np
 import onnx
 
 from benchmarks.known_networks import KnownNetwork, known_networks
-from harness.base.case import Precision
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway

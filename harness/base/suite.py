@@ -18,11 +18,10 @@ from pydantic import Field as field
 from device_runner.device import ThermalLimits
 from device_runner.files import what_else
 from device_runner.names import suggestion
-from harness.base.case import NO_AXES, Axes, Case, Precision, Tuning
+from harness.base.case import NO_AXES, RELATIVE_TOLERANCE, RESOLUTION, ROUNDING_FACTOR, Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError, reason_alone
 from harness.base.model import ImageFolder, Model, OnnxModel, ProgramModel, anchored, model_name
 from harness.base.program import read_programs
-from harness.base.tolerances import RELATIVE_TOLERANCE, RESOLUTION, ROUNDING_FACTOR
 
 if sys.version_info >= (3, 11):
     import tomllib

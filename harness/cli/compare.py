@@ -21,9 +21,7 @@ from harness.cli.options import (
     AsJson,
     CaseOptions,
     CompilerConfig,
-    ConfirmOptions,
     DeviceName,
-    Minutes,
     TableExports,
     grouped,
     output_option,
@@ -31,6 +29,7 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.record_filter import load_sides
+from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
 from harness.judge.revisions.sources import revision

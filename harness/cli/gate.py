@@ -19,14 +19,13 @@ from harness.cli.options import (
     BaselinesFolder,
     Builders,
     CaseOptions,
-    ConfirmOptions,
     DeviceOfRecords,
-    Minutes,
     TableExports,
     grouped,
     refuse_options,
 )
 from harness.cli.record_filter import device_of_records, models_of_runs, read_sides, sustained_records
+from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report import verdicts
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.report.verdicts import keep_for_history

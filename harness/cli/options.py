@@ -20,7 +20,6 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.tool import load
 from harness.cli import completion
 from harness.compile.quirks import policy_of, quirks_of
-from harness.judge.stats.pair import Rules
 
 if TYPE_CHECKING:
     from harness.base.model import Model
@@ -270,28 +269,6 @@ class CaseOptions(SuiteOptions):
         return request
 
 
-@dataclass(frozen=True)
-class RuleOptions:
-    """Which change of a latency matters."""
-
-    relevant: Annotated[
-        float,
-        threshold_option(metavar="PERCENT", min=0.1, max=1000, help="Relevant change of the wall time, in percent."),
-    ] = 3.0
-    relevant_kernels: Annotated[
-        float,
-        threshold_option(metavar="PERCENT", min=0.1, max=1000, help="Relevant change of the kernel time, in percent."),
-    ] = 1.0
-    floor_ms: Annotated[
-        float, threshold_option(metavar="MS", min=0, help="Relevant change of the wall time, in milliseconds.")
-    ] = 0.05
-
-    @property
-    def rules(self) -> Rules:
-        """The rules for the statistics."""
-        return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
-
-
 def _export_option(option: str, what: str) -> Any:
     return output_option(option, metavar="FILE", help=f"Also write {what} to this file.")
 
@@ -322,18 +299,6 @@ class RecordExports(TableExports):
         """Write the files that were asked for. Raises RigFailure, OSError."""
         if self.given:
             load(WRITE_RECORDS)(records, code, **vars(self))
-
-
-Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]
-
-
-@dataclass(frozen=True)
-class ConfirmOptions(RuleOptions):
-    """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
-
-    most_sessions: Annotated[
-        int, threshold_option(metavar="NUMBER", min=4, help="Maximum number of sessions per case.")
-    ] = 32
 
 
 def matches_globs(case: str, globs: Sequence[str] | None) -> bool:

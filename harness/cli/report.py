@@ -11,16 +11,9 @@ import typer
 from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.tables import size
-from harness.cli.options import (
-    DEFAULT_RECORDS,
-    CaseGlob,
-    ModelsOfRecords,
-    RuleOptions,
-    grouped,
-    matches_models,
-    matching,
-)
+from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, grouped, matches_models, matching
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
+from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import out
 
 if TYPE_CHECKING:

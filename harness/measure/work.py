@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import Failure, Unsupported
-from harness.base.case import Precision
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.failures import InputRefused
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import (
@@ -76,8 +76,6 @@ class Work:
             yield self._truth_of(_expect(self.built[job.key], Answers))
 
     def _truth_of(self, answers: Answers) -> Truth:
-        from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-
         plan = self.plan
         tolerance, factor, precision = plan.relative_tolerance, plan.rounding_factor, plan.case.precision
         half = computes_half(self.artifact, precision)

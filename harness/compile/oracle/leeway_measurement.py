@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import inlined, tensor_types
 from harness.compile.oracle import decisions
 from harness.compile.oracle.exact import exact_tensors

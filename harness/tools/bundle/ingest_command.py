@@ -10,7 +10,8 @@ import typer
 from device_runner.store import cache_root
 from harness.base.outcome import exit_code
 from harness.base.tables import counted
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, grouped
+from harness.cli.rule_options import RuleOptions
 from harness.judge.report import verdicts
 from harness.judge.report.screen import out, out_json, out_parts, out_whole
 from harness.judge.report.table import json_array, results_table

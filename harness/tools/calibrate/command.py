@@ -18,12 +18,12 @@ from harness.cli.options import (
     AsJson,
     BaselinesFolder,
     DeviceOfRecords,
-    RuleOptions,
     SuiteOptions,
     grouped,
     refuse_options,
 )
 from harness.cli.record_filter import Covers, device_of_records, read_builds
+from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.store import key_of
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.base.plan import Job
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.artifact import JUDGE
 from harness.compile.artifacts.keys import module_version
 from harness.compile.oracle.rounding import AMOUNT, DRAWS

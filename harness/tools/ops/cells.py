@@ -19,10 +19,9 @@ from typing import Any
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
 from device_runner.store import Store, key_of
-from harness.base.case import Precision
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.outcome import Outcome, Owner
 from harness.base.plan import Job
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.keys import compile_job, oracle_job
 from harness.compile.artifacts.planner import SEED, device_request, witness_request
 from harness.compile.models.spec import Original

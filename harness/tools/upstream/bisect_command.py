@@ -24,12 +24,12 @@ from harness.cli.options import (
     CaseOptions,
     CompilerConfig,
     CompilerRepo,
-    ConfirmOptions,
     DeviceName,
     grouped,
     refuse_options,
     seldom_option,
 )
+from harness.cli.rule_options import ConfirmOptions
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history

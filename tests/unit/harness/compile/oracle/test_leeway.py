@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.oracle.leeway import Leeway, load_leeway, save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.base.tolerances import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import tensor_types
 from harness.compile.oracle import sum_forms, sums
 from harness.compile.oracle.leeway_measurement import measure_leeway

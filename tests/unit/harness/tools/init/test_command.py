@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
-from harness.base import suite, tolerances
+from harness.base import suite
+from harness.base.case import RELATIVE_TOLERANCE
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel, model_name
 from harness.base.suite import Suite, load_suite
@@ -173,7 +174,7 @@ def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
         plain.precisions,
         plain.tunings,
     )
-    assert {precision.value: value for precision, value in made.tolerance.items()} == tolerances.RELATIVE_TOLERANCE
+    assert {precision.value: value for precision, value in made.tolerance.items()} == RELATIVE_TOLERANCE
     assert made.steady.thermal_limits("another") == plain.steady.thermal_limits("another")
 
 
