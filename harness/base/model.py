@@ -13,9 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from device_runner.names import suggestion
 from harness.base.case import Precision
 from harness.base.failures import UsageError
-from harness.base.tool import ModelFormat, tools
 
-ONNX_SUFFIX = ".onnx"
+PROGRAM_SUFFIX = ".pt2"
+"""Ending of a `torch.export` program."""
+SUFFIXES = (".onnx", PROGRAM_SUFFIX)
+"""Endings of a user's model file; any other name is a network of the zoo."""
+
+
 ARGUMENTS = {
     "normal": ("mean", "deviation"),
     "uniform": ("low", "high"),
@@ -64,16 +68,6 @@ class Distribution:
             raise UsageError(f"{text!r} has numbers that are not whole", hint="for example integers(0, 9)")
         if self.kind == "normal" and last < 0:
             raise UsageError(f"{text!r}: a deviation cannot be negative", hint="for example normal(0, 1)")
-
-
-def model_formats() -> dict[str, ModelFormat]:
-    """Return the formats of model files besides ONNX, by suffix."""
-    return {suffix: model_format for tool in tools() for suffix, model_format in tool.model_formats.items()}
-
-
-def suffixes() -> tuple[str, ...]:
-    """Return the endings of a user's model file; any other name is a network of the zoo."""
-    return (ONNX_SUFFIX, *model_formats())
 
 
 class ImageFolder(BaseModel):
@@ -179,7 +173,7 @@ def model_name(model: Model) -> str:
     """Return the name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
     if isinstance(model, ProgramModel):
         return model.name
-    if isinstance(model, str) and not model.endswith(suffixes()):
+    if isinstance(model, str) and not model.endswith(SUFFIXES):
         return model
     text = model if isinstance(model, str) else (model.name or str(model.onnx))
     return _safe(Path(text).stem)
@@ -212,7 +206,7 @@ def anchored(model: Model, folder: Path) -> Model:
         labelled = _below(folder, model.labelled)
         places = {"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled}
         return model.model_copy(update={**places, "score": _score_below(folder, model.score)})
-    return OnnxModel(onnx=folder / model) if model.endswith(suffixes()) else model
+    return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
 
 
 def models_given(
@@ -227,11 +221,11 @@ def models_given(
 
     Raises UsageError for what cannot be read.
     """
-    files = [model for model in models if model.endswith(suffixes())]
+    files = [model for model in models if model.endswith(SUFFIXES)]
     if (shapes or inputs or fixes) and not files:
         wrong = "--shape" if shapes else "--input" if inputs else "--fix"
         raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
-    if trust and all(model.endswith(ONNX_SUFFIX) for model in files):
+    if trust and not any(model.endswith(PROGRAM_SUFFIX) for model in files):
         raise UsageError("--trust has no effect: it is for a .pt2 file", hint="leave --trust out")
     keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "fix": fixes_given(fixes)}
     keys["trust"] = trust

@@ -146,9 +146,9 @@ class _Folder:
 
 
 def _is_model(word: str | None) -> bool:
-    from harness.base.model import suffixes
+    from harness.base.model import SUFFIXES
 
-    return word is not None and word.endswith(suffixes())
+    return word is not None and word.endswith(SUFFIXES)
 
 
 def _are_places(base: str, head: str) -> bool:

@@ -69,11 +69,11 @@ def devices(_options: dict[str, Any]) -> Iterable[str]:
 @_offered
 def models(_options: dict[str, Any]) -> Iterable[str]:
     """Networks of the zoo, and files of networks in this folder and its folders."""
-    from harness.base.model import suffixes
+    from harness.base.model import SUFFIXES
     from harness.compile.models.named import named_models
 
     here = Path()
-    files = [str(file) for suffix in suffixes() for folder in ("", "*/") for file in here.glob(f"{folder}*{suffix}")]
+    files = [str(file) for suffix in SUFFIXES for folder in ("", "*/") for file in here.glob(f"{folder}*{suffix}")]
     return [*named_models(), *sorted(files)]
 
 

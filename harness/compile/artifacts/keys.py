@@ -19,7 +19,6 @@ from device_runner.failures import SetupMissing
 from device_runner.runtimes.clml import CLML
 from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
-from harness.base.model import model_formats
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
 from harness.compile.compiler.releases import judge_versions, versions

@@ -12,8 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.base.failures import InputRefused, NoOutsideAnswer
-from harness.base.model import model_formats
-from harness.base.tool import load
 from harness.compile.models.number_formats import with_plain_copies
 from harness.compile.models.outline import tensor_types
 from harness.compile.models.spec import Original

@@ -91,11 +91,11 @@ def _already_exists(file: Path) -> UsageError:
 
 def _require_models(names: Sequence[str], folder: Path) -> None:
     """Raise UsageError for a file that does not exist, and for a network that the zoo does not have."""
-    from harness.base.model import suffixes
+    from harness.base.model import SUFFIXES
     from harness.compile.models.sources import model_source
 
     for name in names:
-        if not name.endswith(suffixes()):
+        if not name.endswith(SUFFIXES):
             model_source(name)
         elif not (folder / name).is_file():
             hint = "give its path from the folder of the suite file"

@@ -57,7 +57,7 @@ def inspect(
     because it computes in float64.
     """
     from device_runner.store import cache_root
-    from harness.base.model import fixes_given, shapes_given, suffixes
+    from harness.base.model import SUFFIXES, fixes_given, shapes_given
     from harness.compile.models.sources import open_model
     from harness.tools.ops.import_trial import refusal_of
     from harness.tools.ops.summary import summarize
@@ -67,7 +67,7 @@ def inspect(
     lacking = unknown_operators(network, onnx_operators())
     host = nodes_by_kind(network, lambda kind: kind in host_operators())
     refusals = refusals_of(network)
-    if model.endswith(suffixes()) and not (lacking or host or summary.double or refusals) and _is_static(summary):
+    if model.endswith(SUFFIXES) and not (lacking or host or summary.double or refusals) and _is_static(summary):
         refusals |= {why: list(PATHS) for why in [refusal_of(network, cache_root())] if why}
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})

@@ -22,7 +22,7 @@ from device_runner.selection import select
 from device_runner.store import cache_root
 from harness.base.case import Axes, Precision, Tuning
 from harness.base.failures import UsageError
-from harness.base.model import OnnxModel, models_given, suffixes
+from harness.base.model import SUFFIXES, OnnxModel, models_given
 from harness.cli.record_filter import load_sides, read_builds
 from harness.judge.report.screen import Screen
 from harness.judge.report.verdicts import compare_requests, judge_sides
@@ -189,7 +189,7 @@ def _is_model(side: Results | Place | OnnxModel) -> bool:
     if not isinstance(side, (Results, str, PathLike, OnnxModel)):
         hint = "give results, a records file, a folder of baselines, or two models"
         raise UsageError(f"a side of a comparison is not {side!r:.60}", hint=hint)
-    return isinstance(side, OnnxModel) or (not isinstance(side, Results) and fspath(side).endswith(suffixes()))
+    return isinstance(side, OnnxModel) or (not isinstance(side, Results) and fspath(side).endswith(SUFFIXES))
 
 
 def _sides(side: Results | Place | OnnxModel) -> Sides:
