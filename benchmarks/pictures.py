@@ -3,7 +3,8 @@
 python -m benchmarks.pictures
 
 `docs/images/page.png` shows a made-up history: three models, one wrong, one slower. `findings.png` and `report-run.png`
-show the results that docs/evidence/findings.md describes; the other reports are made up. Needs a browser
+show the results that docs/evidence/findings.md describes, and `llm-context.png` a run of llama_tiny on the virtual
+phone; the other reports are made up. Needs a browser
 (`make browser`). A test compares `SOURCES` with the templates: change these, and draw the pictures again.
 """
 
@@ -37,8 +38,11 @@ from harness.measure.records.record import Record, RecordFile
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 EXAMPLE = ROOT / "docs" / "example" / "results"
+CONTEXT_RUN = ROOT / "benchmarks" / "sessions" / "llm-context.jsonl"
+"""Records of `adreno-bench llm run` with tests tg@d0 to tg@d1535 on the virtual phone."""
 NEWEST = "d5e96de2"
 """The last commit of that history: TVM 0.27.0.post1."""
+LLM = ROOT / "harness" / "tools" / "llm"
 SOURCES = IMAGES / "sources.sha256"
 """Hash of what draws the pages, as it was when the pictures were drawn."""
 MACHINE, FIRST_MS = "example phone, made-up numbers", 1_790_000_000_000
@@ -101,6 +105,7 @@ def digest() -> str:
     """Hash of the templates and drawings."""
     report = ROOT / "harness" / "judge" / "report"
     files = sorted([*(report / "templates").iterdir(), report / "figures.py", report / "strips.py"])
+    files += [*sorted((LLM / "templates").iterdir()), LLM / "context.py"]
     hashed = hashlib.sha256()
     for file in files:
         hashed.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -123,14 +128,19 @@ def first_wrong_of(records: Sequence[Record]) -> BuildLines:
     return lambda build: (first, "Conv conv_4 reads maxpool_3 1x64x56x56.") if build in wrong else ()
 
 
-def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExport | None = None) -> Path:
+NO_FILES = PageFiles((), ())
+
+
+def report_of(
+    file: Path, records: Sequence[Record], comparison: ComparisonExport | None = None, files: PageFiles = NO_FILES
+) -> Path:
     """Write the page of some records."""
 
     def series(record: Record) -> tuple[str, str, bool]:
         return record.identity_key, record.case, record.as_shipped
 
     builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
-    details = load_details(PageFiles((), ()), ())
+    details = load_details(files, {record.artifact for record in records})
     write_report(file, builds, comparison, (), [first_wrong_of(records)] if comparison else [], details)
     return file
 
@@ -149,6 +159,9 @@ def draw_reports(page: Page, folder: Path) -> None:
     wrong = f"document.querySelector('article[id$=\"{'-'.join(WRONG_CASE)}-float32-untuned\"]')"
     draw_part(page, gate, "report-wrong.png", page_px, wrong)
     draw(page, report_of(folder / "suite.html", suite(7, 3)), "report-suite.png", page_px, 1500)
+    decodes = RecordFile(CONTEXT_RUN).load().records
+    curve = report_of(folder / "context.html", decodes, files=PageFiles((CONTEXT_RUN,), ()))
+    draw_part(page, curve, "llm-context.png", page_px, "document.querySelector('.context')")
 
 
 def main() -> None:

@@ -17,15 +17,15 @@ from device_runner.store import sha256_of
 from harness.compile.artifacts.compile import export
 from harness.compile.compiler.compat import tir_function
 from harness.compile.paths.base import Edits
-from harness.tools.llm.build import PREFIX, weights_folder
+from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import MLC, build_executable, target_of
-from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import QUIRKS
+from harness.tools.llm.run import load_library
 from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, invariants, verify
 from harness.tools.llm.weights import SeededWeights
@@ -85,10 +85,9 @@ FAULTS = {
 
 
 @cache
-def network(config: LlmConfig, form: str) -> tuple[Any, int]:
-    """A module, and the number of its parameters: to write it takes TVM seconds."""
-    mod, parameters = build_module(config, FORMATS[form], target_of(None))
-    return mod, len(parameters)
+def network(config: LlmConfig, form: str) -> Any:
+    """Return the module: to write it takes TVM seconds."""
+    return build_module(config, FORMATS[form], target_of(None))[0]
 
 
 class Libraries:
@@ -99,17 +98,15 @@ class Libraries:
         self.session: Any = None
 
     def conversation(self, name: str, form: str, workarounds: Any, config: LlmConfig = CONFIG) -> Conversation:
-        mod, parameters = network(config, form)
         library = self.folder / name.replace(" ", "_") / "lib.so"
         library.parent.mkdir()
-        export(build_executable(mod.clone(), target_of(None), MLC, workarounds, lambda _: None), library, None)
-        loadable = Loadable(library, sha256_of(library), 1)
+        export(
+            build_executable(network(config, form).clone(), target_of(None), MLC, workarounds, lambda _: None),
+            library,
+            None,
+        )
         folder = weights_folder(SeededWeights(config), config, FORMATS[form], self.folder)
-        files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
-        machine = load_machine(self.session, loadable, timeout_s=TIMEOUT_S)
-        names = [f"{PREFIX}_{index}" for index in range(parameters)]
-        weights = machine.parameters(files, names, timeout_s=TIMEOUT_S)
-        return Conversation(machine, weights, TIMEOUT_S)
+        return load_library(self.session, Loadable(library, sha256_of(library), 1), folder, TIMEOUT_S)
 
 
 @pytest.fixture

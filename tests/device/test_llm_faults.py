@@ -21,13 +21,14 @@ from device_runner.stand_ins.virtual import FailingKernels, Kernels, SlowKernels
 from device_runner.store import sha256_of
 from harness.base.outcome import Outcome, Owner
 from harness.compile.artifacts.compile import export
-from harness.tools.llm.build import PREFIX, weights_folder
+from harness.tools.llm.build import weights_folder
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import PAGE, Conversation
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import CREATE, PREFILL, build_module
+from harness.tools.llm.run import load_library
 from harness.tools.llm.weights import SeededWeights
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
@@ -47,11 +48,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextlib.contextmanager
 def conversing(device: AdbDevice, library: Path) -> Iterator[Conversation]:
     folder = weights_folder(SeededWeights(CONFIG), CONFIG, FORM, library.parent)
-    files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
     with device.session({}, timeout_s=LONG_S) as session:
-        machine = load_machine(session, Loadable(library, sha256_of(library), 1), timeout_s=LONG_S)
-        names = [f"{PREFIX}_{index}" for index in range(len(CONFIG.shapes))]
-        yield Conversation(machine, machine.parameters(files, names, timeout_s=LONG_S), LONG_S)
+        yield load_library(session, Loadable(library, sha256_of(library), 1), folder, LONG_S)
 
 
 def outcome_of(failure: Failure) -> tuple[Outcome, Owner]:
@@ -134,5 +132,5 @@ def test_a_slow_device_gets_steps_that_end_before_its_watchdog(
 ) -> None:
     phone.fault(slow_kernels=(SlowKernels(kernel="*prefill*", least_s=1.1),))
     with conversing(device, library) as conversation:
-        assert conversation.choose_chunk() >= 1100
+        assert min(conversation.choose_chunk()) >= 1100
         assert (conversation.chunk, conversation.length) == (PAGE, 0)

@@ -1,18 +1,25 @@
 """Language models as cases of a suite, through the commands."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
 import command
 import pytest
 from mlc_library import write_mlc
+from waiting import LONG_S
 
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, packaged_driver
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.compile.artifacts.pool import load_artifact
 from harness.measure.records.record import RecordFile
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
+from harness.tools.shared.kernels.profile import read_profiles
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
@@ -110,3 +117,57 @@ def test_4_bits_are_right_in_half_precision(tmp_path: Path, cache: Path) -> None
         assert part
         assert part.error
         assert 2.0**-13 < part.error < 2.0**-4  # half precision, and not more than it loses
+
+
+HISTORY = (
+    "from pathlib import Path; from harness.judge.history.asv_process import record_of, suite; "
+    "record_of(suite(Path('adreno-bench.toml')), '{case}', 'workarounds', Path('.'))"
+)
+"""What one of asv's processes does."""
+
+
+@pytest.mark.long
+def test_a_history_measures_language_models_and_watches_their_kernels(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text(SUITE)
+    code = HISTORY.format(case="llama_tiny_tg_d0-opencl-float32-untuned")
+    names = {"ADRENO_BENCH_CACHE": str(cache), "ADRENO_BENCH_RECORDS": str(tmp_path), "ASV_ENV_NAME": "py"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, **names, "ASV_COMMIT": "c" * 40},
+        capture_output=True,
+        text=True,
+        timeout=LONG_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = RecordFile(tmp_path / "cccccccc-py.jsonl").load().records
+    part = record.part(LlmPart)
+    assert part
+    assert part.tokens_per_s
+    assert record.first_run_ms
+    (profile,) = read_profiles(tmp_path / "cccccccc-py.kernels.gz", lambda _: True)
+    assert "batch_decode_paged_kv" in {operator.function for operator in profile.operators}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_bisect_names_the_release_whose_library_fails(tmp_path: Path, cache: Path, sidecar_cache: Path) -> None:
+    (sidecar_cache / "toolchains").mkdir(exist_ok=True)
+    if not (cache / "toolchains").exists():
+        (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
+    (tmp_path / "adreno-bench.toml").write_text(SUITE)
+    case = "llama_tiny_tg_d0-opencl-float32-untuned"
+    assert command.bench(tmp_path, cache, "run", "--case", case, "--quick")[0] == 0
+    (record,) = RecordFile(tmp_path / "records.jsonl").load().records
+    artifact = load_artifact(cache, record.artifact)
+    assert artifact
+    kernels = {"library": f"{artifact.loadable.sha256}*", "code": -54}
+    (tmp_path / "faults.json").write_text(json.dumps({"failing_kernels": [kernels]}))
+    words = ("bisect", "--good", "0.26.0", "--bad", record.tvm, "--case", case, "--json")
+    code, out, err = command.bench(tmp_path, cache, *words, **{FAULTS_VARIABLE: str(tmp_path / "faults.json")})
+    if "No matching distribution" in err:
+        pytest.skip(f"the releases cannot be had here: {err}")
+    assert code == 0, out + err
+    assert json.loads(out)["first_bad"] == record.tvm
+    assert "work-group is larger than this device takes" in out

@@ -16,6 +16,10 @@ TOOL = Tool(
     programs={"llm": "harness.tools.llm.programs:PROGRAMS", "mlc": "harness.tools.llm.mlc:PROGRAMS"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},
+    page_sections={
+        "history": "harness.tools.llm.context:section",
+        "details": "harness.tools.llm.context:read_details",
+    },
     cache_kinds=(CacheKind("llm_weights", "weights of a language model, as a library takes them"),),
     jobs={
         "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 PREFIX = "weight"
 """Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
+LIST = "tensor-cache.json"
 MAKE_TIMEOUT_S = 3600.0
 ANSWER = "answer.json"
 
@@ -91,7 +92,8 @@ def _memory(plans: Sequence[Any], lasting: Sequence[int]) -> dict[str, int]:
     applications = {"application_bytes": max(totals[PREFILL], totals[DECODE])} if totals else {}
     storage = sum(lasting) + max(totals.values(), default=0)
     largest = max([*lasting, *(size for sizes in planned.values() for size in sizes)])
-    return {"storage_bytes": storage, "buffer_bytes": largest, **applications}
+    tensors = {"buffer_tensors": len(lasting) + max(map(len, planned.values()), default=0), "texture_tensors": 0}
+    return {"storage_bytes": storage, "buffer_bytes": largest, **tensors, **applications}
 
 
 def _planned_bytes(function: Any) -> list[int]:
@@ -150,4 +152,4 @@ def _write_weights(weights: Weights, config: LlmConfig, form: Format, out: Path)
             stream.write(array.tobytes())
         size = stream.tell()
     shard = {"dataPath": "weights.bin", "format": "raw-shard", "nbytes": size, "records": tensors}
-    (out / "tensor-cache.json").write_text(json.dumps({"metadata": {}, "records": [shard]}), encoding="utf-8")
+    (out / LIST).write_text(json.dumps({"metadata": {}, "records": [shard]}), encoding="utf-8")

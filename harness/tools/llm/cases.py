@@ -16,6 +16,7 @@ from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config
+from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK
@@ -164,9 +165,8 @@ def read_keys(kind: type[Table], table: Mapping[str, Any]) -> Table:
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(map(str, problem["loc"]))
-        raise UsageError(f"{key}: {problem['msg']}", hint=suggestion(key, kind.model_fields)) from None
+        key = str(error.errors()[0]["loc"][0])
+        raise UsageError(problem_of(error), hint=suggestion(key, kind.model_fields)) from None
 
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:

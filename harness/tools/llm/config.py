@@ -11,20 +11,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from device_runner.foreign_json import read_json
-from harness.base.failures import ModelError, reason_alone
+from harness.base.failures import ModelError
+from harness.tools.llm.foreign import Foreign, read_foreign
 
-LONGEST_FILE_BYTES = 1 << 20
 FAMILIES = ("llama", "mistral", "qwen2")
 """`model_type` of networks that are this one."""
 BIASED_FAMILY = "qwen2"
 """The family whose queries, keys and values have biases though its configuration has no field for that."""
 CONTEXT = 2048
 """Tokens that the cache of keys and values has room for."""
-_OTHERS = ("num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias")
-"""Fields that make another network of it where they have a value."""
 
 
 @dataclass(frozen=True)
@@ -117,30 +114,27 @@ LLAMA_TINY = LlmConfig(2, 256, 4, 2, 64, 512, 1024)
 ZOO = {"llama_tiny": LLAMA_TINY}
 
 
-class _Fields(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Scaling(_Fields):
+class _Scaling(Foreign):
     rope_type: str = ""
     type: str = ""
+    rope_theta: float | None = Field(None, gt=0, le=1e12)
     factor: float = Field(1.0, gt=0, le=1e6)
     low_freq_factor: float = Field(1.0, gt=0, le=1e6)
     high_freq_factor: float = Field(4.0, gt=0, le=1e6)
     original_max_position_embeddings: int = Field(8192, gt=0, le=1 << 30)
 
     @property
-    def made(self) -> RopeScaling | None:
+    def stretch(self) -> RopeScaling | None:
         """The stretch, None without one. Raises ModelError for another."""
         kind = self.rope_type or self.type
         if kind in ("", "default"):
             return None
         if kind != "llama3":
             raise ModelError(f"rotary positions of type {kind!r} are not supported", hint="supported: default, llama3")
-        return RopeScaling(**self.model_dump(exclude={"rope_type", "type"}))
+        return RopeScaling(**{name: getattr(self, name) for name in RopeScaling.__dataclass_fields__})
 
 
-class _ConfigFile(_Fields):
+class _ConfigFile(Foreign):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
     model_type: str
@@ -160,66 +154,52 @@ class _ConfigFile(_Fields):
     tie_word_embeddings: bool = False
     sliding_window: int | None = None
     use_sliding_window: bool = True
+    # These make another network of it where they have a value.
+    num_local_experts: Any = None
+    num_experts: Any = None
+    partial_rotary_factor: Any = None
+    attn_logit_softcapping: Any = None
+    mlp_bias: Any = None
+
+
+_OTHERS = ("num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias")
 
 
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    try:
-        with file.open("rb") as stream:
-            text = stream.read(LONGEST_FILE_BYTES + 1)
-        if len(text) > LONGEST_FILE_BYTES:
-            raise ValueError(f"more than {LONGEST_FILE_BYTES >> 20} MiB")
-        fields = read_json(text)
-        if not isinstance(fields, dict):
-            raise TypeError("not an object")
-        return config_of(fields)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise ModelError(f"{file} is no configuration of such a network: {where}: {problem['msg']}") from error
-    except (OSError, ValueError, TypeError) as error:
-        raise ModelError(
-            f"cannot read {file}: {reason_alone(error)}", hint="give the config.json of a Llama-style model"
-        ) from error
-
-
-def config_of(fields: dict[str, Any]) -> LlmConfig:
-    """Return the network that these fields describe. Raises ModelError, ValidationError."""
-    parameters = fields.get("rope_parameters")
-    theta = parameters.get("rope_theta") if isinstance(parameters, dict) else None
-    file = _ConfigFile.model_validate({**fields, **({"rope_theta": theta} if theta else {})})
-    heads, biased, scaling = file.num_attention_heads, file.model_type == BIASED_FAMILY, file.rope_scaling
-    if complaint := _complaint(file, fields):
+    fields = read_foreign(file, _ConfigFile, "give the config.json of a Llama-style model")
+    heads, biased = fields.num_attention_heads, fields.model_type == BIASED_FAMILY
+    if complaint := _complaint(fields):
         raise ModelError(complaint, hint=f"supported: {', '.join(FAMILIES)}, with all of their usual parts")
+    parameters = fields.rope_parameters or _Scaling()
     return LlmConfig(
-        layers=file.num_hidden_layers,
-        hidden=file.hidden_size,
+        layers=fields.num_hidden_layers,
+        hidden=fields.hidden_size,
         heads=heads,
-        kv_heads=file.num_key_value_heads or heads,
-        head_dim=file.head_dim or file.hidden_size // heads,
-        intermediate=file.intermediate_size,
-        vocabulary=file.vocab_size,
-        rope_theta=file.rope_theta,
-        eps=file.rms_norm_eps,
-        qkv_bias=biased or file.attention_bias,
-        output_bias=file.attention_bias and not biased,
-        tied=file.tie_word_embeddings,
-        scaling=(scaling or file.rope_parameters or _Scaling()).made,
+        kv_heads=fields.num_key_value_heads or heads,
+        head_dim=fields.head_dim or fields.hidden_size // heads,
+        intermediate=fields.intermediate_size,
+        vocabulary=fields.vocab_size,
+        rope_theta=parameters.rope_theta or fields.rope_theta,
+        eps=fields.rms_norm_eps,
+        qkv_bias=biased or fields.attention_bias,
+        output_bias=fields.attention_bias and not biased,
+        tied=fields.tie_word_embeddings,
+        scaling=(fields.rope_scaling or parameters).stretch,
     )
 
 
-def _complaint(file: _ConfigFile, fields: dict[str, Any]) -> str:
+def _complaint(fields: _ConfigFile) -> str:
     """Return what this network has not; empty if it has all."""
-    heads = file.num_attention_heads
-    kv_heads, head_dim = file.num_key_value_heads or heads, file.head_dim or file.hidden_size / heads
-    windowed = file.sliding_window is not None and file.use_sliding_window
-    other = next((name for name in _OTHERS if fields.get(name)), "")
+    heads = fields.num_attention_heads
+    kv_heads, head_dim = fields.num_key_value_heads or heads, fields.head_dim or fields.hidden_size / heads
+    window = fields.sliding_window if fields.use_sliding_window else None
+    other = next((name for name in _OTHERS if getattr(fields, name)), "")
     complaints = {
-        f"model_type {file.model_type!r} is not supported": file.model_type not in FAMILIES,
+        f"model_type {fields.model_type!r} is not supported": fields.model_type not in FAMILIES,
         f"{other} is not supported": bool(other),
-        f"a sliding window of {file.sliding_window} tokens is not supported": windowed
-        and (file.sliding_window or 0) < CONTEXT,
+        f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
         f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
-        f"a hidden size of {file.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
+        f"a hidden size of {fields.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
     }
     return next((text for text, holds in complaints.items() if holds), "")

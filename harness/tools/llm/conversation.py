@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,15 +54,20 @@ class Conversation:
         self._state = self.machine.state(CREATE, [1, CONTEXT, CHUNK, PAGE, 0], timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
 
-    def choose_chunk(self) -> float:
-        """Time a small step, and let no step be longer than the device's watchdog allows. Return the time in ms."""
+    def choose_chunk(self) -> tuple[float, float]:
+        """Take a small first step, and let no other be longer than the device's watchdog allows.
+
+        Returns its ms by this host's clock, in which the device compiles kernels, and those of a later one.
+        """
         import numpy as np
 
+        started = time.perf_counter()
         timed = self.timed(PREFILL_AGAIN, np.zeros(TRIAL_TOKENS, np.int32))
+        first_ms = 1e3 * (time.perf_counter() - started)
         trial_ms = min(timed.wall_ms(2, timeout_s=self.timeout_s))
         timed.end()
         self.chunk = min(self.chunk, longest_step(trial_ms))
-        return trial_ms
+        return first_ms, trial_ms
 
     def step(self, step: Step, tokens: Array) -> list[Array]:
         """Take tokens; return logits (positions, vocabulary), and what leaves each layer if the step tells it."""
@@ -143,10 +149,10 @@ class TimedStep:
 
     def _samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         samples: list[float] = []
-        time = self.conversation.machine.function_ms
         while (left := repeat - len(samples)) > 0:
             count = left if self.step.forgets else min(left, MOST_DECODES)
-            samples += time(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
+            timed = self.conversation.machine.function_ms(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
+            samples += timed
             self._take_back(count + 1)  # one call is not timed
         return samples
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,13 +21,14 @@ from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
-from harness.base.failures import CompileFailure, ModelError, UsageError, reason_alone
+from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.base.model import ProgramModel
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import TESTS, LlmTest, read_keys, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
+from harness.tools.llm.foreign import Foreign, read_foreign
 from harness.tools.llm.formats import PER_WORD, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, Step
 
@@ -42,17 +43,10 @@ SETTINGS = "mlc-chat-config.json"
 LISTS = ("tensor-cache.json", "ndarray-cache.json")
 """Names of the list of weights; the second is that of mlc-llm until 2025."""
 CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
-LONGEST_FILE_BYTES = 64 << 20
+_HINT = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
 
 
-Content = TypeVar("Content", bound=BaseModel)
-
-
-class _Foreign(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class ModelSettings(_Foreign):
+class ModelSettings(Foreign):
     """What the folder of weights says of the model."""
 
     quantization: str = ""
@@ -61,7 +55,7 @@ class ModelSettings(_Foreign):
     prefill_chunk_size: int = Field(CHUNK, gt=0)
 
 
-class StoredWeight(_Foreign):
+class StoredWeight(Foreign):
     """A weight in the list."""
 
     name: str
@@ -69,7 +63,7 @@ class StoredWeight(_Foreign):
     dtype: str
 
 
-class Shard(_Foreign):
+class Shard(Foreign):
     """A file of weights."""
 
     dataPath: str
@@ -77,13 +71,13 @@ class Shard(_Foreign):
     records: tuple[StoredWeight, ...]
 
 
-class WeightList(_Foreign):
+class WeightList(Foreign):
     """All weights of a folder."""
 
     records: tuple[Shard, ...] = Field(min_length=1)
 
 
-class Metadata(_Foreign):
+class Metadata(Foreign):
     """What the library says of itself."""
 
     quantization: str
@@ -104,7 +98,7 @@ class MlcFolder:
     @cached_property
     def settings(self) -> ModelSettings:
         """The settings of the model."""
-        return _read(self.place / SETTINGS, ModelSettings)
+        return read_foreign(self.place / SETTINGS, ModelSettings, _HINT)
 
     @cached_property
     def list_file(self) -> Path:
@@ -118,7 +112,7 @@ class MlcFolder:
 
     @property
     def _shards(self) -> tuple[Shard, ...]:
-        shards = _read(self.list_file, WeightList).records
+        shards = read_foreign(self.list_file, WeightList, _HINT).records
         for shard in shards:
             file = self.place / shard.dataPath
             if not is_name(shard.dataPath):
@@ -135,21 +129,6 @@ class MlcFolder:
     def key(self) -> str:
         """Hash of the weights."""
         return key_of({name: sha256_of(file) for name, file in self.files().items()})
-
-
-def _read(file: Path, kind: type[Content]) -> Content:
-    try:
-        with file.open("rb") as stream:
-            text = stream.read(LONGEST_FILE_BYTES + 1)
-        if len(text) > LONGEST_FILE_BYTES:
-            raise ValueError(f"more than {LONGEST_FILE_BYTES >> 20} MiB")
-        return kind.model_validate(read_json(text))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise ModelError(f"{file}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
-    except (OSError, ValueError) as error:
-        hint = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
-        raise ModelError(f"cannot read {file}: {reason_alone(error)}", hint=hint) from error
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol, cast
 
 from device_runner.failures import Failure, RigFailure
+from device_runner.foreign_json import read_json
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
@@ -24,13 +25,13 @@ from harness.compile.artifacts.pool import Builder
 from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.measure.context import Run
 from harness.measure.correctness import MOST_ROUNDING, compare_answers
-from harness.measure.facts import Accuracy, Facts, Judgement, Latency, Loading, Vacuity
+from harness.measure.facts import Accuracy, Facts, FirstRun, Judgement, Latency, Loading, Vacuity
 from harness.measure.probes.latency import measure
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
-from harness.tools.llm.build import PREFIX, library_job, probe_job, read_probe, weights_folder
+from harness.tools.llm.build import LIST, PREFIX, library_job, probe_job, read_probe, weights_folder
 from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.machine import load_machine
@@ -42,7 +43,7 @@ from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, hold, verify
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Device, Program, Session
+    from device_runner.device import Array, Device, Loadable, Program, Session
     from harness.measure.probes.base import Probe
     from harness.measure.probes.base import Step as ShowStep
 
@@ -72,6 +73,15 @@ class Subject(Protocol):
         """Judge the logits of a step whose last token has this position."""
 
 
+def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_s: float) -> Conversation:
+    """Load a library of our network, and its weights from their folder. Raises what the session raises."""
+    files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
+    machine = load_machine(session, loadable, timeout_s=timeout_s)
+    count = len(read_json((folder / LIST).read_bytes())["records"][0]["records"])
+    names = [f"{PREFIX}_{index}" for index in range(count)]
+    return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
+
+
 class OwnLibrary:
     """A library of our network, which numpy judges."""
 
@@ -96,10 +106,7 @@ class OwnLibrary:
         """Load library and weights."""
         task = self._task
         folder = weights_folder(task.tensors, task.config, task.form, cache_root())
-        files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
-        machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-        names = [f"{PREFIX}_{index}" for index in range(len(artifact.compiled.inputs))]
-        return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
+        return load_library(session, artifact.loadable, folder, timeout_s)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Judge every position of a prompt, or every step of decode."""
@@ -174,7 +181,8 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             machine = conversation.machine
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
             step(RunStep.FIRST_RUN)
-            trial_ms = conversation.choose_chunk()
+            first_ms, trial_ms = conversation.choose_chunk()
+            facts.add(FirstRun(first_ms))
             facts.add(_update(facts, weights_bytes=machine.weights_bytes, chunk=conversation.chunk, trial_ms=trial_ms))
             verdict = subject.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))

@@ -60,7 +60,8 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVer
         if not verdict.right:
             return verdict
     if test.chunks > 1:
-        _hold_invariants(test, conversation, truth, verdict)
+        tokens = text(truth.config.vocabulary, test.length)
+        hold(conversation, tokens, test.chunks, truth.tolerance, verdict)
     return verdict
 
 
@@ -111,11 +112,6 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
             conversation.forget(1)
             layers = conversation.step(DECODE_LAYERS, token)[1:]
         yield begin, logits, f"step {step + 1} of decode after {begin} tokens", layers
-
-
-def _hold_invariants(test: LlmTest, conversation: Conversation, truth: LlmTruth, verdict: LlmVerdict) -> None:
-    """Compare answers that have to be the same."""
-    hold(conversation, text(truth.config.vocabulary, test.length), test.chunks, truth.tolerance, verdict)
 
 
 def hold(conversation: Conversation, tokens: Array, chunks: int, tolerance: float, verdict: LlmVerdict) -> None:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError
@@ -25,20 +25,6 @@ BLOCK_ROWS = 8192
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
 Dettmers et al. 2022). Without them a seeded network hides overflow."""
-
-
-class Weights(Protocol):
-    """Weights of a network."""
-
-    @property
-    def key(self) -> str:
-        """Hash of what decides the numbers."""
-
-    def tensor(self, name: str) -> Array:
-        """Return a weight by one of the names of `LlmConfig.shapes`, as float32."""
-
-    def require_complete(self) -> None:
-        """Raise ModelError unless every weight is there in the right shape."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +114,9 @@ class FolderWeights:
         split = {"qkv": rows, "gate_up": [config.intermediate] * 2}.get(part, [shape[0]])
         names = (f"model.layers.{layer}.{theirs}.{kind}" for theirs in _PARTS[part])
         return [(theirs, (count, *shape[1:])) for theirs, count in zip(names, split, strict=True)]
+
+
+Weights = SeededWeights | FolderWeights
 
 
 @functools.lru_cache(maxsize=8)

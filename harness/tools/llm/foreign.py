@@ -1,0 +1,43 @@
+"""Files in JSON that others wrote: read within bounds, and checked before use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from device_runner.foreign_json import read_json
+from harness.base.failures import ModelError, reason_alone
+
+LONGEST_FILE_BYTES = 64 << 20
+"""The list of the weights of the largest models has a few."""
+
+
+class Foreign(BaseModel):
+    """What others wrote: fields that are not ours are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+Content = TypeVar("Content", bound=Foreign)
+
+
+def read_foreign(file: Path, kind: type[Content], hint: str) -> Content:
+    """Return the content of a file. Raises ModelError with the key at fault, and with the hint what file is meant."""
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(LONGEST_FILE_BYTES + 1)
+        if len(text) > LONGEST_FILE_BYTES:
+            raise ValueError(f"more than {LONGEST_FILE_BYTES >> 20} MiB")
+        return kind.model_validate(read_json(text))
+    except ValidationError as error:
+        raise ModelError(f"{file}: {problem_of(error)}", hint=hint) from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot read {file}: {reason_alone(error)}", hint=hint) from error
+
+
+def problem_of(error: ValidationError) -> str:
+    """Return the key at fault, and what is wrong with it."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
