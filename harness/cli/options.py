@@ -348,8 +348,11 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
 
     Each option of a group becomes a parameter of its own, where the group stands.
     """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    # Not by `get_type_hints`, which in Python 3.10 puts an Optional around an option whose default is None.
+    parameters = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: given.annotation for name, given in parameters.items() if is_dataclass(given.annotation)
+    }
 
     @functools.wraps(command)
     def call(**options: Any) -> Result:
@@ -357,12 +360,12 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
         return command(**values, **options)
 
     flat: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
+    for name, parameter in parameters.items():
         if name in groups:
             types = get_type_hints(groups[name], include_extras=True)
             flat += [_as_option(field.name, types[field.name], field.default) for field in fields(groups[name])]
         else:
-            flat.append(_as_option(name, hints[name], parameter.default))
+            flat.append(_as_option(name, parameter.annotation, parameter.default))
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return call
