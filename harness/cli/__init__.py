@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from device_runner.disk import disk_full
 from device_runner.failures import Failure
@@ -48,8 +49,9 @@ def every_command() -> list[Command]:
     return sorted(every, key=lambda command: GROUPS.index(command.group))
 
 
+PROGRAM = "adreno-bench"
 app = typer.Typer(
-    name="adreno-bench",
+    name=PROGRAM,
     help="Find which models got slower, wrong or broken on Apache TVM's compilation paths to Qualcomm Adreno GPUs.",
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
     "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
@@ -95,7 +97,13 @@ def main() -> None:
 
 def _call() -> None:
     try:
-        app(sys.argv[1:] or ["--help"])
+        code = app(sys.argv[1:] or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+    except TyperException as error:
+        from harness.cli.commands import usage_hint, usage_line
+
+        if not error.format_message():  # a group without a command, whose help is printed already
+            sys.exit(ExitCode.USAGE)
+        _end(": ".join(filter(None, (usage_line(error), usage_hint(error, sys.argv[1:])))), ExitCode.USAGE)
     except Failure as failure:
         _end(str(failure), ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
     except BrokenPipeError:  # the reader of our output has seen enough
@@ -116,6 +124,7 @@ def _call() -> None:
             _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
+    sys.exit(code if isinstance(code, int) else ExitCode.GOOD)
 
 
 def _in_cache(error: OSError, cache: Path) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from itertools import groupby
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 from typer.main import get_command, get_group
 
+from device_runner.names import suggestion
 from harness.base.terminal import tell
 from harness.base.tool import Command, load, tools
 
@@ -100,6 +102,36 @@ def add_commands(app: typer.Typer, commands: Iterable[Command]) -> None:
     for command in commands:
         deferred = app.command(command.name, cls=DeferredCommand, help=command.help, rich_help_panel=command.group)
         deferred(_loader(command))
+
+
+_IN_OTHER_WORDS = {"Value error, ": "", "argument(s)": "argument", "No such option: ": "there is no option "}
+"""What typer and pydantic write, and what stands in our lines."""
+
+
+def usage_line(error: TyperException) -> str:
+    """Return what is wrong with the words of a command line."""
+    is_unknown = hasattr(error, "possibilities")
+    message = str(error.message) if is_unknown else error.format_message()
+    for theirs, ours in _IN_OTHER_WORDS.items():
+        message = message.replace(theirs, ours)
+    return f"{message[0].lower()}{message[1:]}".removesuffix(".")
+
+
+def usage_hint(error: TyperException, words: Sequence[str]) -> str:
+    """Return the option that was meant, or the command that shows what there is; empty if the line says it.
+
+    Args:
+        error: What typer raised.
+        words: The command line.
+    """
+    context: Any = getattr(error, "ctx", None)
+    if usage_line(error).endswith("?"):
+        return ""
+    listing = f"see `{context.command_path if context else ' '.join(['adreno-bench', *words[:1]])} -h`"
+    if not context or not hasattr(error, "option_name"):
+        return listing
+    options = [name for parameter in context.command.params for name in parameter.opts]
+    return suggestion(error.option_name, options, otherwise=listing, choices=()).strip()
 
 
 _PACKAGE = "adreno-bench"

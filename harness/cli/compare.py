@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.exceptions import TyperException
 from typer.main import get_command
 
 from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
+from harness.cli.commands import usage_line
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -171,8 +173,9 @@ def _side(option: str, model: str | None, text: str | None, what: CaseOptions) -
     program.command()(grouped(_take_options))
     try:
         context = get_command(program).make_context(option, shlex.split(text or ""))
-    except Exception as error:  # typer does not export the base of its own errors
-        raise UsageError(f"{option} {text!r}: {error}", hint=f"for example {option} '--precision float16'") from None
+    except (TyperException, typer.Exit, ValueError) as error:  # `--help`, and a quotation without its end
+        said = usage_line(error) if isinstance(error, TyperException) else str(error) or "options of a case alone"
+        raise UsageError(f"{option} {text!r}: {said}", hint=f"for example {option} '--precision float16'") from None
     own = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
     side = replace(what, **{name: context.params[name] for name in own})
     if model and not _is_model(model):

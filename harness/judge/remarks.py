@@ -56,7 +56,8 @@ def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], st
     count = len(records) - len(steady)
     if count < 2 or count <= len(steady):
         return rows, ""
-    who = f"all but {', '.join(steady)}" if steady else f"all {count} cases"
+    everyone = "both cases" if count == 2 else f"all {count} cases"
+    who = f"all but {', '.join(steady)}" if steady else everyone
     line = f"{who} are {UNSTEADY}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
     return [tuple(remark for remark in row if remark.word != UNSTEADY) for row in rows], line
 

@@ -237,6 +237,6 @@ def model_source(name: str) -> NamedModel:
     """Return a network of the zoo. Raises UsageError, with the nearest name, if there is none."""
     models = named_models()
     if name not in models:
-        hint = suggestion(name, models, otherwise="the zoo has")
-        raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx or .pt2")
+        hint = suggestion(name, models, otherwise="a file of your own ends in .onnx or .pt2, and the zoo has")
+        raise UsageError(f"there is no model {name!r}", hint=hint)
     return models[name]

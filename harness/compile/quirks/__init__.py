@@ -75,4 +75,7 @@ def require_known(ids: Collection[str]) -> None:
     """Raise UsageError for an id that no quirk has. One that the installed release is free of is no mistake."""
     names = [quirk.id for quirk in QUIRKS]
     for wrong in (name for name in ids if name not in names):
-        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, names))
+        raise UsageError(
+            f"there is no quirk {wrong!r}",
+            hint=suggestion(wrong, names, otherwise="`adreno-bench quirks` lists", choices=("them",)),
+        )

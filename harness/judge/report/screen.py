@@ -135,6 +135,7 @@ class Screen(Progress):
         together = on_device(record.case, record.device)
         name = together if together in self._now else record.case
         self._cases.did()
+        self._last = ""  # what was said before a case ended is not going on any more
         self._hide(name)
         outcome = f"{name}: {record.outcome.value}" + (f": {record.message}" if record.message else "")
         self._tell(f"{outcome}{_in_brackets(self._cases)}")

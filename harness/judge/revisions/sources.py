@@ -169,7 +169,11 @@ def configuration(config: Path) -> Any:
         from asv.util import UserError
     except ImportError:
         raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
+    if not config.exists():
+        releases = "`adreno-bench history releases` makes one of TVM's releases"
+        raise UsageError(f"there is no {config}", hint=f"{releases}, or pass --config FILE")
     try:
         return Config.load(str(config))
     except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
-        raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error
+        why = str(error).removesuffix(".")
+        raise UsageError(f"{config} cannot be used: {why}", hint="pass --config FILE") from error

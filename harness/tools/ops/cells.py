@@ -32,7 +32,7 @@ from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
 from harness.tools.ops.catalogue import INPUTS, MODEL, PREPARED, Catalogue, OperatorCase
 
-MODES = {False: "worked round", True: "as shipped"}
+MODES = {False: "with workarounds", True: "as shipped"}
 """What the table calls it, by `as_shipped`."""
 
 

@@ -119,7 +119,10 @@ def reported_quirks(ids: Collection[str] = ()) -> list[Quirk]:
     others = (quirk for tool in tools() if tool.quirks for quirk in load(tool.quirks))
     quirks = {quirk.id: quirk for quirk in (*QUIRKS, *others)}
     for wrong in (name for name in ids if name not in quirks):
-        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, quirks))
+        raise UsageError(
+            f"there is no quirk {wrong!r}",
+            hint=suggestion(wrong, quirks, otherwise="`adreno-bench quirks` lists", choices=("them",)),
+        )
     return [quirk for quirk in quirks.values() if not ids or quirk.id in ids]
 
 

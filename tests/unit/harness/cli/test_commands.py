@@ -1,6 +1,9 @@
-"""A module that is not installed is told as such, with the command that brings it."""
+"""What ends a command in one line: words that are wrong, and a module that is not installed."""
 
 from __future__ import annotations
+
+import shlex
+import sys
 
 import pytest
 
@@ -28,7 +31,7 @@ def test_what_brings_a_module(module: str, command: str) -> None:
 def test_a_missing_module_is_no_bug_unless_it_is_ours(
     module: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def app(*_: object) -> None:
+    def app(*_: object, **_options: object) -> None:
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
     monkeypatch.setattr(cli, "app", app)
@@ -36,3 +39,52 @@ def test_a_missing_module_is_no_bug_unless_it_is_ours(
         cli.main()
     assert ended.value.code == 4
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("run --livee", "there is no option --livee: did you mean '--live'?"),
+        ("show --case x", "there is no option --case: see `adreno-bench show -h`"),
+        ("-x", "there is no option -x: see `adreno-bench -h`"),
+        ("shwo", "no such command 'shwo'. Did you mean 'show'?"),
+        ("history nope", "no such command 'nope': see `adreno-bench history -h`"),
+        ("run --records", "option '--records' requires an argument: see `adreno-bench run -h`"),
+        ("inspect", "missing argument 'MODEL': see `adreno-bench inspect -h`"),
+        ("list more", "got unexpected extra argument (more): see `adreno-bench list -h`"),
+        (
+            "run --precision float17",
+            "invalid value for '--precision': 'float17' is not one of 'float32', 'float16', 'float16_acc32': "
+            "see `adreno-bench run -h`",
+        ),
+        (
+            "compare --a='--precision float17' --b='--precision float16'",
+            "--a '--precision float17': invalid value for '--precision': 'float17' is not one of 'float32', 'float16', "
+            "'float16_acc32': for example --a '--precision float16'",
+        ),
+        (
+            "compare --a='\"' --b='--precision float16'",
+            "--a '\"': No closing quotation: for example --a '--precision float16'",
+        ),
+    ],
+)
+def test_words_that_are_wrong_are_one_line_and_say_what_to_type(
+    words: str, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["adreno-bench", *shlex.split(words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, printed.err) == (2, "", f"adreno-bench: {line}\n")
+
+
+def test_a_group_without_a_command_prints_its_help_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["adreno-bench", "runtime"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "Commands" in printed.out
+    assert printed.err == ""

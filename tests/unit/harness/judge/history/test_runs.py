@@ -142,6 +142,11 @@ def test_a_configuration_that_is_not_asvs_is_named(tmp_path: Path, text: str) ->
         load_project(file)
 
 
+def test_a_configuration_that_is_missing_is_told_how_to_make(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^there is no .*asv\.conf\.json: `adreno-bench history releases` makes one"):
+        load_project(tmp_path / "asv.conf.json")
+
+
 def a_config(folder: Path) -> Path:
     file = folder / "asv.conf.json"
     file.write_text(json.dumps({"version": 1, "repo": ".", "env_dir": ".asv/env", "results_dir": ".asv/results"}))

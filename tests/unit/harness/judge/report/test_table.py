@@ -46,7 +46,7 @@ def test_what_most_rows_are_is_said_once_below_and_on_none_of_them() -> None:
     busy = [a_record(f"tiny-{path}-float32-untuned", **RESTLESS) for path in ("opencl", "texture")]
     broken = a_record("tiny-clml-float32-untuned", outcome=Outcome.COMPILE_ERROR, message="no layout")
     *table, line = results_table(busy).splitlines()
-    assert line == f"  all 2 cases are {WHY}"
+    assert line == f"  both cases are {WHY}"
     assert "unsteady" not in "".join(table)
     *table, line = results_table([*busy, broken]).splitlines()
     assert line == f"  all but tiny-clml-float32-untuned are {WHY}"

@@ -381,7 +381,7 @@ CELLS = [
 
 def test_the_table_counts_verdicts_by_operator_and_path() -> None:
     (grid,) = Coverage(CELLS).grids()
-    assert grid.headers == ("operator", "dtype", "opencl, worked round", "texture, worked round")
+    assert grid.headers == ("operator", "dtype", "opencl, with workarounds", "texture, with workarounds")
     assert grid.rows == [
         ("Add", "float32", "-", "■1"),
         ("Conv", "float32", "✓2", "=1 ✗1"),
@@ -402,9 +402,9 @@ def test_releases_of_tvm_stand_side_by_side_in_a_table_for_each_path() -> None:
     others = [cell("Conv", "opencl", CellVerdict.CRASH, tvm="0.25", as_shipped=shipped) for shipped in (True, False)]
     opencl, texture = Coverage([*CELLS, *others]).grids()
     assert (opencl.title, texture.title) == ("Path opencl", "Path texture")
-    assert opencl.headers[2:] == ("0.27, worked round", "0.25, worked round", "0.25, as shipped")
+    assert opencl.headers[2:] == ("0.27, with workarounds", "0.25, with workarounds", "0.25, as shipped")
     assert opencl.rows[-1] == ("all", "", "✓2", "†1", "†1")
-    assert texture.headers[2:] == ("0.27, worked round",)
+    assert texture.headers[2:] == ("0.27, with workarounds",)
 
 
 def test_what_several_releases_have_in_common_is_said_once() -> None:
