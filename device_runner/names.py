@@ -1,9 +1,18 @@
-"""Names that a person typed, and what was probably meant; names that are too long."""
+"""Names: of code that is loaded when it is asked for, mistyped ones, and ones that are too long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+
+def load(place: str) -> Any:
+    """Import what stands at a place, `MODULE:NAME`."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module))
 
 
 def suggestion(

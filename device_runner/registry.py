@@ -7,15 +7,14 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from device_runner.device import Device, DeviceEntry, Identity, Steadiness
 from device_runner.failures import Failure
 from device_runner.lease import Holder, holder_of, holders, lease, queue_length
 from device_runner.lease import tell as lease_note
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 
 if TYPE_CHECKING:
     from device_runner.transport.adb_server import AdbEntry
@@ -99,7 +98,7 @@ def identify(device: Device, step: Step) -> Identity:
 
 def _opener(name: str, runtime: bool) -> Opener:
     if is_built_in(name):
-        opener: Opener = _load(_OPEN_LOCAL if name == LOCAL else _OPEN_VIRTUAL)
+        opener: Opener = load(_OPEN_LOCAL if name == LOCAL else _OPEN_VIRTUAL)
         return opener
     _require_known(name)
     return _phone if runtime else _bare_phone
@@ -140,28 +139,23 @@ def remove_files(name: str, cache: Path) -> None:
 
 def why_no_sandbox() -> str:
     """Return why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
-    return str(_load(_WHY_NO_SANDBOX)())
+    return str(load(_WHY_NO_SANDBOX)())
 
 
 def why_no_userland() -> str:
     """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
-    return str(_load(_WHY_NO_USERLAND)())
+    return str(load(_WHY_NO_USERLAND)())
 
 
 def cards_script() -> str:
     """Return a shell script that prints what a Linux host says of its graphics cards."""
-    return str(_load(_CARDS_SCRIPT))
+    return str(load(_CARDS_SCRIPT))
 
 
 def host_gpu_pace(before: Mapping[str, str], after: Mapping[str, str], gpu: str) -> Steadiness | str:
     """Return how a GPU of a host held its pace between two looks at it, or why that is not known."""
-    pace: Steadiness | str = _load(_PACE_BETWEEN)(before, after, gpu)
+    pace: Steadiness | str = load(_PACE_BETWEEN)(before, after, gpu)
     return pace
-
-
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 @contextmanager

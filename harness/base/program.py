@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.base.tool import load, places
+from device_runner.names import load
+from harness.base.tool import places
 
 if TYPE_CHECKING:
     from harness.base.case import Case

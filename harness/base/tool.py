@@ -9,10 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
-from operator import attrgetter
-from typing import Any
 
+from device_runner.names import load
 from harness.base.failures import UsageError
 
 URL, MANY_FILES = "://", "*"
@@ -110,7 +108,7 @@ class Tool:
     models: str = ""
     """Place of a tuple of networks that a suite may name (`harness.compile.models.named.NamedModel`)."""
     model_formats: Mapping[str, ModelFormat] = field(default_factory=dict)
-    """Formats of model files, by suffix."""
+    """Formats of model files, by suffix (`harness.base.model.SUFFIXES`)."""
     programs: Mapping[str, str] = field(default_factory=dict)
     """Places of `harness.base.program.ProgramKind`, by the key of a table that is one in a suite's `models`."""
     probes: tuple[str, ...] = ()
@@ -166,12 +164,6 @@ def places(kind: str) -> Iterator[tuple[str, str]]:
     """Yield names and places of what tools add to a mapping of `Tool`, such as `record_parts`."""
     for tool in tools():
         yield from getattr(tool, kind).items()
-
-
-def load(place: str) -> Any:
-    """Import what stands at a place, `MODULE:NAME`."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(module))
 
 
 def _further_modules() -> list[str]:

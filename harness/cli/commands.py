@@ -13,9 +13,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command, get_group
 
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 from harness.base.terminal import tell
-from harness.base.tool import Command, load, tools
+from harness.base.tool import Command, tools
 
 HELP_NAMES = ["-h", "--help"]
 

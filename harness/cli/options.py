@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 from harness.base import option_texts as texts
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy
-from harness.base.tool import load
 from harness.cli import completion
 from harness.compile.quirks import policy_of, quirks_of
 

@@ -13,6 +13,7 @@ import typer
 
 from device_runner.device import Permission
 from device_runner.interrupt import interruption
+from device_runner.names import load
 from device_runner.registry import LOCAL
 from device_runner.selection import ALL, select
 from harness.base.case import Tuning
@@ -21,7 +22,7 @@ from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size
 from harness.base.terminal import tell as say
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,

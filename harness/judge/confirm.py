@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from device_runner.failures import Failure
+from device_runner.names import load
 from harness.base.tables import counted
-from harness.base.tool import load, places
+from harness.base.tool import places
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries

@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from device_runner.names import load
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.base.program import program_kind
-from harness.base.tool import load
 from harness.compile.artifacts.artifact import Built
 from harness.measure.again import judge_again
 from harness.measure.context import Run

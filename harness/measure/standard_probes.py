@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from harness.base.tool import load, tools
+from device_runner.names import load
+from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.correctness import vacuous
 from harness.measure.facts import Facts, Latency, Score, Timing, Vacuity

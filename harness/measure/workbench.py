@@ -19,6 +19,7 @@ from typing import Any
 from device_runner import registry, selection
 from device_runner.device import ADRENO_LOCAL_BYTES, Device, Identity, Permission
 from device_runner.failures import Failure
+from device_runner.names import load
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
 from device_runner.store import cache_root
@@ -29,7 +30,7 @@ from harness.base.model import Model, OnnxModel, ProgramModel, words_given
 from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.compile.artifacts.planner import check, plan_case, plan_oracle, require_operators
 from harness.compile.artifacts.pool import Builder, shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions

@@ -34,7 +34,7 @@ def find_truth(job: dict[str, Any], out: Path) -> dict[str, Any]:
     specs = ((each["spec"], each["number"]) for each in files["fixed"])
     fixed = [FixedInput(InputSpec(s["name"], tuple(s["shape"]), s["dtype"]), number) for s, number in specs]
     program = Path(files["program"]) if files["program"] else None
-    original = Original(Path(files["onnx"]), program, files["trust"], tuple(fixed))
+    original = Original(Path(files["onnx"]), program, files["judge"], files["trust"], tuple(fixed))
     return oracle.find_truth(original, _question(job), out)
 
 

@@ -82,9 +82,7 @@ def oracle_job(
     }
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
     facts |= {"fixed": source["fixed"]} if original.fixed else {}
-    if original.program:
-        own, _, _ = model_formats()[original.program.suffix].judge.partition(":")
-        facts["judge"] = module_version(own)
+    facts |= {"judge": module_version(original.judge.partition(":")[0])} if original.judge else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key
     witness = Job(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from device_runner.device import ADRENO_LOCAL_BYTES, Identity
 from device_runner.failures import Unsupported
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
@@ -24,7 +24,7 @@ from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.base.program import program_kind
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.compile.artifacts.keys import (
     Labelled,
     compile_job,

@@ -21,13 +21,14 @@ from device_runner.device import Loadable
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
 from device_runner.files import is_name
+from device_runner.names import load
 from device_runner.store import Store, sha256_of
 from harness.base import failures
 from harness.base.failures import revived
 from harness.base.plan import Job
 from harness.base.process import cores
 from harness.base.suite import Limits
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.compile.artifacts.artifact import (
     FAILURE,
     LIBRARY,

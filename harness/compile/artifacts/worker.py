@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import importlib
 import json
 import logging
 import resource
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
+from device_runner.names import load
 from harness.base.failures import CompileOutOfMemory
 from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult
 from harness.compile.compiler.pass_runner import LOG
@@ -35,7 +35,8 @@ def main(job_file: Path, parent: int) -> int:
     out = Path(job["out"])
     _tell_steps(out / STEP)
     try:
-        done = _load(job["place"])(job, out)
+        function: Callable[..., CompileResult | dict[str, Any] | None] = load(job["place"])
+        done = function(job, out)
         result = {"done": dataclasses.asdict(done) if isinstance(done, CompileResult) else done or {}}
     except Exception as error:  # whatever it is, the harness has to know
         if _is_out_of_memory(error):
@@ -44,16 +45,6 @@ def main(job_file: Path, parent: int) -> int:
             result = {"failure": _describe(error, out)}
     (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
     return 0
-
-
-def _load(place: str) -> Callable[[dict[str, Any], Path], CompileResult | dict[str, Any] | None]:
-    """Import what does a job, from `MODULE:NAME`.
-
-    Not by `harness.base.tool`, whose list of tools would be a part of every key then.
-    """
-    module, _, name = place.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return function
 
 
 _NO_MEMORY = ("bad_alloc", "failed to map segment", "MemoryError")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from harness.base.tool import load, tools
+from device_runner.names import load
+from harness.base.tool import tools
 from harness.compile.models.spec import ModelSource
 
 

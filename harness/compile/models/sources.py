@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from device_runner.files import write_whole
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 from device_runner.store import cache_root
 from harness.base.failures import ModelError, UsageError
-from harness.base.model import model_formats, suffixes
-from harness.base.tool import load
+from harness.base.model import SUFFIXES
+from harness.base.tool import ModelFormat, tools
 from harness.compile.models.index_ranges import (
     IndexRange,
     index_ranges,
@@ -95,7 +95,9 @@ class OnnxFile:
         """Return the file itself, and what was made of it if it is in another format. Raises `ModelError`."""
         onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
         fixed = self._prepared(cache_dir).fixed if self.fixes else ()
-        return Original(onnx, self.file if onnx != self.file else None, self.trust, fixed)
+        if not (model_format := _format_of(self.file)):
+            return Original(onnx, trust=self.trust, fixed=fixed)
+        return Original(onnx, self.file, model_format.judge, self.trust, fixed)
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Return what is changed in it before it is compiled. Raises `ModelError`."""
@@ -158,8 +160,13 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
 
 def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
     """Return the file itself, or what a tool makes of its format, kept in `cache`."""
-    model_format = model_formats().get(file.suffix)
+    model_format = _format_of(file)
     return load(model_format.as_onnx)(file, cache, trust=trust) if model_format else file
+
+
+def _format_of(file: Path) -> ModelFormat | None:
+    """Return how a tool reads a file; None for an ONNX file."""
+    return next((tool.model_formats[file.suffix] for tool in tools() if file.suffix in tool.model_formats), None)
 
 
 def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:

@@ -49,7 +49,9 @@ class Original:
     onnx: Path
     """The ONNX file, given or made of the program."""
     program: Path | None = None
-    """The file in another format (`harness.base.model.model_formats`); None if ONNX was given."""
+    """The file in another format (`harness.base.tool.ModelFormat`); None if ONNX was given."""
+    judge: str = ""
+    """Place of what computes the program."""
     trust: bool = False
     """Whether code in the program may run."""
     fixed: tuple[FixedInput, ...] = ()

@@ -1,6 +1,6 @@
 """Who computes a network outside TVM: the first judge that can, and its answer.
 
-A format of a tool has a judge of its own (`harness.base.model.model_formats`). An ONNX network is computed by
+A format of a tool has a judge of its own (`harness.base.tool.ModelFormat`). An ONNX network is computed by
 onnxruntime and, where that lacks an operator or a number format of one, by ONNX's own reference.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from device_runner.names import load
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.number_formats import with_plain_copies
 from harness.compile.models.outline import tensor_types
@@ -39,8 +40,7 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
     """
     judges = judges_of(model)
     if original.program:
-        own = load(model_formats()[original.program.suffix].judge)
-        judges = [partial(own, original.program, trust=original.trust), *judges]
+        judges = [partial(load(original.judge), original.program, trust=original.trust), *judges]
     ruling = first_answer(judges, inputs)
     _require_tensors(ruling)
     return ruling

@@ -22,13 +22,14 @@ from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure, Unsupported
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
+from device_runner.names import load
 from device_runner.registry import tell
 from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.plan import unsupported
 from harness.base.request import AS_SHIPPED, QUIRK_STATES, QuirkPolicy
 from harness.base.suite import Suite, load_suite
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.measure.context import Origin
 from harness.measure.progress import Progress, ProgressTee, SilentProgress
 from harness.measure.recording import Recording

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.base.tool import load, places
+from device_runner.names import load
+from harness.base.tool import places
 from harness.judge.history.events import Event
 from harness.judge.history.results import History, Series
 from harness.judge.verdict import Verdict

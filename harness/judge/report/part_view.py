@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.base.tool import load, places
+from device_runner.names import load
+from harness.base.tool import places
 from harness.judge.report.table import results_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.base.tool import load, places
+from device_runner.names import load
+from harness.base.tool import places
 from harness.judge.compare import KernelChange
 from harness.measure.records.record import Record
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from device_runner.names import load
 from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.judge.report.table import milliseconds
 from harness.judge.stats.shares import signed_share
 from harness.judge.verdict import Verdict

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Protocol
 
+from device_runner.names import load
 from harness.base.failures import UsageError
-from harness.base.tool import MANY_FILES, URL, load, places
+from harness.base.tool import MANY_FILES, URL, places
 from harness.measure.records.index import CaseFilter, RecordIndex
 from harness.measure.records.view import Counted, SessionView
 

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.base.tool import load, places
+from device_runner.names import load
+from harness.base.tool import places
 from harness.tools.shared.finding import Check, Condition, DoctorFinding, guarded
 
 ROOM_NEEDED_BYTES = 2_000_000_000

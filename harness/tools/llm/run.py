@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from device_runner.failures import Failure, RigFailure
 from device_runner.foreign_json import read_json
+from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
@@ -19,7 +20,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.compile.quirks.base import ProbeAnswer, Quirk

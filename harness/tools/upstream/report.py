@@ -19,10 +19,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import scratch_folder, write_whole
-from device_runner.names import suggestion
+from device_runner.names import load, suggestion
 from harness.base.failures import UsageError
 from harness.base.tables import counted, markdown_table, unpadded_markdown
-from harness.base.tool import load, tools
+from harness.base.tool import tools
 from harness.compile.compiler.releases import RELEASES
 from harness.compile.quirks import QUIRKS
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk

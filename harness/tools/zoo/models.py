@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from device_runner.names import load
 from device_runner.store import keep_file
-from harness.base.tool import load
 from harness.compile.models import preparation
 from harness.compile.models.spec import Inputs, Original
 from harness.tools.zoo.digits import HELD_OUT, NETWORK

@@ -30,7 +30,7 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
         "inputs": {},
         "labelled": "",
         "score": "",
-        "original": {"onnx": request["model_file"], "program": None, "trust": False, "fixed": []},
+        "original": {"onnx": request["model_file"], "program": None, "judge": "", "trust": False, "fixed": []},
     }
     kinds = {"reference": request, "oracle": llvm, "witness": llvm, "compile": request}
     for kind, asked in kinds.items():

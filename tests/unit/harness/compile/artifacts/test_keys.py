@@ -115,7 +115,14 @@ def test_the_truth_of_a_tools_format_depends_on_the_sources_of_its_judge(
         (tmp_path / name).write_text(name)
 
     def job() -> Job:
-        return oracle_job(Original(tmp_path / "a.onnx", tmp_path / "a.pt2"), REQUEST, "sha", 1, "a", {})
+        return oracle_job(
+            Original(tmp_path / "a.onnx", tmp_path / "a.pt2", "harness.tools.torch.judge:TorchProgram"),
+            REQUEST,
+            "sha",
+            1,
+            "a",
+            {},
+        )
 
     first = job()
     monkeypatch.setattr("harness.compile.artifacts.keys.module_version", lambda module: f"another {module}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from harness.base.tool import load, tools
+from device_runner.names import load
+from harness.base.tool import tools
 from harness.compile.artifacts.kinds import KINDS, job_kind
 
 

@@ -157,8 +157,8 @@ def test_a_file_in_the_format_of_a_tool_is_computed_by_the_judge_of_that_format(
         def ask(self, inputs: Any) -> list[Any]:
             return [array * 2 for array in inputs.values()]
 
-    monkeypatch.setattr(truth, "load", lambda place: Doubling if place.endswith(":TorchProgram") else None)
-    original = Original(Path("net.onnx"), Path("net.pt2"), trust=True)
+    monkeypatch.setattr(truth, "load", {"place:Doubling": Doubling}.get)
+    original = Original(Path("net.onnx"), Path("net.pt2"), "place:Doubling", trust=True)
     answer = judge_original(original, network(helper.make_node("Relu", ["x"], ["y"])), {"x": X})
     assert (answer.judge.name, answer.outputs[0].tolist()) == ("doubling", (X * 2).tolist())
     assert opened == [(Path("net.pt2"), True)]

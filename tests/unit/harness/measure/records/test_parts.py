@@ -13,6 +13,7 @@ from fake_device import FakeDevice, a_plan, things
 from fake_records import virtual_record
 
 from device_runner.device import PeakMemory
+from device_runner.names import load
 from harness.base import tool
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
@@ -113,7 +114,7 @@ def test_a_part_reads_back_as_it_was(part: object) -> None:
 def test_no_two_parts_share_a_name() -> None:
     names = [*CORE.values(), *(name for name, _ in tool.places("record_parts"))]
     assert len(names) == len(set(names))
-    assert all(part_name(tool.load(place)) == name for name, place in tool.places("record_parts"))
+    assert all(part_name(load(place)) == name for name, place in tool.places("record_parts"))
 
 
 def test_a_damaged_part_of_the_main_job_makes_no_record_and_one_of_a_tool_is_refused_when_asked_for() -> None:
