@@ -39,6 +39,20 @@ def identifiers(names: Sequence[str]) -> list[str]:
     return unique
 
 
+def fold_functions_of_constants(mod: Any) -> Any:
+    """Evaluate calls of the importer's own functions on constants, while these have no target."""
+    from tvm import relax
+
+    calls = _calls_of_functions(mod)
+    folded = relax.transform.FoldConstant()(mod) if calls else mod
+    return folded if _calls_of_functions(folded) < calls else mod
+
+
+def _calls_of_functions(mod: Any) -> int:
+    values = (binding.value for block in mod["main"].body.blocks for binding in block.bindings)
+    return sum(getattr(getattr(value, "op", None), "name", "") == "relax.call_tir" for value in values)
+
+
 def without_dropout(mod: Any) -> Any:
     """Replace dropouts as TVM legalises them for inference: the results are the input and a mask of ones."""
     from tvm import relax
@@ -124,6 +138,17 @@ QUIRKS = (
         workaround="such inputs get names of letters, digits and underscores; they are passed by position",
         paths=("opencl", "texture", "clml"),
         edits=Edits(model=rename_inputs),
+    ),
+    Quirk(
+        "function-of-constants",
+        "what the importer writes as a function of constants (Clip, Pad, Tile, Einsum) is compiled for the GPU and "
+        "called with tensors of the host: `Mismatched A.device_type`",
+        upstream="python/tvm/relax/backend/adreno/pipeline.py: BindTarget comes before FoldConstant; "
+        "src/relax/transform/fold_constant.cc keeps the target of a function",
+        workaround="such functions are evaluated before they get a target",
+        paths=("opencl", "texture", "clml"),
+        since="0.26",
+        edits=Edits(model=fold_functions_of_constants),
     ),
     Quirk(
         "dropout-layout",

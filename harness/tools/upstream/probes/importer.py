@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
-from harness.tools.upstream.probes.sample import Probe, conv, dropout, fails_to_lower, source, sum_of_stack
+from harness.tools.upstream.probes.sample import (
+    Emit,
+    Probe,
+    conv,
+    dropout,
+    fails_to_lower,
+    network,
+    source,
+    sum_of_stack,
+)
 
 
 def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
@@ -18,8 +29,20 @@ def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
 
 
+def _maximum_of_constants() -> Any:
+    """Return a sum with the maximum of two constants, which is a function as the importer writes Clip."""
+    from tvm import relax, topi
+
+    def body(emit: Emit, data: Any) -> Any:
+        largest = relax.BlockBuilder.current().emit_te(topi.maximum, relax.const(3.0), relax.const(2.0))
+        return emit(relax.op.add(data, largest))
+
+    return network(body)
+
+
 PROBES: dict[str, Probe] = {
     "input-name-in-kernel": _slash_in_a_name,
+    "function-of-constants": fails_to_lower(_maximum_of_constants, "a function of constants is folded"),
     "dropout-layout": fails_to_lower(dropout, "a dropout is lowered"),
     "stack-layout": fails_to_lower(sum_of_stack, "a stack is lowered"),
 }

@@ -62,6 +62,7 @@ def test_path_and_precision_decide() -> None:
         *(misreading.id for misreading in MISREADINGS),
         "tir-pipeline-tuple",
         "input-name-in-kernel",
+        "function-of-constants",
         "long-kernel-name",
         "reduction-epilogue-private",
         "local-memory-overflow",
