@@ -55,7 +55,8 @@ class Curve:
     def strip(self) -> Markup:
         """The drawing: a line for each, and dots on the newest."""
         *earlier, newest = (sorted(rates.items()) for rates in self.lines.values())
-        shapes = [self._line("bar", rates) for rates in earlier] + [self._line("middle", newest)]
+        shapes = [self._line("bar", [(0, 0), (self.deepest, 0)])]
+        shapes += [self._line("bar", rates) for rates in earlier] + [self._line("middle", newest)]
         shapes += [
             Markup('<path class="dots" style="stroke-width:9px" d="M{}h.1"><title>{}</title></path>').format(
                 self._place(depth, rate), f"{rate:.4g} tokens/s at {depth}"
