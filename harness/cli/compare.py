@@ -174,8 +174,8 @@ def _side(option: str, model: str | None, text: str | None, what: CaseOptions) -
     try:
         context = get_command(program).make_context(option, shlex.split(text or ""))
     except (TyperException, typer.Exit, ValueError) as error:  # `--help`, and a quotation without its end
-        said = usage_line(error) if isinstance(error, TyperException) else str(error) or "options of a case alone"
-        raise UsageError(f"{option} {text!r}: {said}", hint=f"for example {option} '--precision float16'") from None
+        problem = usage_line(error) if isinstance(error, TyperException) else str(error) or "options of a case alone"
+        raise UsageError(f"{option} {text!r}: {problem}", hint=f"for example {option} '--precision float16'") from None
     own = {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
     side = replace(what, **{name: context.params[name] for name in own})
     if model and not _is_model(model):

@@ -350,7 +350,7 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
     # Not by `get_type_hints`, which in Python 3.10 puts an Optional around an option whose default is None.
     parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
-        name: given.annotation for name, given in parameters.items() if is_dataclass(given.annotation)
+        name: each.annotation for name, each in parameters.items() if is_dataclass(each.annotation)
     }
 
     @functools.wraps(command)
