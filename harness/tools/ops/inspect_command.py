@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,15 +95,17 @@ def refusals_of(model: Any) -> dict[str, list[str]]:
     from harness.base.case import Precision
     from harness.compile.quirks import quirks_for
 
-    refusals: dict[str, list[str]] = {}
+    paths: dict[Callable[[Any], None], list[str]] = {require_no_branch: ["clml"]}
     for path in PATHS:
-        quirks = quirks_for(path, Precision.FLOAT32, as_shipped=False)
-        branches = [require_no_branch] if path == "clml" else []
-        for look in (*branches, *(quirk.edits.network for quirk in quirks if quirk.edits.network)):
-            try:
-                look(model)
-            except CompileFailure as refusal:
-                refusals.setdefault(str(refusal), []).append(path)
+        for quirk in quirks_for(path, Precision.FLOAT32, as_shipped=False):
+            if quirk.edits.network:
+                paths.setdefault(quirk.edits.network, []).append(path)
+    refusals: dict[str, list[str]] = {}
+    for look, some in paths.items():
+        try:
+            look(model)
+        except CompileFailure as refusal:
+            refusals[str(refusal)] = some
     return refusals
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import attribute_of, tensor_types
+from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
 
@@ -18,12 +18,12 @@ def write_casts(model: Any) -> str:
     from onnx import TensorProto
 
     floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
-    types, write = tensor_types(model), NodeWriter(model, "cast")
+    view, write = NetworkView(model), NodeWriter(model, "cast")
 
     def casts(node: Any) -> list[Any] | None:
         if not is_onnx(node, "Cast") or attribute_of(node, "to", 0) not in (TensorProto.INT32, TensorProto.UINT32):
             return None
-        kind = types.get(node.input[0])
+        kind = view.kind(node.input[0])
         if kind is None or kind.elem_type not in floats:
             return None
         whole = write.add("Cast", node.input[0], to=TensorProto.INT64)

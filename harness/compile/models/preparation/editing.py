@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import all_nodes, inner_graphs
@@ -20,8 +21,12 @@ class NodeWriter:
         """What was written since `take` was called."""
         self._stem, self._number = stem, 0
         self._lists: dict[tuple[int, ...], str] = {}
-        self._names = {name for node in all_nodes(model.graph) for name in (*node.input, *node.output)}
-        self._names |= {value.name for value in (*model.graph.input, *model.graph.output, *model.graph.initializer)}
+
+    @cached_property
+    def _names(self) -> set[str]:
+        graph = self.graph
+        names = {name for node in all_nodes(graph) for name in (*node.input, *node.output)}
+        return names | {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
 
     def name(self) -> str:
         """Return a new name."""

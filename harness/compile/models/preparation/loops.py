@@ -37,8 +37,6 @@ def unroll_loops(model: Any) -> str:
 
 
 def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
-    if not any(is_onnx(node, "Loop", "Scan") for node in model.graph.node):
-        return Counter()
     view, writer = NetworkView(model), NodeWriter(model, "round")
 
     def rounds_of(node: Any) -> list[Any] | None:

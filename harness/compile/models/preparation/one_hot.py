@@ -15,8 +15,6 @@ def write_one_hots(model: Any) -> str:
     import numpy as np
     from onnx import TensorProto
 
-    if not any(is_onnx(node, "OneHot") for node in model.graph.node):
-        return ""
     view, write = NetworkView(model), NodeWriter(model, "one_hot")
 
     def comparison(node: Any) -> list[Any] | None:

@@ -12,8 +12,6 @@ from harness.compile.models.preparation.editing import NodeWriter, is_onnx, repl
 
 def write_reversals(model: Any) -> str:
     """Gather each sequence backwards up to its length."""
-    if not any(is_onnx(node, "ReverseSequence") for node in model.graph.node):
-        return ""
     view, writer = NetworkView(model), NodeWriter(model, "reversed")
 
     def gathered(node: Any) -> list[Any] | None:

@@ -27,8 +27,6 @@ AXIS_IS_INPUT = 20
 
 def write_spectra(model: Any) -> str:
     """Write transforms of float32 as products, where their length is known and their window is a constant."""
-    if not any(is_onnx(node, "DFT", "STFT") for node in model.graph.node):
-        return ""
     view, writer = NetworkView(model), NodeWriter(model, "spectrum")
 
     def product(node: Any) -> list[Any] | None:
@@ -38,7 +36,8 @@ def write_spectra(model: Any) -> str:
         return writer.take() if written else None
 
     gone = [node.op_type for node in replace_nodes(model.graph, product)]
-    fold(model)  # ONNX infers no shape of what these were
+    if gone:
+        fold(model)  # ONNX infers no shape of what these were
     return "; ".join(f"wrote {gone.count(kind)} {kind} as products" for kind in sorted({*gone}))
 
 
