@@ -10,7 +10,7 @@ from harness.base.tables import counted
 from harness.compile.models.outline import attribute_of, constant_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import drop, is_onnx
 
-LARGEST_GROWTH_BYTES = 16 << 20
+LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""
 SMALL_BYTES = 1 << 12
 """Constants so small that no operator of them, unless it is of those that grow, makes more than some megabytes."""
