@@ -5,7 +5,8 @@ Known for a wrong answer too. Lower is better, as asv takes it.
 
 from __future__ import annotations
 
-from harness.measure.facts import Accuracy, TopOne
+from harness.measure.facts import Accuracy
+from harness.tools.labelled.part import TopOne
 
 from .measured import Measured, known
 

@@ -26,7 +26,7 @@ TOOLS = (
     "harness.tools.ab",
     "harness.tools.github",
     "harness.tools.asv",
-    "harness.tools.images",
+    "harness.tools.labelled",
     "harness.tools.live",
     "harness.tools.tune",
     "harness.tools.ops",
@@ -143,8 +143,9 @@ class Tool:
     remote_devices: str = ""
     """Place of a function of the address of a tracker, which returns the devices of other hosts behind it
     (`device_runner.workers.DeviceSource`)."""
-    labelled_pictures: str = ""
-    """Place of a function of a `harness.base.model.ImageFolder` and the cache, which returns an `.npz` file of it."""
+    labelled: str = ""
+    """Place of a function of a suite's `labelled` and `score` of a model, and of the cache, which returns a
+    `harness.compile.models.spec.LabelledData`."""
     live_screen: str = ""
     """Place of a `harness.judge.report.screen.Screen` that shows the matrix of a run."""
     side_by_side: str = ""

@@ -40,9 +40,9 @@ from harness.cli.options import (
     output_option,
     seldom_option,
 )
-from harness.judge.report.part_view import run_tables, view_of
+from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import Screen, out, out_whole
-from harness.judge.report.table import json_array
+from harness.judge.report.table import json_array, run_tables
 from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:

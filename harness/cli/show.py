@@ -24,9 +24,8 @@ from harness.cli.options import (
 )
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
-from harness.judge.report.part_view import run_tables
 from harness.judge.report.screen import out, out_whole
-from harness.judge.report.table import json_array
+from harness.judge.report.table import json_array, run_tables
 from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
 

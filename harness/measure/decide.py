@@ -12,10 +12,9 @@ from harness.measure.facts import (
     Facts,
     HalfRange,
     Latency,
+    Objection,
     Proof,
     ScheduleEffect,
-    Score,
-    TopOne,
     WitnessReport,
 )
 
@@ -84,10 +83,10 @@ def _accuracy(facts: Facts) -> Decision | None:
     return Decision(Outcome.WRONG_RESULT, accuracy.complaint)
 
 
-def _labelled(facts: Facts) -> Decision | None:
-    """Decide whether fewer labelled inputs are right than chance explains, or their score is too small."""
-    counted = facts.get(TopOne) or facts.get(Score)
-    return Decision(Outcome.WRONG_RESULT, counted.complaint) if counted and counted.dropped else None
+def _objections(facts: Facts) -> Decision | None:
+    """Decide about answers that a tool found wrong."""
+    complaints = (fact.complaint for fact in facts if isinstance(fact, Objection))
+    return next((Decision(Outcome.WRONG_RESULT, complaint) for complaint in complaints if complaint), None)
 
 
 def _proof(facts: Facts) -> Decision | None:
@@ -104,4 +103,4 @@ def _pace(facts: Facts) -> Decision | None:
     return Decision(Outcome.THROTTLED, latency.steadiness.why, COOL)
 
 
-_RULES: Sequence[Callable[[Facts], Decision | None]] = (_failure, _schedules, _accuracy, _labelled, _proof, _pace)
+_RULES: Sequence[Callable[[Facts], Decision | None]] = (_failure, _schedules, _accuracy, _objections, _proof, _pace)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CONFIDENCE = 0.99
-"""Of the interval in which the number of right classes may lie (`harness.measure.probes.labelled`)."""
-
 
 @dataclass(frozen=True)
 class ScheduleEffect:
@@ -132,61 +129,13 @@ class WitnessReport:
         return self.with_path and not self.with_judge and not self.right_in_double
 
 
-@dataclass(frozen=True)
-class TopOne:
-    """Number of labelled inputs for which the right class has the largest score."""
-
-    inputs: int
-    right: int
-    oracle_right: int
-    alike: int
-    """How many the oracle gives the same class, right or not."""
-    least: int
-    """The fewest that may be right."""
-    top_five: int | None = None
-    """For how many the right class is among the five largest scores; None with fewer classes, or if nobody counted."""
-    oracle_top_five: int | None = None
-    """The same of the oracle."""
+class Objection(ABC):
+    """A fact of a tool that may speak against the program's answers."""
 
     @property
-    def dropped(self) -> bool:
-        """Whether fewer are right than chance explains."""
-        return self.right < self.least
-
-    @property
+    @abstractmethod
     def complaint(self) -> str:
-        """One line for a person; empty if nothing is wrong."""
-        if not self.dropped:
-            return ""
-        return (
-            f"top-1 dropped: {self.right} of {self.inputs} labelled inputs are right, and {self.oracle_right} by the "
-            f"oracle (fewer than {self.least} are no accident, by the {CONFIDENCE:.0%} binomial interval)"
-        )
-
-
-@dataclass(frozen=True)
-class Score:
-    """What a person's function makes of the outputs for labelled inputs."""
-
-    name: str
-    value: float
-    oracle: float
-    inputs: int
-    least: float
-    """The smallest that is right."""
-
-    @property
-    def dropped(self) -> bool:
-        """Whether it is less than rounding explains."""
-        return self.value < self.least
-
-    @property
-    def complaint(self) -> str:
-        """One line for a person; empty if nothing is wrong."""
-        if not self.dropped:
-            return ""
-        least = f"less than {self.least:.4g} is wrong"
-        return f"{self.name} dropped: {self.value:.4g}, and {self.oracle:.4g} by the oracle ({least})"
+        """Why they are wrong, in one line; empty if nothing is."""
 
 
 @dataclass(frozen=True)

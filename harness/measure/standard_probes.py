@@ -11,13 +11,11 @@ from device_runner.names import load
 from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.correctness import vacuous
-from harness.measure.facts import Facts, Latency, Score, Timing, Vacuity
+from harness.measure.facts import Facts, Latency, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
-from harness.measure.probes.labelled import classify
 from harness.measure.probes.latency import measure
 from harness.measure.probes.repeats import RepeatProbe
-from harness.measure.probes.score import score
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from harness.measure.context import Run
     from harness.measure.facts import Reference
     from harness.measure.work import Preparation, Work
-
-QUICK_INPUTS = 60
-"""Number of labelled inputs in a quick look; a whole batch if that is larger."""
 
 
 class ProbeMaker(Protocol):
@@ -43,17 +38,20 @@ class ProbeMaker(Protocol):
 
 
 def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:
-    """Return the probes of a case: worth of its answer, labelled data, proof of toggles, times, and those of tools."""
+    """Return the probes of a case: worth of its answer, proof of toggles, times, and those of tools.
+
+    What is timed comes last: a wrong answer gets no latency.
+    """
     probes: list[Probe] = [VacuityProbe(work)]
     probes += [RepeatProbe(work.plan, work.repeats)] if work.plan.repeats else []
-    probes += [LabelledProbe(work)] if work.labelled else []
-    probes += [ScoreProbe(work)] if work.scored and not work.plan.budget.quick else []
-    probes += [ToggleProof(prepared)]
+    makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
+    added = [probe for make in makers if (probe := make(work, prepared, run, step))]
+    probes += [*(probe for probe in added if not probe.timed), ToggleProof(prepared)]
+    if not run.timed:
+        return probes
     if not work.plan.budget.sustain_s:
         probes += [LatencyProbe(work, prepared, run), BatchProbe(work, run)]
-    makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
-    probes += filter(None, [make(work, prepared, run, step) for make in makers])
-    return [probe for probe in probes if run.timed or not probe.timed]
+    return [*probes, *(probe for probe in added if probe.timed)]
 
 
 @dataclass(frozen=True)
@@ -68,36 +66,6 @@ class VacuityProbe:
         """Hold the oracle to its own judgement."""
         truth = self.work.truth
         yield Vacuity(vacuous(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding))
-
-
-@dataclass(frozen=True)
-class LabelledProbe:
-    """Classifies labelled inputs."""
-
-    work: Work
-    step = ""
-    timed = False
-
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
-        """Run all labelled inputs; for a quick look the first ones."""
-        budget, batch = self.work.plan.budget, len(self.work.inputs[0])
-        count = batch * max(1, QUICK_INPUTS // batch) if budget.quick else None
-        yield classify(program, [rows[:count] for rows in self.work.labelled], batch, budget.timeout_s)
-
-
-@dataclass(frozen=True)
-class ScoreProbe:
-    """Has a person's function score the outputs for labelled inputs: for all of them, as it does the oracle's."""
-
-    work: Work
-    step = ""
-    timed = False
-
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Score]:
-        """Run all labelled inputs."""
-        work, plan = self.work, self.work.plan
-        place, timeout_s = plan.oracle.payload["score"], plan.budget.timeout_s
-        yield score(program, work.scored, len(work.inputs[0]), place, work.oracle_score, timeout_s)
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,11 @@ from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import (
     INPUTS,
     KERNELS,
-    LABELLED,
     LEEWAY,
     OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
-    SCORE,
-    SCORED,
     Answers,
     Artifact,
     Built,
@@ -98,26 +95,6 @@ class Work:
     def other(self) -> list[Array]:
         """The oracle's answer to other inputs; empty if it had none."""
         return load_arrays(self.answers.folder / OTHER_OUTPUTS)
-
-    @cached_property
-    def labelled(self) -> list[Array]:
-        """Inputs, labels and the oracle's classes of labelled data; empty without."""
-        return self._arrays(LABELLED)
-
-    @cached_property
-    def scored(self) -> list[Array]:
-        """Inputs and labels of labelled data that a function scores; empty without."""
-        return self._arrays(SCORED)
-
-    @property
-    def oracle_score(self) -> tuple[str, float]:
-        """Name and number that the function makes of the oracle's outputs."""
-        name, number = json.loads((self.answers.folder / SCORE).read_text(encoding="utf-8"))
-        return name, number
-
-    def _arrays(self, name: str) -> list[Array]:
-        file = self.answers.folder / name
-        return load_arrays(file) if file.exists() else []
 
 
 @dataclass(frozen=True)

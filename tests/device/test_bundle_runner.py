@@ -30,10 +30,11 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import CRC, Artifact
 from harness.compile.artifacts.reference_kernel import compile_reference
-from harness.measure.facts import Batches, TopOne
+from harness.measure.facts import Batches
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import turn_files
 from harness.tools.bundle.results import LINES, BundleResults, read_results
+from harness.tools.labelled.part import TopOne
 
 pytestmark = [pytest.mark.rest, pytest.mark.device]
 

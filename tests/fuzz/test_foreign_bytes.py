@@ -60,7 +60,7 @@ from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of
 from harness.tools.github.pull_request import PullRequest
-from harness.tools.images.pictures import labelled_file
+from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages

@@ -43,8 +43,6 @@ LEEWAY = "leeway.npz"
 """How far another right answer may be from the oracle's, number by number (`harness.compile.oracle.leeway`)."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.compile.artifacts.values`)."""
-SCORED, SCORE = "scored.npz", "score.json"
-"""Labelled inputs and their labels, where a function scores the outputs, and the name and number of the oracle's."""
 LABELLED = "labelled.npz"
 """Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
 _BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)

@@ -72,5 +72,5 @@ def request_of(job: dict[str, Any]) -> CompileRequest:
 
 def _question(job: dict[str, Any]) -> oracle.Question:
     model = Path(job["request"]["model_file"])
-    inner, score = job.get("inner", False), job.get("score", "")
-    return oracle.Question(model, job["seed"], job["inputs"], job["labelled"], inner, score)
+    inner, asker, score = job.get("inner", False), job.get("asker", ""), job.get("score", "")
+    return oracle.Question(model, job["seed"], job["inputs"], job["labelled"], inner, asker, score)

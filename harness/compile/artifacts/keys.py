@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import platform
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from device_runner.store import key_of, sha256_of
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
 from harness.compile.compiler.releases import judge_versions, versions
-from harness.compile.models.spec import Inputs, Original
+from harness.compile.models.spec import Inputs, LabelledData, Original
 
 ROOT = Path(__file__).parents[3]
 WORKER, JOBS = "harness.compile.artifacts.worker", "harness.compile.artifacts.jobs"
@@ -39,18 +38,6 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Labelled data that a model is asked about."""
-
-    file: Path | None = None
-    score: str = ""
-    """Place of a function that scores the outputs; without one their classes are counted."""
-
-
-NOTHING_LABELLED = Labelled()
-
-
 def oracle_job(
     original: Original,
     request: CompileRequest,
@@ -58,14 +45,14 @@ def oracle_job(
     seed: int,
     model: str,
     inputs: Path | Inputs,
-    labelled: Labelled = NOTHING_LABELLED,
+    labelled: LabelledData | None = None,
     *,
     inner: bool = False,
 ) -> Job:
     """Return the job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
 
     The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
-    the content of its `inputs` or how some are drawn, and the content of `labelled` and of its function.
+    the content of its `inputs` or how some are drawn, and the digests of `labelled`.
     """
     files = [sha256_of(file) for file in (original.onnx, original.program) if file]
     asked = dataclasses.asdict(original)
@@ -75,13 +62,14 @@ def oracle_job(
         "request": dataclasses.asdict(request),
         "seed": seed,
         "inputs": plain_inputs(inputs),
-        "labelled": str(labelled.file) if labelled.file else "",
-        "score": labelled.score,
+        "labelled": "",
+        **(labelled.question if labelled else {}),
         "inner": inner,
         "network": key_of({"network": files}),
     }
     facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed, "inner": inner}
     facts |= {"fixed": source["fixed"]} if original.fixed else {}
+    facts |= {"asker": module_version(labelled.question["asker"].partition(":")[0])} if labelled else {}
     facts |= {"judge": module_version(original.judge.partition(":")[0])} if original.judge else {}
     key = key_of({"truth": facts, **judge_versions(), "pipeline": pipeline_version()})
     compiled = compile_job(request, model_sha256, model).key

@@ -17,28 +17,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from device_runner.names import load as load_named
 from harness.base.failures import NoOutsideAnswer, OracleNotFinite
 from harness.compile.artifacts.artifact import (
     BRANCHES,
     INPUTS,
     JUDGE,
-    LABELLED,
     LEEWAY,
     OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
     ROUNDING,
-    SCORE,
-    SCORED,
     save_arrays,
     save_values,
 )
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
-from harness.compile.models.input_files import best_classes, load_labelled
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
-from harness.compile.models.score import outputs_of, score_of
 from harness.compile.models.spec import InputSpec, Original
 from harness.compile.oracle.branches import branches_taken
 from harness.compile.oracle.judge import NoAnswer, Refusal
@@ -66,6 +62,8 @@ class Question:
     """A file of labelled data, if not empty."""
     inner: bool = False
     """Whether it is a piece of another network, inside which numbers may be infinite on purpose."""
+    asker: str = ""
+    """Place of what asks about labelled data and writes the answers (`harness.tools.labelled.truth.write_answers`)."""
     score: str = ""
     """Place of a function that scores the outputs for labelled data, if not empty."""
 
@@ -207,21 +205,8 @@ def _write(
     if other_answers and first_not_finite(other_answers) is None:
         save_arrays(out / OTHER_INPUTS, list(others.values()))
     if question.labelled:
-        _ask_labelled(out, question, specs, ask)
+        load_named(question.asker)(out, Path(question.labelled), question.score, specs, ask)
     (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
-
-
-def _ask_labelled(out: Path, question: Question, specs: Sequence[InputSpec], ask: Ask) -> None:
-    """Write labelled data with the oracle's classes or, where a function scores its outputs, with that score."""
-    data = load_labelled(Path(question.labelled), specs, scored=bool(question.score))
-    (spec,) = specs
-    how = (lambda rows: ask({spec.name: rows})), data.inputs, spec.shape[0]
-    if question.score:
-        score = score_of(question.score, outputs_of(*how), data.labels)
-        (out / SCORE).write_text(json.dumps(score), encoding="utf-8")
-        save_arrays(out / SCORED, [data.inputs, data.labels])
-    else:
-        save_arrays(out / LABELLED, [data.inputs, data.labels, best_classes(*how)])
 
 
 def _branches(file: Path, inputs: Mapping[str, Array]) -> list[str]:

@@ -14,19 +14,17 @@ from pathlib import Path
 
 from device_runner.device import ADRENO_LOCAL_BYTES, Identity
 from device_runner.failures import Unsupported
-from device_runner.names import load, suggestion
+from device_runner.names import suggestion
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
 from harness.base.failures import ModelError, UnsupportedOperator, UsageError
-from harness.base.model import ImageFolder, InnerModel, Model, OnnxModel, ProgramModel, model_name
+from harness.base.model import InnerModel, Model, OnnxModel, ProgramModel, model_name
 from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.base.program import program_kind
 from harness.base.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.base.suite import Suite
-from harness.base.tool import tools
 from harness.compile.artifacts.keys import (
-    Labelled,
     compile_job,
     linker_version,
     oracle_job,
@@ -35,9 +33,9 @@ from harness.compile.artifacts.keys import (
     reference_job,
 )
 from harness.compile.compiler.releases import onnx_operators
+from harness.compile.models.named import labelled_data
 from harness.compile.models.onnx_read import parse
 from harness.compile.models.outline import require_known
-from harness.compile.models.score import digest_of
 from harness.compile.models.sources import MODELS, OnnxFile, model_source
 from harness.compile.models.spec import ModelSource
 from harness.compile.paths import PATHS
@@ -273,8 +271,7 @@ class _Model:
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
         own = (
             model.clean,
-            _labelled_file(model.labelled, cache),
-            model.score,
+            labelled_data(model.labelled, model.score, cache) if model.labelled else None,
             model.trust,
             model.fix,
             isinstance(model, InnerModel),
@@ -294,9 +291,7 @@ class _Model:
         if inputs:
             facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
         if self.source.labelled:
-            facts["labelled"] = _digest_of(self.source.labelled)
-        if self.source.score:
-            facts["score"] = digest_of(self.source.score)
+            facts |= self.source.labelled.digests
         return key_of({"model": own, **facts}) if facts else own
 
     @property
@@ -314,16 +309,7 @@ class _Model:
         source, request = self.source, witness_request(self.file)
         original, inputs = source.original(self.folder), source.input_values(self.folder)
         inner = isinstance(source, OnnxFile) and source.inner
-        asked = Labelled(source.labelled, source.score)
-        return oracle_job(original, request, self.digest, seed, source.name, inputs, asked, inner=inner)
-
-
-def _labelled_file(data: Path | ImageFolder | None, cache: Path) -> Path | None:
-    """Return the `.npz` file of labelled data; a tool makes one of pictures."""
-    if not isinstance(data, ImageFolder):
-        return data
-    file: Path = load(next(tool.labelled_pictures for tool in tools() if tool.labelled_pictures))(data, cache)
-    return file
+        return oracle_job(original, request, self.digest, seed, source.name, inputs, source.labelled, inner=inner)
 
 
 def _digest_of(file: Path) -> str:

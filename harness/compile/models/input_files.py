@@ -1,7 +1,4 @@
-"""The arrays of a user: `.npz` files of a model's inputs, and of labelled data, read with suspicion.
-
-A file of inputs has one array for each input of the model. Labelled data are many of the model's inputs in one array,
-and the class of each under `labels`; a model of one input, whose first extent is the batch, is asked batch by batch.
+"""The arrays of a user: `.npz` files with one array for each input of a model, read with suspicion.
 
 A file may come from anywhere: it is never unpickled, and nothing is read before its header says that it is an array of
 the model's own shape and number format, so a file that lies about its size costs no memory.
@@ -9,13 +6,11 @@ the model's own shape and number format, so a file that lies about its size cost
 
 from __future__ import annotations
 
-import math
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING
 
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
@@ -128,77 +123,3 @@ def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ..
 
 LABELS, ANY_INPUT = "labels", "any input"
 """Names of arrays: the classes, and inputs that were made for no model in particular."""
-BEST = 5
-"""Classes of an input that are looked at: top-5."""
-LARGEST_LABELS_BYTES = 1 << 28
-MOST = 100_000
-"""Most labelled inputs; more take a device hours."""
-
-
-@dataclass(frozen=True)
-class LabelledData:
-    """`inputs` has as many rows as `labels` has classes, a whole number of the model's batches."""
-
-    inputs: Array
-    labels: Array
-
-
-def load_labelled(file: Path, specs: Sequence[InputSpec], *, scored: bool = False) -> LabelledData:
-    """Return the data for a model with these inputs. Raises `ModelError` for what does not fit.
-
-    The labels are classes or, where a function scores the outputs, numbers of any shape.
-    """
-    if len(specs) != 1 or not specs[0].shape:
-        raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
-    (spec,) = specs
-    (shape, dtype), members, batch = *_labels(file), spec.shape[0]
-    count = shape[0] if shape and (scored or len(shape) == 1) else 0
-    if not 0 < count <= MOST or count % batch:
-        raise ModelError(
-            f"{file} has {count} labels", hint=f"the model takes {batch} at once: give a multiple of it, {MOST} at most"
-        )
-    name = ANY_INPUT if ANY_INPUT in members else spec.name
-    whole = InputSpec(name, (count, *spec.shape[1:]), spec.dtype)
-    labels = InputSpec(LABELS, shape, dtype) if scored else InputSpec(LABELS, (count,), "int64")
-    arrays = load_inputs(file, [whole, labels])
-    return LabelledData(arrays[name], arrays[LABELS])
-
-
-def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], list[str]]:
-    """Return shape and number format of the labels, as the file says, and its arrays; nothing but a header is read."""
-    import numpy as np
-
-    with npz_errors(file), zipfile.ZipFile(file) as archive:
-        members = [name.removesuffix(SUFFIX) for name in archive.namelist()]
-        if LABELS not in members:
-            raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
-        with archive.open(LABELS + SUFFIX) as stream:
-            shape, _, label_type = read_header(file, stream, LABELS)
-    dtype = np.dtype(cast(Any, label_type))
-    if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize > LARGEST_LABELS_BYTES:
-        raise ModelError(f"{file}: {LABELS!r} is {dtype} {list(shape)}", hint="labels are numbers, and 256 MB at most")
-    return (shape, dtype.name), members
-
-
-def best_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
-    """Return the classes with the largest scores, `BEST` at most, of inputs that `ask` answers in batches of so many.
-
-    int64, a row for each input, the largest score first; of equal scores the first class.
-
-    Raises ModelError if the first output has not one row of scores for each input.
-    """
-    import numpy as np
-
-    return np.concatenate([_classes(ask(inputs[at : at + batch])[0], batch) for at in range(0, len(inputs), batch)])
-
-
-def _classes(scores: Array, batch: int) -> Array:
-    if scores.ndim < 2 or scores.shape[0] != batch:
-        raise ModelError(
-            f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
-            hint="leave `labelled` out, or let the model's first output be its scores",
-        )
-    import numpy as np
-
-    classes: Array = np.negative(scores.reshape(batch, -1)).argsort(axis=1, kind="stable")[:, :BEST]
-    return classes

@@ -1,12 +1,17 @@
-"""Networks by name, which tools bring. No worker imports this: the list of tools would be a part of every key."""
+"""Networks by name and labelled data, which tools bring.
+
+No worker imports this: the list of tools would be a part of every key.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 from device_runner.names import load
+from harness.base.model import ImageFolder
 from harness.base.tool import tools
-from harness.compile.models.spec import ModelSource
+from harness.compile.models.spec import LabelledData, ModelSource
 
 
 class NamedModel(ModelSource, Protocol):
@@ -20,3 +25,12 @@ def named_models() -> dict[str, NamedModel]:
     """Return the networks that tools bring, by name (`Tool.models`)."""
     groups: list[tuple[NamedModel, ...]] = [load(tool.models) for tool in tools() if tool.models]
     return {model.name: model for group in groups for model in group}
+
+
+def labelled_data(data: Path | ImageFolder, score: str, cache: Path) -> LabelledData:
+    """Return labelled data, which a function scores if one is named, as a tool reads them (`Tool.labelled`).
+
+    Raises ModelError, SetupMissing.
+    """
+    opened: LabelledData = load(next(tool.labelled for tool in tools() if tool.labelled))(data, score, cache)
+    return opened

@@ -26,7 +26,7 @@ from harness.compile.models.index_ranges import (
     require_in_range,
     usual_inputs,
 )
-from harness.compile.models.input_files import load_inputs, load_labelled
+from harness.compile.models.input_files import load_inputs
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.named import NamedModel, named_models
 from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
@@ -34,8 +34,7 @@ from harness.compile.models.onnx_read import bring_in_external_data, parse, requ
 from harness.compile.models.outline import check, double_operators
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.order import sort_operators
-from harness.compile.models.score import load_function
-from harness.compile.models.spec import FixedInput, Inputs, InputSpec, Original, require_drawable
+from harness.compile.models.spec import FixedInput, Inputs, InputSpec, LabelledData, Original, require_drawable
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,8 @@ class OnnxFile:
     """File of the inputs that it is run on, or how some are drawn."""
     clean: bool = True
     """Whether an exporter's remains are taken out."""
-    labelled: Path | None = None
-    """File of labelled data that it is asked about."""
-    score: str = ""
-    """Place of a function that scores its outputs for them (`harness.compile.models.score`)."""
+    labelled: LabelledData | None = None
+    """Labelled data that it is asked about."""
     trust: bool = False
     """Whether torch may execute what a `.pt2` file holds."""
     fixes: Fixes = field(default_factory=dict)
@@ -125,10 +122,8 @@ class OnnxFile:
             require_drawable(self.inputs, model.inputs)
             require_drawn_in_range(self.inputs, model.ranges)
         if self.labelled:
-            data = load_labelled(self.labelled, model.inputs, scored=bool(self.score))
-            require_in_range({model.inputs[0].name: data.inputs}, model.ranges, self.labelled)
-        if self.score:
-            load_function(self.score)
+            inputs = self.labelled.load_inputs(model.inputs)
+            require_in_range({model.inputs[0].name: inputs}, model.ranges, self.labelled.file)
         return model
 
     def _prepared(self, cache_dir: Path) -> PreparedModel:

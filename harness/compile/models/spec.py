@@ -66,6 +66,25 @@ Inputs = Mapping[str, Distribution]
 """How some inputs of a model are drawn, by name."""
 
 
+class LabelledData(Protocol):
+    """Labelled data that a model is asked about, as a tool reads them (`Tool.labelled`)."""
+
+    @property
+    def file(self) -> Path:
+        """Where they are."""
+
+    def load_inputs(self, specs: Sequence[InputSpec]) -> Array:
+        """Return the inputs for a model with these. Raises `ModelError` for data that do not fit it."""
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Hashes of all that decides what is asked, by what it is."""
+
+    @property
+    def question(self) -> Mapping[str, str]:
+        """Fields of an oracle's job (`harness.compile.artifacts.oracle.Question`)."""
+
+
 class ModelSource(Protocol):
     """A model by name."""
 
@@ -74,12 +93,8 @@ class ModelSource(Protocol):
         """What stands in the case id: made of `[a-z0-9_]`."""
 
     @property
-    def labelled(self) -> Path | None:
-        """The file of labelled data that it is asked about (`harness.compile.models.input_files`), if there is one."""
-
-    @property
-    def score(self) -> str:
-        """Place of a function that scores its outputs for them; empty without one."""
+    def labelled(self) -> LabelledData | None:
+        """Labelled data that it is asked about, if there are any."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` if needed.

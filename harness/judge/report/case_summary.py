@@ -9,6 +9,7 @@ from harness.judge.remarks import remarks
 from harness.judge.report import words
 from harness.judge.report.facts import case_facts, clock_text, device_facts, heat_text, reproduce
 from harness.judge.report.matrix import entries_of, matrices_of
+from harness.judge.report.part_view import part_facts
 from harness.judge.stats.sample_summary import summarise_samples
 from harness.measure.records.record import Record
 
@@ -33,8 +34,7 @@ def case_summary(record: Record) -> str:
         ("hint", record.hint),
         *((remark.word, remark.why) for remark in remarks(record)),
         ("error", ", ".join(filter(None, (case.get("error"), record.judge and f"judged by {record.judge}")))),
-        ("top-1", case.get("top-1")),
-        ("score", case.get("score")),
+        *part_facts(record),
         *(_samples("latency", record.wall_ms) if entry.wall_ms else []),
         *(_samples("device", record.device_ms)[:1] if entry.wall_ms else []),
         ("also", "; ".join(f"{name} {case[name]}" for name in ("throughput", "first run", "load") if name in case)),

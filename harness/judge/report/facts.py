@@ -13,9 +13,10 @@ from harness.base.tables import size
 from harness.compile.quirks import QUIRKS
 from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
+from harness.judge.report.part_view import part_facts
 from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
-from harness.measure.facts import Batches, Score, TopOne
+from harness.measure.facts import Batches
 from harness.measure.records.record import Record
 
 NAMING = ("--model", "--shape", "--input", "--fix")
@@ -55,8 +56,7 @@ def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
     facts = [
         ("error", words.error_text(record.max_abs_err, record.tolerance)),
         ("judge", record.judge),
-        ("top-1", _top_one(record)),
-        ("score", _score(record)),
+        *part_facts(record),
         ("throughput", _throughput(entry, batches)),
         *others,
         ("first run", words.latency(record.first_run_ms)),
@@ -83,21 +83,6 @@ def workarounds_text(records: Sequence[Record]) -> str:
     if built or len(active) <= MOST_NAMED:
         return ", ".join(effective if built else sorted(active))
     return f"{len(active)} were active: adreno-bench quirks lists them"
-
-
-def _top_one(record: Record) -> str:
-    counted = record.part(TopOne)
-    if counted is None:
-        return ""
-    first = f"{counted.right} of {counted.inputs} labelled inputs right, {counted.oracle_right} by the oracle"
-    if counted.top_five is None or counted.oracle_top_five is None:
-        return first
-    return f"{first}; among the five best {counted.top_five}, {counted.oracle_top_five} by the oracle"
-
-
-def _score(record: Record) -> str:
-    score = record.part(Score)
-    return f"{score.name} {score.value:.4g}, {score.oracle:.4g} by the oracle, {score.inputs} inputs" if score else ""
 
 
 def _throughput(entry: Entry, batches: Batches | None) -> str:

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from device_runner.names import load
 from harness.base.tool import places
-from harness.judge.report.table import results_table
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -21,10 +20,12 @@ if TYPE_CHECKING:
 class PartView:
     """Functions of records that have the part."""
 
-    table: Callable[[Sequence[Record]], str]
-    """What a terminal gets."""
-    facts: Callable[[Record], Sequence[tuple[str, str]]]
+    table: Callable[[Sequence[Record]], str] = lambda _: ""
+    """What a terminal gets; empty for a part that has no table of its own."""
+    facts: Callable[[Record], Sequence[tuple[str, str]]] = lambda _: ()
     """Lines below the case of the same build in a report: names and values."""
+    columns: Callable[[Record], Mapping[str, str]] = lambda _: {}
+    """Cells for the table of runs, by the name of the column."""
     instead: bool = False
     """Whether the table stands in place of that of runs."""
 
@@ -35,14 +36,10 @@ def view_of(part: str) -> PartView:
     return view
 
 
-def run_tables(records: Sequence[Record]) -> str:
-    """Return the tables of a run: the usual one, and those of parts that have their own."""
-    views = {name: view for name, _ in places("part_views") if (view := view_of(name)).instead}
-    others = [record for record in records if not views.keys() & record.parts.keys()]
-    texts = [results_table(others)] if others or not records else []
-    for name, view in views.items():
-        texts += [view.table(own)] if (own := [record for record in records if name in record.parts]) else []
-    return "\n\n".join(texts)
+def part_columns(record: Record) -> dict[str, str]:
+    """Return the cells that the views of a record's parts add to the table of runs."""
+    views = (view_of(name) for name, _ in places("part_views") if name in record.parts)
+    return {name: text for view in views for name, text in view.columns(record).items()}
 
 
 def part_facts(record: Record) -> Iterator[tuple[str, str]]:

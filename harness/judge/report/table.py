@@ -11,8 +11,9 @@ from harness.base.case import Case
 from harness.base.outcome import Outcome
 from harness.base.request import AS_SHIPPED
 from harness.base.tables import size, table
+from harness.base.tool import places
 from harness.judge.remarks import Remark, remarks, row_remarks, spread_within
-from harness.measure.facts import Score, TopOne
+from harness.judge.report.part_view import part_columns, view_of
 from harness.measure.probes.latency import KERNELS, device_clock
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ COLUMNS = (
     "library",
 )
 NUMBERS = COLUMNS[5:]
-TOP_ONE = "top-1"
-"""A column of tables in which some network has labelled data."""
 TIMES = "times default"
 """A column of tables in which some case has tuned schedules: how many times as fast it is as with TVM's own."""
 ALIKE = ("precision", "tuning")
-SPARE = ("library", "n", "device ms", "± % within", TOP_ONE, "error / tolerance")
+SPARE = ("library", "n", "device ms", "± % within", "error / tolerance")
 """What a narrow terminal gets along without, the least important first."""
 
 
@@ -73,6 +72,16 @@ def results_table(records: Sequence[Record]) -> str:
     return "\n".join([_table(supported), *notes, *complaints(records)])
 
 
+def run_tables(records: Sequence[Record]) -> str:
+    """Return the tables of a run: the usual one, and those of parts that have their own."""
+    views = {name: view for name, _ in places("part_views") if (view := view_of(name)).instead}
+    others = [record for record in records if not views.keys() & record.parts.keys()]
+    texts = [results_table(others)] if others or not records else []
+    for name, view in views.items():
+        texts += [view.table(own)] if (own := [record for record in records if name in record.parts]) else []
+    return "\n\n".join(texts)
+
+
 def _table(records: Sequence[Record]) -> str:
     many = len({record.device for record in records}) > 1
     remarks_of, _ = row_remarks(records)
@@ -89,13 +98,11 @@ def _table(records: Sequence[Record]) -> str:
         ratios = by_default(records)
         rows = [(*row, ratios.get(id(record), "-")) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TIMES)
-    if any(record.part(TopOne) for record in records):
-        rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
-        headers = (*headers, TOP_ONE)
-    if scores := dict.fromkeys(score.name for record in records if (score := record.part(Score))):
-        rows = [(*row, *(_score(record, name) for name in scores)) for row, record in zip(rows, records, strict=True)]
-        headers = (*headers, *scores)
-    return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE, *scores), alike=ALIKE, spare=SPARE)
+    columns = [part_columns(record) for record in records]
+    added = tuple(dict.fromkeys(name for own in columns for name in own))
+    rows = [(*row, *(own.get(name, "-") for name in added)) for row, own in zip(rows, columns, strict=True)]
+    right = (*NUMBERS, TIMES, *added)
+    return table(rows, (*headers, *added), right=right, alike=ALIKE, spare=(*SPARE, *added))
 
 
 def by_default(records: Sequence[Record]) -> dict[int, str]:
@@ -137,16 +144,6 @@ def _error(record: Record) -> str:
     if record.max_abs_err is None or record.tolerance is None:
         return "-"
     return f"{record.max_abs_err:.1e} / {record.tolerance:.1e}"
-
-
-def _top_one(record: Record) -> str:
-    counted = record.part(TopOne)
-    return f"{counted.right} of {counted.inputs}" if counted else "-"
-
-
-def _score(record: Record, name: str) -> str:
-    score = record.part(Score)
-    return f"{score.value:.4g}" if score and score.name == name else "-"
 
 
 def _location(samples_ms: Sequence[float]) -> str:

@@ -16,7 +16,7 @@ from device_runner.device import PeakMemory
 from harness.base.failures import UsageError
 from harness.base.tool import places
 from harness.compile.paths.clml.offload_report import OffloadReport
-from harness.measure.facts import Batches, Reference, Sampling, Score, TopOne, WitnessReport
+from harness.measure.facts import Batches, Reference, Sampling, WitnessReport
 
 T = TypeVar("T")
 
@@ -31,8 +31,6 @@ class CoreParts(TypedDict, total=False):
     batches: Batches
     memory: PeakMemory
     witness: WitnessReport
-    top_one: TopOne
-    score: Score
     offload: OffloadReport
 
 

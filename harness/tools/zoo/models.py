@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from device_runner.names import load
 from device_runner.store import keep_file
 from harness.compile.models import preparation
-from harness.compile.models.spec import Inputs, Original
+from harness.compile.models.named import labelled_data
+from harness.compile.models.spec import Inputs, LabelledData, Original
 from harness.tools.zoo.digits import HELD_OUT, NETWORK
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ class ZooModel:
     """`MODULE:NAME` of the function that builds it."""
     inputs: str = ""
     """Place of how some of its inputs are drawn; empty if none is special."""
-    labelled: Path | None = None
+    held_out: Path | None = None
     """File of the labelled data that it is asked about."""
-    score = ""
 
     def build(self) -> Network | TrainedNetwork:
         """Build the network."""
@@ -58,6 +58,11 @@ class ZooModel:
     def outline(self) -> Any:
         """Return the network without the data of its weights, to be looked at."""
         return self.build().outline()
+
+    @property
+    def labelled(self) -> LabelledData | None:
+        """Labelled data that it is asked about."""
+        return labelled_data(self.held_out, "", Path()) if self.held_out else None
 
     def input_values(self, cache_dir: Path) -> Inputs:
         """Return how some of its inputs are drawn."""
@@ -138,6 +143,6 @@ ZOO: tuple[ZooModel, ...] = (
     ),
     PreparedZooModel("lstm", "harness.tools.zoo.recurrent:lstm"),
     PreparedZooModel("gru", "harness.tools.zoo.recurrent:gru"),
-    ZooModel("digits", "harness.tools.zoo.digits:build", labelled=HELD_OUT),
+    ZooModel("digits", "harness.tools.zoo.digits:build", held_out=HELD_OUT),
     ZooModel("tiny", "harness.tools.zoo.tiny:build"),
 )

@@ -18,12 +18,11 @@ from harness.measure.facts import (
     Latency,
     Proof,
     ScheduleEffect,
-    Score,
     Timing,
-    TopOne,
     Vacuity,
     WitnessReport,
 )
+from harness.tools.labelled.part import Score, TopOne
 
 OK = Outcome.OK
 RIGHT = Accuracy(True, 0.0, 0.0, 1.0, True, 1e-3)

@@ -37,8 +37,6 @@ from harness.compile.artifacts.artifact import (
     LABELLED,
     OTHER_OUTPUTS,
     RANGE,
-    SCORE,
-    SCORED,
     Answers,
     Artifact,
     Built,
@@ -48,13 +46,15 @@ from harness.compile.artifacts.pool import Builder
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.device_watch import DeviceWatch
-from harness.measure.facts import Batches, Sampling, Score, TopOne
+from harness.measure.facts import Batches, Sampling
 from harness.measure.loop import run_case
 from harness.measure.probes.latency import FEWEST_SAMPLES
 from harness.measure.progress import RunStep, SilentProgress
 from harness.measure.records.record import Record, RecordFile, parse
 from harness.measure.runner import missing_plans, run_suite, settled_by
 from harness.measure.tuning import TuningStore
+from harness.tools.labelled import SCORE, SCORED
+from harness.tools.labelled.part import Score, TopOne
 
 
 @pytest.fixture

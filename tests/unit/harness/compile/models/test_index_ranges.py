@@ -15,6 +15,7 @@ from harness.base.failures import ModelError
 from harness.base.model import Distribution
 from harness.compile.models.index_ranges import index_ranges, usual_inputs
 from harness.compile.models.sources import OnnxFile
+from harness.tools.labelled.data import LabelledFile
 
 ROWS = 50
 
@@ -163,6 +164,6 @@ def test_each_column_of_an_array_is_held_against_its_own_axis(tmp_path: Path) ->
 
 def test_labelled_data_are_held_against_the_table(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", ids=np.full((2, 8), ROWS), labels=np.array([0, 1]))
-    model = of(tmp_path, gather(), labelled=tmp_path / "data.npz")
+    model = of(tmp_path, gather(), labelled=LabelledFile(tmp_path / "data.npz"))
     with pytest.raises(ModelError, match=r"data.npz: 'ids' holds 50 at \[0, 0\]"):
         model.onnx_file(tmp_path)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from harness.base.outcome import Outcome
 from harness.judge.report.case_summary import BARS, BINS, case_summary, histogram
-from harness.measure.facts import TopOne
 from harness.measure.records.parts import parts_of
+from harness.tools.labelled.part import TopOne
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=400).filter(lambda samples: min(samples) < max(samples)))

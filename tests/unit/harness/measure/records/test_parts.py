@@ -18,13 +18,14 @@ from harness.base import tool
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.measure.context import Run
-from harness.measure.facts import Batches, Reference, Sampling, Score, TopOne, WitnessReport
+from harness.measure.facts import Batches, Reference, Sampling, WitnessReport
 from harness.measure.loop import run_case
 from harness.measure.progress import SilentProgress
 from harness.measure.records.parts import CORE, part_name
 from harness.measure.records.record import NotARecord, Record, parse
 from harness.measure.tuning import TuningStore
 from harness.tools.isa.code import CaseCode, MachineCode
+from harness.tools.labelled.part import Score, TopOne
 from harness.tools.sustain.part import Sustained
 
 OUTSIDE = '''

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.failures import ModelError
-from harness.compile.models.input_files import best_classes, load_labelled
 from harness.compile.models.spec import InputSpec
-from harness.measure.probes.labelled import least_right, top_one
+from harness.tools.labelled.data import best_classes, load_labelled
+from harness.tools.labelled.probes import least_right, top_one
 from harness.tools.zoo.models import ZOO
 
 IMAGES = InputSpec("images", (2, 1, 3, 3))
@@ -92,10 +92,10 @@ def test_labelled_data_that_do_not_fit_are_refused(
 
 def test_the_digits_network_has_labelled_data_that_fit_it() -> None:
     digits = next(model for model in ZOO if model.name == "digits")
-    assert digits.labelled
-    data = load_labelled(digits.labelled, [InputSpec("images", (1, 1, 8, 8))])
+    assert digits.held_out
+    data = load_labelled(digits.held_out, [InputSpec("images", (1, 1, 8, 8))])
     assert sorted(set(data.labels.tolist())) == list(range(10))
-    assert len(digits.build().to_bytes()) + digits.labelled.stat().st_size < 500_000
+    assert len(digits.build().to_bytes()) + digits.held_out.stat().st_size < 500_000
 
 
 def test_labels_of_a_scored_model_are_numbers_of_any_shape(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.base.failures import ModelError
-from harness.compile.models.score import LARGEST_BYTES, digest_of, load_function, outputs_of, score_of
+from harness.tools.labelled.score import LARGEST_BYTES, digest_of, load_function, outputs_of, score_of
 
 OUTPUTS = [[np.ones((1, 4))], [np.zeros((1, 4))]]
 LABELS = np.zeros((2, 4))

@@ -12,9 +12,9 @@ from device_runner.failures import SetupMissing
 from harness.base.failures import ModelError, UsageError
 from harness.base.model import ImageFolder, OnnxModel, anchored
 from harness.base.suite import load_suite
-from harness.compile.models.input_files import load_labelled
 from harness.compile.models.spec import InputSpec
-from harness.tools.images.pictures import as_input, find_pictures, labelled_file, spread
+from harness.tools.labelled.data import load_labelled
+from harness.tools.labelled.pictures import as_input, find_pictures, labelled_file, spread
 
 Image = pytest.importorskip("PIL.Image")
 SPECS = [InputSpec("whatever", (1, 3, 8, 8), "float32")]

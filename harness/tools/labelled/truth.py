@@ -1,0 +1,35 @@
+"""What the oracle answers to labelled data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.compile.artifacts.artifact import LABELLED, save_arrays
+from harness.compile.models.spec import InputSpec
+from harness.tools.labelled import SCORE, SCORED
+from harness.tools.labelled.data import best_classes, load_labelled
+from harness.tools.labelled.score import outputs_of, score_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+    Ask = Callable[[Mapping[str, Array]], list[Array]]
+
+
+def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:
+    """Write labelled data with the oracle's classes or, where a function scores its outputs, with that score.
+
+    Worker only. Raises ModelError.
+    """
+    data = load_labelled(file, specs, scored=bool(score))
+    (spec,) = specs
+    how = (lambda rows: ask({spec.name: rows})), data.inputs, spec.shape[0]
+    if score:
+        number = score_of(score, outputs_of(*how), data.labels)
+        (out / SCORE).write_text(json.dumps(number), encoding="utf-8")
+        save_arrays(out / SCORED, [data.inputs, data.labels])
+    else:
+        save_arrays(out / LABELLED, [data.inputs, data.labels, best_classes(*how)])
