@@ -26,6 +26,7 @@ TOOLS = (
     "harness.tools.ab",
     "harness.tools.github",
     "harness.tools.asv",
+    "harness.tools.correctness",
     "harness.tools.labelled",
     "harness.tools.live",
     "harness.tools.tune",
@@ -129,6 +130,8 @@ class Tool:
     (`harness.judge.confirm.explainer`)."""
     watchers: tuple[str, ...] = ()
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
+    pytest_plugin: str = ""
+    """Module with the hooks and fixtures of a pytest run that asks for correctness tests (`harness.pytest_plugin`)."""
     asv_plugin: str = ""
     """Module that asv loads with a history of releases."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)

@@ -6,7 +6,7 @@ harness is imported before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,23 +59,7 @@ def add_options(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the rest if this run is ours."""
     if config.stash.get(ACTIVE, False):
-        from harness.pytest_plugin import fixtures
-        from harness.pytest_plugin.fixtures import devices
-
-        # Whatever this repository calls its tests, ours are called so.
-        config.addinivalue_line("python_files", "test_cases.py")
-        config.addinivalue_line("python_functions", "test_right")
-        config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
-        config.pluginmanager.register(fixtures)
-        if (file := config.getoption("adreno_report", None)) and not hasattr(config, "workerinput"):
-            from harness.pytest_plugin.results import ReportWriter
-
-            config.pluginmanager.register(ReportWriter(config.invocation_params.dir / file))
-        workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
-        if workers > count:
-            raise pytest.UsageError(
-                f"more workers ({workers}) than devices ({count}): give --device for each worker, or virtual:{workers}"
-            )
+        config.pluginmanager.import_plugin(_rest())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -83,6 +67,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: one worker for each device."""
     if not config.stash.get(ACTIVE, False):
         return None
-    from harness.pytest_plugin.fixtures import devices
+    from device_runner.names import load
 
+    devices: Callable[[pytest.Config], Sequence[str]] = load(f"{_rest()}:devices")
     return len(devices(config))
+
+
+def _rest() -> str:
+    from harness.base.tool import tools
+
+    return next(tool.pytest_plugin for tool in tools() if tool.pytest_plugin)

@@ -20,7 +20,7 @@ ALLOWED = {
 }
 """Names that nothing here uses, and why they stay."""
 CALLED_BY_NAME = re.compile(
-    r"harness\.cli\.(\w+)\.\1|harness\.tools\.\w+\.TOOL|harness\.pytest_plugin\.\w+\.(pytest_\w+|test_\w+)"
+    r"harness\.cli\.(\w+)\.\1|harness\.tools\.\w+\.TOOL|harness\.(pytest_plugin|tools\.correctness)\.\w+\.(pytest_\w+|test_\w+)"
 )
 """A command has its module's name (`harness.cli.commands`); a tool is listed by its module
 (`harness.base.tool`); pytest calls hooks and tests by how they are called."""

@@ -28,8 +28,9 @@ from harness.judge import baseline
 from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
-from harness.pytest_plugin import fixtures, plugin, results
-from harness.pytest_plugin.fixtures import CaseRunner, Options, device_of
+from harness.pytest_plugin import plugin
+from harness.tools.correctness import fixtures, results
+from harness.tools.correctness.fixtures import CaseRunner, Options, device_of
 
 pytest_plugins = ["pytester"]
 pytest.importorskip(

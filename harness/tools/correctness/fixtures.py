@@ -25,9 +25,24 @@ from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.workbench import Request, open_workbench
-from harness.pytest_plugin.results import PROPERTY, explain, headline
+from harness.tools.correctness.results import PROPERTY, ReportWriter, explain, headline
 
 ARGUMENT = "adreno_case"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name our tests, and write the page that was asked for. Raises UsageError for more workers than devices."""
+    # Whatever this repository calls its tests, ours are called so.
+    config.addinivalue_line("python_files", "test_cases.py")
+    config.addinivalue_line("python_functions", "test_right")
+    config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
+    if (file := config.getoption("adreno_report", None)) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(ReportWriter(config.invocation_params.dir / file))
+    workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
+    if workers > count:
+        raise pytest.UsageError(
+            f"more workers ({workers}) than devices ({count}): give --device for each worker, or virtual:{workers}"
+        )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
