@@ -27,6 +27,7 @@ TOOLS = (
     "harness.tools.github",
     "harness.tools.asv",
     "harness.tools.correctness",
+    "harness.tools.repeat",
     "harness.tools.labelled",
     "harness.tools.live",
     "harness.tools.tune",

@@ -31,7 +31,7 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.record_filter import load_sides
-from harness.cli.rule_options import ConfirmOptions, Minutes
+from harness.cli.rule_options import ConfirmOptions, Minutes, on_each_revision
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
 from harness.judge.revisions.sources import revision
@@ -228,7 +228,7 @@ def _of_revisions(
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
     with Screen() as screen:
-        options = what.on_each_revision(select_one(device, cache, screen.say))
+        options = on_each_revision(what, select_one(device, cache, screen.say))
         first, second = (Toolchain.of(side, cache, options, screen.say) for side in (base, head))
         pair = RevisionPair(first, second, folder.keep, latency, SessionBudget(minutes, say=screen.say))
         explain = explainer("compare", pair, {arm: file.path for arm, file in folder.files.items()})

@@ -23,7 +23,6 @@ from harness.compile.quirks import policy_of, quirks_of
 if TYPE_CHECKING:
     from harness.base.model import Model
     from harness.base.outcome import ExitCode
-    from harness.base.run_options import RunOptions
     from harness.base.suite import Suite
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
@@ -241,12 +240,6 @@ class CaseOptions(SuiteOptions):
         if schedules := self.schedules or suite.schedules:
             read(schedules)
         return [case.id for case in self.cases(suite.model_copy(update={"schedules": schedules}))]
-
-    def on_each_revision(self, device: str) -> RunOptions:
-        """Return what every revision of a compiler is to build and run on a device."""
-        from harness.base.run_options import RunOptions
-
-        return RunOptions(self.suite, device, self.quirks, self.schedules, tuple(self.models))
 
     def request(self, **how: Any) -> Request:
         """Read and check the request. Raises UsageError, SetupMissing."""

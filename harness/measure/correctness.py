@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from harness.compile.oracle.distance import peak_and_rms
-from harness.compile.oracle.leeway import SINGLE, SMALLEST, Leeway
+from harness.compile.oracle.leeway import SINGLE, SMALLEST, Leeway, peak_and_rms
 from harness.measure.facts import Accuracy
 from harness.measure.scales import parts_of
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.compile.oracle.distance import peak_and_rms
+from harness.compile.oracle.leeway import peak_and_rms
 
 if TYPE_CHECKING:
     import numpy as np

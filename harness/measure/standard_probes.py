@@ -15,7 +15,6 @@ from harness.measure.facts import Facts, Latency, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.latency import measure
-from harness.measure.probes.repeats import RepeatProbe
 from harness.measure.progress import RunStep
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
     What is timed comes last: a wrong answer gets no latency.
     """
     probes: list[Probe] = [VacuityProbe(work)]
-    probes += [RepeatProbe(work.plan, work.repeats)] if work.plan.repeats else []
     makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
     added = [probe for make in makers if (probe := make(work, prepared, run, step))]
     probes += [*(probe for probe in added if not probe.timed), ToggleProof(prepared)]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
-from harness.compile.oracle.distance import peak_and_rms
 from harness.compile.oracle.exact import keeps_whole
+from harness.compile.oracle.leeway import peak_and_rms
 from harness.compile.oracle.operands import data_operands
 
 if TYPE_CHECKING:

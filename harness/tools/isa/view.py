@@ -15,6 +15,7 @@ from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout,
 from harness.base.tables import table
 from harness.cli.options import CaseOptions
 from harness.cli.record_filter import open_index
+from harness.cli.rule_options import on_each_revision
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
@@ -391,7 +392,7 @@ def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: S
     """Return what another release, or a commit, makes of the cases, in an environment of its own."""
     from harness.judge.revisions.toolchain import Toolchain
 
-    cache, options = cache_root(), asked.what.on_each_revision(asked.device)
+    cache, options = cache_root(), on_each_revision(asked.what, asked.device)
     toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)
     kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
     release = RELEASES.get(find_release(word) or "")

@@ -21,6 +21,7 @@ from harness.cli.options import (
     grouped,
     output_option,
 )
+from harness.cli.rule_options import on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class _ProfileRequest:
             base = revision(word, config, cache)
         except UsageError as error:
             raise UsageError(f"no case matches {word!r}, and {error.message}", hint=error.hint) from None
-        options = self.what.on_each_revision(self.request.one_device(self.device, self.screen))
+        options = on_each_revision(self.what, self.request.one_device(self.device, self.screen))
         # this may take minutes, in which the device is free
         toolchain = Toolchain.of(base, cache, options, self.screen.say)
         here = self._watch(case)[0]

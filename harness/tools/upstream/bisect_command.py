@@ -29,7 +29,7 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.cli.rule_options import ConfirmOptions
+from harness.cli.rule_options import ConfirmOptions, on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
@@ -99,7 +99,7 @@ def bisect(
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
     line = revisions_between(*_ends(good, bad, config, repo), paths=paths)
     with Screen() as screen:
-        options = what.on_each_revision(select_one(device, cache, screen.say))
+        options = on_each_revision(what, select_one(device, cache, screen.say))
         bisection = Bisection(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache, paths
         )

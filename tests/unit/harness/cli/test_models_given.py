@@ -18,6 +18,7 @@ from harness.base.suite import load_suite
 from harness.cli import app, every_command
 from harness.cli.commands import load_command
 from harness.cli.options import CaseOptions
+from harness.cli.rule_options import on_each_revision
 
 pytestmark = pytest.mark.usefixtures("no_device")
 
@@ -93,7 +94,7 @@ def test_revisions_are_given_the_models_in_words_that_mean_the_same_elsewhere(
     what = CaseOptions(
         model=["my net.onnx", "tiny"], shape=["batch=1", "x=1x3x8x8"], input=["tokens=integers(0, 9)"], case=["tiny-*"]
     )
-    words = what.on_each_revision("virtual").words
+    words = on_each_revision(what, "virtual").words
     monkeypatch.chdir("/")
 
     def values(option: str) -> list[str]:

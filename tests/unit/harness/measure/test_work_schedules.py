@@ -18,6 +18,7 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Job
 from harness.base.suite import Suite, choose, load_suite
 from harness.cli.options import CaseOptions
+from harness.cli.rule_options import on_each_revision
 from harness.compile.artifacts.artifact import KERNELS, Answers, Artifact
 from harness.compile.artifacts.planner import check, plan_case
 from harness.compile.compiler.releases import tvm_version
@@ -173,7 +174,7 @@ def test_revisions_are_compared_by_cases_with_the_schedules_that_were_given(tmp_
         _ = what.ids
     Schedules(ORIGIN, (a_schedule(),)).write(file)
     assert what.ids == ["tiny-opencl-float32-scheduled"]
-    assert what.on_each_revision("virtual").words[4:] == ["--schedules", str(file)]
+    assert on_each_revision(what, "virtual").words[4:] == ["--schedules", str(file)]
 
 
 def test_a_release_under_which_a_file_does_not_apply_is_named() -> None:
