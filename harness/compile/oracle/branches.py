@@ -29,9 +29,9 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
         conditions = [name for name in dict.fromkeys(node.input[0] for node in choices) if name not in weights]
         inner = [name for name in conditions if name not in inputs]
         values = OnnxRuntime(with_outputs(plain, inner)).ask(inputs) if inner else []
-        known = {**inputs, **dict(zip(inner, values, strict=True))}
+        tensors = {**inputs, **dict(zip(inner, values, strict=True))}
         for name in conditions:
-            plain.graph.initializer.append(numpy_helper.from_array(known[name], f"{name}/taken"))
+            plain.graph.initializer.append(numpy_helper.from_array(tensors[name], f"{name}/taken"))
         for node in choices:
             node.input[0] = f"{node.input[0]}/taken" if node.input[0] in conditions else node.input[0]
         names += take_branches(plain)

@@ -49,9 +49,9 @@ def hold(model: Any, decided: Values) -> Any:
         node.output[:] = [f"{name}/undecided" if name in decided else name for name in node.output]
         if not all(name.endswith("/undecided") for name in node.output if name):
             nodes.append(node)
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    undecided = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del whole.graph.node[:], whole.graph.value_info[:]
-    whole.graph.node.extend(kept)
+    whole.graph.node.extend(undecided)
     whole.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in decided.items())
     return whole
 

@@ -140,9 +140,9 @@ def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
     import numpy as np
 
     fields = ("rounding", "coordinates", "half", "choices")
-    arrays: dict[str, Any] = {name: np.array([getattr(one, name) for one in measured]) for name in fields}
-    for index, one in enumerate(measured):
-        kinds = {"moved": one.moved, "own": one.own, **one.decided}
+    arrays: dict[str, Any] = {name: np.array([getattr(output, name) for output in measured]) for name in fields}
+    for index, output in enumerate(measured):
+        kinds = {"moved": output.moved, "own": output.own, **output.decided}
         arrays.update({f"{name}-{index}": array for name, array in kinds.items() if array is not None})
     np.savez_compressed(file, **arrays)
 
@@ -154,18 +154,18 @@ def load_leeway(file: Path) -> list[Measured]:
     if not file.exists():
         return []
     with np.load(file, allow_pickle=False) as arrays:
-        known = {name: arrays[name] for name in arrays.files}
+        fields = {name: arrays[name] for name in arrays.files}
     return [
         Measured(
-            coordinates=float(known["coordinates"][index]),
-            half=float(known["half"][index]),
-            choices=bool(known["choices"][index]),
-            moved=known.get(f"moved-{index}"),
-            own=known.get(f"own-{index}"),
-            decided={kind: known[f"{kind}-{index}"] for kind in PRECISIONS if f"{kind}-{index}" in known},
-            rounding=float(known["rounding"][index]),
+            coordinates=float(fields["coordinates"][index]),
+            half=float(fields["half"][index]),
+            choices=bool(fields["choices"][index]),
+            moved=fields.get(f"moved-{index}"),
+            own=fields.get(f"own-{index}"),
+            decided={kind: fields[f"{kind}-{index}"] for kind in PRECISIONS if f"{kind}-{index}" in fields},
+            rounding=float(fields["rounding"][index]),
         )
-        for index in range(len(known["rounding"]))
+        for index in range(len(fields["rounding"]))
     ]
 
 

@@ -53,7 +53,7 @@ class _JudgedNetwork:
     outputs: Sequence[Array]
     compared: Values
     """What its decisions compare."""
-    held: Any
+    fixed: Any
     """The network with all decisions as the judge takes them."""
 
     @classmethod
@@ -64,8 +64,8 @@ class _JudgedNetwork:
         values: Values = _or(lambda: _decisions(model, inputs), dict[str, Any]())
         compared = {name: values[name] for name in decisions.compared_names(model) if name in values}
         decided = {name: values[name] for name in decisions.decided_names(model) if name in values}
-        held = decisions.hold(model, decided) if decided else model
-        return cls(model, types, inputs, outputs, compared, held)
+        fixed = decisions.hold(model, decided) if decided else model
+        return cls(model, types, inputs, outputs, compared, fixed)
 
     def measure(self) -> list[Measured]:
         """Return what is known of each output."""
@@ -91,8 +91,8 @@ class _JudgedNetwork:
 
     def _moved(self, names: Sequence[str]) -> list[Array]:
         """Return how far rounding moves these tensors, where every decision is the judge's."""
-        exact = exact_tensors(self.held, self.types, self.inputs)
-        draws = (move_numbers(self.held, self.types, draw, exact) for draw in range(DRAWS))
+        exact = exact_tensors(self.fixed, self.types, self.inputs)
+        draws = (move_numbers(self.fixed, self.types, draw, exact) for draw in range(DRAWS))
         answers = (OnnxRuntime(with_outputs(moved, names)).ask(self.inputs) for moved in draws)
         return farthest([*self.outputs, *self.compared.values()], answers)
 
@@ -100,12 +100,12 @@ class _JudgedNetwork:
         """Return how far the judge is from double sums, and these from sums that are added term by term."""
         import numpy as np
 
-        wide = OnnxRuntime(with_wide_sums(self.held, self.types)).ask(self.inputs)
+        wide = OnnxRuntime(with_wide_sums(self.fixed, self.types)).ask(self.inputs)
         off = farthest(self.outputs, [wide])
-        if (serial := with_serial_sums(self.held, self.types)) is None:
+        if (serial := with_serial_sums(self.fixed, self.types)) is None:
             return off
         turns = farthest(wide, [OnnxRuntime(serial).ask(self.inputs)])
-        return [np.add(one, other) for one, other in zip(off, turns, strict=True)]
+        return [np.add(own, other) for own, other in zip(off, turns, strict=True)]
 
     def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[Array] | None:
         """Return the outputs for comparisons that are as close as a precision allows."""
@@ -119,7 +119,7 @@ class _JudgedNetwork:
             if value.dtype.kind == "f"
         }
         pushed = (decisions.push(self.model, self.compared, distances, draw) for draw in range(decisions.DRAWS))
-        answers = [OnnxRuntime(one).ask(self.inputs) for one in pushed]
+        answers = [OnnxRuntime(network).ask(self.inputs) for network in pushed]
         alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]
         real = farthest(self.outputs, alike)
         whole = [np.stack(each) for each in zip(*alike, strict=True)]

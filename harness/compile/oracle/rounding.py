@@ -43,8 +43,8 @@ def measure_task_rounding(
 
     half = any(array.dtype == np.float16 for array in inputs)
     moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
-    found = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
-    return [each * AMOUNT / HALF_AMOUNT if half else each for each in found]
+    movements = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
+    return [each * AMOUNT / HALF_AMOUNT if half else each for each in movements]
 
 
 def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
@@ -71,12 +71,12 @@ def farthest(outputs: Sequence[Array], answers: Iterable[Sequence[Array]]) -> li
 
     largest = [np.full(output.shape, np.nan) for output in outputs]
     for answer in answers:
-        for known, output, other in zip(largest, outputs, answer, strict=True):
-            np.fmax(known, _distances(output, other), out=known)
-    for known in largest:
-        if known.size and not np.isnan(known).all():
-            known[np.isnan(known)] = np.nanmax(known)
-    return [known.astype(np.float32) for known in largest]
+        for distances, output, other in zip(largest, outputs, answer, strict=True):
+            np.fmax(distances, _distances(output, other), out=distances)
+    for distances in largest:
+        if distances.size and not np.isnan(distances).all():
+            distances[np.isnan(distances)] = np.nanmax(distances)
+    return [distances.astype(np.float32) for distances in largest]
 
 
 def _distances(output: Array, other: Array) -> Array:

@@ -88,7 +88,7 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     kinds = {name: kind.elem_type for name, kind in tensor_types(model).items()}
     plain, asked = with_plain_copies(model, names, kinds)
     outputs: Sequence[Any] = first_answer(judges_of(with_outputs(plain, asked)), inputs).outputs
-    return {name: made for name, made in zip(names, outputs, strict=True) if isinstance(made, np.ndarray)}
+    return {name: array for name, array in zip(names, outputs, strict=True) if isinstance(array, np.ndarray)}
 
 
 def with_outputs(model: Any, names: Sequence[str]) -> Any:
