@@ -13,7 +13,7 @@ TOOL = Tool(
         ),
     ),
     quirks="harness.tools.llm.quirks:QUIRKS",
-    programs={"llm": "harness.tools.llm.programs:PROGRAMS", "mlc": "harness.tools.llm.mlc:PROGRAMS"},
+    programs={"llm": "harness.tools.llm.programs:LLM", "mlc": "harness.tools.llm.programs:MLC"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},
     page_sections={

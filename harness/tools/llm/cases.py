@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -21,6 +21,10 @@ from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK
 from harness.tools.llm.weights import SEED, Weights, require_groups, weights_of
+
+if TYPE_CHECKING:
+    from harness.base.plan import Job
+    from harness.base.request import QuirkPolicy
 
 Table = TypeVar("Table", bound=BaseModel)
 KIND = "llm"
@@ -75,6 +79,13 @@ def test_of(name: str) -> LlmTest:
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
+UNSUPPORTED_PATHS = {
+    "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
+    "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
+}
+"""Why a path cannot run a language model."""
+
+
 @dataclass(frozen=True)
 class LlmTask:
     """A test of a library: of a network with its weights in a number format, by a pipeline."""
@@ -114,6 +125,34 @@ class LlmTask:
         fields = program.fields
         config, form, test = LlmConfig.of_plain(fields["config"]), FORMATS[fields["form"]], test_of(fields["test"])
         return cls(**{**fields, "config": config, "form": form, "test": test})
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
+        """Return the tests that a table of a suite asks for. Raises UsageError."""
+        return read_keys(LlmTable, table).tasks(folder)
+
+    @classmethod
+    def of_word(cls, word: str) -> list[LlmTask]:
+        """Return the tests of a network by its name, its `config.json` or that one's folder; none for another word."""
+        return tasks_of([word]) if word in ZOO or config_file(word) is not None else []
+
+    @staticmethod
+    def unsupported(path: str) -> str:
+        """Return why a path cannot run it; empty if it can."""
+        return UNSUPPORTED_PATHS.get(path, "")
+
+    def truth_job(self) -> Job:
+        """Return the job that computes the right answers."""
+        from harness.tools.llm.truth import truth_job
+
+        return truth_job(self)
+
+    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that makes the library."""
+        from harness.tools.llm.build import library_job
+        from harness.tools.llm.quirks import chosen_quirks
+
+        return library_job(self, chosen_quirks(policy), host_triple)
 
 
 class LlmTable(BaseModel):
@@ -155,11 +194,6 @@ class LlmTable(BaseModel):
         return tasks
 
 
-def read_table(table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
-    """Return the tests that a table of a suite asks for. Raises UsageError."""
-    return read_keys(LlmTable, table).tasks(folder)
-
-
 def read_keys(kind: type[Table], table: Mapping[str, Any]) -> Table:
     """Return a table of a suite. Raises UsageError with the key at fault."""
     try:
@@ -172,7 +206,7 @@ def read_keys(kind: type[Table], table: Mapping[str, Any]) -> Table:
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
     """Return the tests of the models of a command line; `choices` are keys of a table. Raises UsageError."""
     keys = {key: value for key, value in choices.items() if value}
-    return [task for model in models for task in read_table({"llm": model, **keys}, Path())]
+    return [task for model in models for task in LlmTask.of_table({"llm": model, **keys}, Path())]
 
 
 def config_file(model: str, folder: Path = Path()) -> Path | None:

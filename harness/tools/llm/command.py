@@ -92,8 +92,8 @@ def run_models(
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
     from harness.base.suite import Suite
-    from harness.tools.llm import mlc
     from harness.tools.llm.cases import QUICK_TESTS, TESTS, tasks_of
+    from harness.tools.llm.mlc import MlcTask
 
     tests = list(test or (QUICK_TESTS if quick else TESTS))
     models = model or ([] if library else ["llama_tiny"])
@@ -101,7 +101,7 @@ def run_models(
     programs = [task.program() for task in tasks]
     for name in library or ():
         table = {"mlc": name, "weights": weights, "tests": tests}
-        programs += mlc.PROGRAMS.read_table(table, Path())
+        programs += [task.program() for task in MlcTask.of_table(table, Path())]
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
     suite = Suite.model_validate({"models": programs, **fields})
     results: list[Record] = []

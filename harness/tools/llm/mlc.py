@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,6 @@ from harness.tools.llm.network import CHUNK, DECODE, Step
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Launch
-    from harness.base.case import Case
     from harness.base.request import QuirkPolicy
 
 KIND = "mlc"
@@ -165,6 +164,33 @@ class MlcTask:
         """Inverse of `program`."""
         return cls(**{**program.fields, "test": test_of(program.fields["test"])})
 
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
+        """Return the tests that a table of a suite asks for. Raises UsageError."""
+        return read_keys(MlcTable, table).tasks(folder)
+
+    @classmethod
+    def of_word(cls, word: str) -> list[MlcTask]:
+        """Return an empty list: a library needs weights beside it."""
+        return []
+
+    @staticmethod
+    def unsupported(path: str) -> str:
+        """Return why a path cannot run it; empty if it can."""
+        return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
+
+    def truth_job(self) -> Job:
+        """Return the job that says who judges: nobody knows the network."""
+        key = key_of({"mlc": self.folder.key})
+        return Job("mlc-truth", key, f"weights of {self.model}", {"network": key})
+
+    def library_job(self, _policy: QuirkPolicy, _host_triple: str | None) -> Job:
+        """Return the job that takes the library into the store."""
+        weights = self.folder.weights.values()
+        largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
+        key = key_of({"library": sha256_of(Path(self.library)), "buffer_bytes": largest})
+        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], "buffer_bytes": largest})
+
 
 class MlcTable(BaseModel):
     """Such a library as a suite has it."""
@@ -184,24 +210,6 @@ class MlcTable(BaseModel):
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
         name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
         return [MlcTask(name, str(library), str(weights), test_of(test)) for test in self.tests]
-
-
-def read_table(table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
-    """Return the tests that a table of a suite asks for. Raises UsageError."""
-    return read_keys(MlcTable, table).tasks(folder)
-
-
-def library_job(task: MlcTask) -> Job:
-    """Return the job that takes the library into the store."""
-    largest = max(weight_sizes((w.name, w.shape, w.dtype) for w in task.folder.weights.values()))
-    key = key_of({"library": sha256_of(Path(task.library)), "buffer_bytes": largest})
-    return Job("mlc-library", key, task.model, {"library": task.library, "quirks": [], "buffer_bytes": largest})
-
-
-def truth_job(task: MlcTask) -> Job:
-    """Return the job that says who judges: nobody knows the network."""
-    key = key_of({"mlc": task.folder.key})
-    return Job("mlc-truth", key, f"weights of {task.model}", {"network": key})
 
 
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:
@@ -300,32 +308,3 @@ class OpenStep(TimedStep):
         self.conversation.end_forward()
         self.conversation.length += self.tokens
         self.conversation.forget(self.tokens if self.step.forgets else 0)
-
-
-class MlcPrograms:
-    """Tests of libraries that mlc-llm compiled."""
-
-    run = "harness.tools.llm.run:run_program"
-
-    def read_table(self, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:
-        """Return the programs of a table."""
-        return [task.program() for task in read_table(table, folder)]
-
-    def read_word(self, word: str) -> Sequence[ProgramModel]:
-        """Return an empty list: a library needs weights beside it."""
-        return []
-
-    def truth(self, program: ProgramModel) -> Job:
-        """Return the job that names the judge."""
-        return truth_job(MlcTask.of(program))
-
-    def build(self, program: ProgramModel, case: Case, policy: QuirkPolicy, host_triple: str | None) -> Job:
-        """Return the job that takes the library into the store."""
-        return library_job(MlcTask.of(program))
-
-    def unsupported(self, program: ProgramModel, path: str) -> str:
-        """Return why it cannot be on a path; empty if it can."""
-        return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
-
-
-PROGRAMS = MlcPrograms()

@@ -10,9 +10,9 @@ import pytest
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel
-from harness.tools.llm.cases import TESTS, LlmTask, read_table, tasks_of
+from harness.tools.llm.cases import TESTS, LlmTask, tasks_of
 from harness.tools.llm.cases import test_of as llm_test
-from harness.tools.llm.programs import PROGRAMS
+from harness.tools.llm.programs import LLM
 
 FIELDS = {
     "model_type": "llama",
@@ -67,30 +67,30 @@ def test_unknown_words_are_refused(choice: dict[str, list[str]]) -> None:
 
 def test_an_unknown_key_is_named() -> None:
     with pytest.raises(UsageError, match="formt") as refusal:
-        read_table({"llm": "llama_tiny", "formt": "float32"}, Path())
+        LlmTask.of_table({"llm": "llama_tiny", "formt": "float32"}, Path())
     assert "format" in refusal.value.hint
 
 
 def test_all_tests_of_a_table_share_one_truth() -> None:
-    programs = PROGRAMS.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
-    assert len({PROGRAMS.truth(program).key for program in programs}) == 1
-    (other,) = PROGRAMS.read_table({"llm": "llama_tiny", "tests": ["chunks"], "format": "q4f32_1"}, Path())
-    assert PROGRAMS.truth(other).key != PROGRAMS.truth(programs[0]).key
+    programs = LLM.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
+    assert len({LLM.truth(program).key for program in programs}) == 1
+    (other,) = LLM.read_table({"llm": "llama_tiny", "tests": ["chunks"], "format": "q4f32_1"}, Path())
+    assert LLM.truth(other).key != LLM.truth(programs[0]).key
 
 
 def test_a_folder_with_a_configuration_is_a_model_by_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "Llama-3.2 1B"
     folder.mkdir()
-    assert not PROGRAMS.read_word(str(folder))
+    assert not LLM.read_word(str(folder))
     (folder / "config.json").write_text(json.dumps(FIELDS))
     for word in (str(folder), str(folder / "config.json")):
         assert {task.model for task in tasks_of([word])} == {"llama_3_2_1b"}
-        assert {program.word for program in PROGRAMS.read_word(word)} == {word}
-    assert PROGRAMS.read_word("llama_tiny")
-    assert not PROGRAMS.read_word("tiny")
+        assert {program.word for program in LLM.read_word(word)} == {word}
+    assert LLM.read_word("llama_tiny")
+    assert not LLM.read_word("tiny")
 
 
 def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FIELDS))
-    programs = PROGRAMS.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
+    programs = LLM.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
     assert [program.name for program in programs] == ["mine_pp32"]

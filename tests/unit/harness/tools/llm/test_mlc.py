@@ -10,7 +10,8 @@ import pytest
 
 from harness.base.case import Precision
 from harness.base.failures import ModelError, UsageError
-from harness.tools.llm.mlc import PROGRAMS, MlcFolder, MlcTask
+from harness.tools.llm.mlc import MlcFolder, MlcTask
+from harness.tools.llm.programs import MLC
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
 SCALE = {"name": "model.embed.q_scale", "shape": [4, 1], "dtype": "float16"}
@@ -60,12 +61,12 @@ def test_what_is_no_list_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
     write(tmp_path)
-    (program,) = PROGRAMS.read_table(TABLE, tmp_path)
+    (program,) = MLC.read_table(TABLE, tmp_path)
     assert (program.name, program.precision) == ("lib_pp32", Precision.FLOAT16)
     task = MlcTask.of(program)
     assert task.parameters == 64
-    assert PROGRAMS.truth(program).payload["network"]
-    assert PROGRAMS.build(program, None, None, None).payload["library"] == str(tmp_path / "lib.so")  # type: ignore[arg-type]
+    assert MLC.truth(program).payload["network"]
+    assert MLC.build(program, None, None, None).payload["library"] == str(tmp_path / "lib.so")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -79,4 +80,4 @@ def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(UsageError, match=reason):
-        PROGRAMS.read_table({**TABLE, **change}, tmp_path)
+        MLC.read_table({**TABLE, **change}, tmp_path)
