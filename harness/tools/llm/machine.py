@@ -34,8 +34,7 @@ class Machine(RpcProgram):
     def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
         """Return the state that a function of the library makes; it takes each size as a shape of its own."""
         with self._session.calling(f"making the state of {self._loadable.library.name}", timeout_s):
-            shape = self._session.remote.get_function("ffi.Shape")
-            return self._vm.module[function](*map(shape, sizes))
+            return self._vm.module[function](*map(self.shape, sizes))
 
     def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
         """Call a global function of the runtime, such as one that changes a state."""
@@ -72,15 +71,6 @@ class Machine(RpcProgram):
         """Return a shape on the device."""
         return self._session.remote.get_function("ffi.Shape")(*extents)
 
-    def invoke_first(self, function: str, *arguments: Any, timeout_s: float) -> Array:
-        """Call a function of the library with what is on the device, and return the first tensor of its tuple."""
-        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
-            self._vm.set_input(function, *arguments)
-            self._vm.invoke_stateful(function)
-            self._device.sync()
-            answer: Array = self._vm.module["get_output"](function, 0).numpy()
-            return answer
-
     def synced_ms(self, function: str, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples on the last arguments, by the device's clock: each call waits for the GPU. Raises RigFailure.
 
@@ -93,8 +83,8 @@ class Machine(RpcProgram):
                 samples += times
         return samples[:repeat]
 
-    def invoke(self, function: str, *arguments: Any, timeout_s: float) -> list[Array]:
-        """Call a function of the library with arrays, states and parameters, and return its tensors."""
+    def invoke(self, function: str, *arguments: Any, timeout_s: float, first: bool = False) -> list[Array]:
+        """Call a function of the library with arrays, states and parameters; return its tensors, or the `first`."""
         import numpy as np
         import tvm.runtime
 
@@ -103,7 +93,8 @@ class Machine(RpcProgram):
             self._vm.set_input(function, *values)
             self._vm.invoke_stateful(function)
             self._device.sync()
-            return copy_tensors(self._vm.get_outputs(function))
+            outputs = self._vm.module["get_output"](function, 0) if first else self._vm.get_outputs(function)
+            return copy_tensors(outputs)
 
     def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool = False) -> list[float]:
         """Return samples on the last arguments, after one call that is not timed; of its `kernels`, or of all."""

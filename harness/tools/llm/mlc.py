@@ -274,7 +274,7 @@ class MlcConversation(Conversation):
         sequences, lengths = machine.shape(SEQUENCE), machine.shape(len(tokens))
         begin = "vm.builtin.kv_state_begin_forward"
         machine.runtime(begin, self._state, sequences, lengths, timeout_s=timeout_s)
-        return machine.invoke_first(_function(step), embedded, self._state, self.weights, timeout_s=timeout_s)
+        return machine.invoke(_function(step), embedded, self._state, self.weights, timeout_s=timeout_s, first=True)[0]
 
     def timed(self, step: Step, tokens: Array) -> TimedStep:
         """Take tokens, and return the step to be timed, which stays open until its `end`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from device_runner.failures import Failure, RigFailure
 from device_runner.foreign_json import read_json
@@ -33,7 +33,7 @@ from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import LIST, PREFIX, library_job, probe_job, read_probe, weights_folder
-from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
+from harness.tools.llm.cases import CHUNKS, KIND, LlmTask
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcConversation, MlcTask
@@ -55,25 +55,6 @@ INVARIANT_TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
 Faults of positions, pages and merges move them by tenths."""
 
 
-class Subject(Protocol):
-    """A library that is tested: what its part of the record says, and who knows whether it is right."""
-
-    test: LlmTest
-    vocabulary: int
-    part: LlmPart
-    unchecked: str
-    """Why nobody outside TVM judges it; empty if somebody does."""
-
-    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
-        """Load library and weights. Raises what the session raises."""
-
-    def verify(self, conversation: Conversation) -> LlmVerdict:
-        """Run the test's steps and judge them."""
-
-    def judge(self, logits: Array, position: int) -> Accuracy:
-        """Judge the logits of a step whose last token has this position."""
-
-
 def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_s: float) -> Conversation:
     """Load a library of our network, and its weights from their folder. Raises what the session raises."""
     files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
@@ -87,6 +68,7 @@ class OwnLibrary:
     """A library of our network, which numpy judges."""
 
     unchecked = ""
+    """Why nobody outside TVM judges it; empty if somebody does."""
 
     def __init__(self, plan: Plan, answers: Answers | None) -> None:
         assert plan.program
@@ -159,6 +141,10 @@ class ForeignLibrary:
         """Compare logits with those of the same step before."""
         assert self._last is not None
         return compare_answers([logits], [self._last], self._tolerance)
+
+
+Subject = OwnLibrary | ForeignLibrary
+"""A library that is tested: what its part of the record says, and who knows whether it is right."""
 
 
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
