@@ -24,6 +24,7 @@ from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
 from harness.judge.stats.pair import Estimate, Rules, relative
+from harness.judge.stats.shares import signed_share
 from harness.judge.stats.turns import Arm
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
@@ -174,7 +175,7 @@ def why_two_series(key: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey
     margin = rules.relevant_log(middle)
     if estimate.p_within(margin) <= rules.beta:
         return ""
-    return f"a difference of {relative(margin):.1%} between them is not excluded ({relative(shift):+.1%})"
+    return f"a difference of {relative(margin):.1%} between them is not excluded ({signed_share(relative(shift))})"
 
 
 def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan, dict[str, Artifact | Answers]]:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from harness.base.outcome import CaseState
 from harness.judge.history.results import Point
 from harness.judge.stats.sample_summary import SampleSummary
+from harness.judge.stats.shares import share_interval, signed_share
 
 WIDTH = 1000
 """Units from left to right, however wide a strip is drawn."""
@@ -92,7 +93,7 @@ def interval_strip(low: float, high: float, middle: float, relevant: float, reac
         parts.append(f'<path class="bar" d="{"".join(ends)}"/>')
     if math.isfinite(middle):
         parts.append(f'<path class="mark" d="M{place(middle)} 12h.1"/>')
-    label = f"{middle:+.1%}, {low:+.1%} to {high:+.1%}" if math.isfinite(low) else f"{middle:+.1%}, no interval"
+    label = f"{signed_share(middle)}, {share_interval(low, high) if math.isfinite(low) else 'no interval'}"
     return svg(
         "".join(parts), 24, label if math.isfinite(middle) else "no change of latency is known", f"forest {kind}"
     )

@@ -14,7 +14,7 @@ from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
 from harness.base.tool import tools
 from harness.judge.report.table import milliseconds
-from harness.judge.stats.shares import signed_share
+from harness.judge.stats.shares import share_interval, signed_share
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def keep_for_history(decisions: Sequence[PairedDecision]) -> None:
 
 def _by(comparison: Comparison) -> str:
     moved = comparison.shown_ms("head") / comparison.shown_ms("base") - 1
-    return f" ({moved:+.1%})" if math.isfinite(moved) else ""
+    return f" ({signed_share(moved)})" if math.isfinite(moved) else ""
 
 
 def _overall(overall: Overall) -> str:
@@ -244,9 +244,7 @@ def _overall(overall: Overall) -> str:
 
 def _row(comparison: Comparison) -> tuple[str, ...]:
     change, sure = comparison.change, comparison.confidence
-    interval = (
-        f"{signed_share(change.low)} to {signed_share(change.high)}" if change and math.isfinite(change.low) else "-"
-    )
+    interval = share_interval(change.low, change.high) if change and math.isfinite(change.low) else "-"
     return (
         str(comparison.key),
         comparison.verdict.value,

@@ -13,7 +13,7 @@ from harness.base.request import WITH_WORKAROUNDS
 from harness.base.tables import counted
 from harness.compile.compiler.releases import RELEASES, release
 from harness.compile.paths import PATHS
-from harness.judge.stats.shares import signed_share
+from harness.judge.stats.shares import share_interval, signed_share
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def percent(share: float | None) -> str:
 
 def interval(bounds: tuple[float, float] | None) -> str:
     """Return the interval of a change, after it; empty if it is not known."""
-    return "" if bounds is None else f" ({signed_share(bounds[0])} to {signed_share(bounds[1])})"
+    return "" if bounds is None else f" ({share_interval(bounds[0], bounds[1])})"
 
 
 def error(point: Point) -> str:
@@ -154,7 +154,7 @@ def step_text(event: Event) -> str:
         return ""
     step = event.step
     trend = ", beside a trend" if step.trend else ""
-    amount = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
+    amount = f"{signed_share(step.relative)} ({share_interval(step.low, step.high)}), p {step.p:.1g}{trend}"
     return f"{amount}, {_decided(event)}"
 
 
@@ -164,8 +164,8 @@ def _decided(event: Event) -> str:
     if not decision:
         return "suspected"
     bounded = decision.relative is not None and decision.low is not None and decision.high is not None
-    interval = f" ({decision.low:+.1%} to {decision.high:+.1%})" if bounded else ""
-    change = "" if decision.relative is None else f": {decision.relative:+.1%}{interval}"
+    interval = f" ({share_interval(decision.low, decision.high)})" if bounded else ""
+    change = "" if decision.relative is None else f": {signed_share(decision.relative)}{interval}"
     result = f"not borne out in turns, {decision.verdict.value}" if event.refuted else "confirmed in turns"
     return f"{result}{change}, {counted(decision.sessions, 'session')} by {decision.by}, {decision.day}"
 

@@ -14,6 +14,7 @@ import numpy as np
 from harness.judge.stats import robust
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import ReferenceSamples, SampleLimits, as_numbers, invalid
+from harness.judge.stats.shares import signed_share
 from harness.judge.stats.suite import adjusted_p_values
 
 FALSE_ALARM_RATE = 0.05
@@ -83,7 +84,8 @@ def _common_shift(moves: Sequence[float]) -> str:
     if binomtest(ups, ups + downs).pvalue > COMMON_P:
         return ""
     most, shift = max(ups, downs), robust.median(moves)
-    return f"{most} of {len(moves)} unchanged artifacts moved the same way, by {shift:+.1%}: the device changed"
+    together = f"{most} of {len(moves)} unchanged artifacts moved the same way"
+    return f"{together}, by {signed_share(shift)}: the device changed"
 
 
 def _losses(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str:
@@ -108,4 +110,4 @@ def blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
 def _reference_shift(where: str, change: Change) -> str:
     if not change.verdict.changed:
         return ""
-    return f"the reference kernel moved by {change.relative:+.1%} ({where}): the rig changed, not the compiler"
+    return f"the reference kernel moved by {signed_share(change.relative)} ({where}): the rig changed, not the compiler"

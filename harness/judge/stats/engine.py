@@ -37,7 +37,7 @@ from harness.judge.stats.session import (
     summarise,
     summarise_each,
 )
-from harness.judge.stats.shares import signed_share
+from harness.judge.stats.shares import share_interval
 from harness.judge.stats.spending import boundaries
 from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated_variance
 from harness.judge.verdict import Verdict
@@ -232,7 +232,7 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
     low, high = relative(estimate.shift - half), relative(estimate.shift + half)
     sees = max(visible_change(estimate.error, estimate.df, bars.change), relative(estimate.tick))
-    interval = f"{signed_share(low)} to {signed_share(high)}"
+    interval = share_interval(low, high)
     open_still = f"{interval} includes both no change and a relevant one ({relative(margin):.1%})"
     if estimate.tick > margin:
         open_still = (

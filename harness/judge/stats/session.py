@@ -30,6 +30,7 @@ from harness.judge.stats.robust import (
     trend_p,
     warm_ups,
 )
+from harness.judge.stats.shares import signed_share
 
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
 DAY_SD, DAY_DF = 0.02, 4.0
@@ -175,7 +176,7 @@ def _drifting(change: float, row: Rows, limits: SampleLimits) -> str:
         return ""
     if trend_p(row) > limits.drift_p:
         return ""
-    return f"the samples drift by {change:+.1%} from first to last"
+    return f"the samples drift by {signed_share(change)} from first to last"
 
 
 def _in_two_groups(explained: float, log_apart: float, limits: SampleLimits) -> str:

@@ -7,7 +7,7 @@ import math
 from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
 from harness.judge.sides import Side
-from harness.judge.stats.shares import LARGEST_SHARE
+from harness.judge.stats.shares import LARGEST_SHARE, share_interval, signed_share
 from harness.judge.verdict import Verdict
 
 
@@ -27,7 +27,7 @@ def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
         return f"undecided on {where}: {'; '.join(comparison.reasons)}{right}"
     base, head = names
     if comparison.verdict is Verdict.SAME:
-        within = f"{change.low:+.1%} to {change.high:+.1%}" if math.isfinite(change.low) else f"{change.relative:+.1%}"
+        within = share_interval(change.low, change.high) if math.isfinite(change.low) else signed_share(change.relative)
         return f"{head} is as fast as {base} on {where}: its time differs by {within}{right}"
     slower = change.relative > 0
     winner, other = (base, head) if slower else (head, base)

@@ -34,6 +34,7 @@ from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
 from harness.judge.revisions.sources import Revision, revision
+from harness.judge.stats.shares import signed_share
 from harness.tools.upstream.bisect.line import describe, revisions_between
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _row(inspection: Inspection) -> tuple[str, ...]:
         inspection.state.value,
         inspection.outcome,
         "-" if inspection.wall_ms is None else milliseconds(inspection.wall_ms),
-        "-" if inspection.relative is None else f"{inspection.relative:+.1%}",
+        "-" if inspection.relative is None else signed_share(inspection.relative),
         str(inspection.sessions),
         inspection.why if len(inspection.why) <= SHOWN_COLUMNS else f"{inspection.why[:SHOWN_COLUMNS]}…",
     )

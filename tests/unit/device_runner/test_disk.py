@@ -194,7 +194,7 @@ def test_whatever_else_writes_while_a_case_runs_is_the_rigs(full: None) -> None:
 
 
 def test_a_command_ends_with_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **_options: object) -> None:
         raise NO_SPACE
 
     monkeypatch.setattr(cli, "app", refuse)

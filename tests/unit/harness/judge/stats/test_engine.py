@@ -60,7 +60,9 @@ def reached(bounds: Sequence[float]) -> float:
     """The chance that a walk without a drift passes its boundary at any of evenly spaced looks."""
     looks = np.arange(1, len(bounds) + 1)
     resemblance = np.sqrt(np.minimum.outer(looks, looks) / np.maximum.outer(looks, looks))
-    below = multivariate_normal(cov=resemblance, maxpts=50_000 * len(bounds), abseps=1e-9, seed=1)
+    below = multivariate_normal(cov=resemblance, seed=1)
+    below.maxpts = 200_000 * len(bounds)  # as attributes, since SciPy takes them as arguments since 1.16 only
+    below.abseps = below.releps = 1e-9
     return 1 - float(below.cdf(list(bounds)))
 
 

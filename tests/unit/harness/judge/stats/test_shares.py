@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judge.stats.shares import signed_share
+from harness.judge.stats.shares import share_interval, signed_share
 
 
 @pytest.mark.parametrize(
@@ -12,3 +12,9 @@ from harness.judge.stats.shares import signed_share
 )
 def test_a_bound_that_says_nothing_has_no_digits(share: float, text: str) -> None:
     assert signed_share(share) == text
+
+
+@pytest.mark.parametrize("share", [0.0, -0.0, -1e-9, 0.0004, -0.0004])
+def test_nothing_has_no_sign(share: float) -> None:
+    assert signed_share(share) == "0.0%"
+    assert share_interval(share, 0.01) == "0.0% to +1.0%"
