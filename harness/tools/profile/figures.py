@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.base.failures import UsageError
@@ -12,17 +11,12 @@ from harness.judge.report import words
 from harness.judge.report.figures import COLOURS, LINES, QUIET, Figure, Trace, axis_from_zero, number, plain_text
 from harness.judge.report.page import require_page, write_page
 from harness.tools.profile.kernel_times import CaseKernels
+from harness.tools.profile.labels import Key, label_sides, mark_px
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_of
 from harness.tools.shared.kernels.profile import Profile
 
 OPERATORS = 6
 """Number of operators with a line of their own; the others share one."""
-LARGEST_PX = 40.0
-"""Size of an operator's mark, if it took all the time."""
-NAMED = 3
-"""Operators of each case that may have their name beside them, those that take longest."""
-NAME_WIDTH, NAME_HEIGHT = 0.2, 0.08
-"""Room of a name, as shares of what the marks span."""
 
 
 def plot_roofline(profiles: Sequence[Profile], file: Path) -> None:
@@ -93,9 +87,9 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         for peaks in dict.fromkeys(profile.peaks for profile in profiles)
         if (roof := roof_of(peaks, min(intensities), max(intensities)))
     ]
-    looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
-    labels = label_places(points)
-    traces += [_operators(*of_case, *look, labels) for look, of_case in zip(looks, points.items(), strict=False)]
+    looks = ((COLOURS[0], "circle"), (COLOURS[1], "triangle-up"))
+    sides = label_sides(points)
+    traces += [_operators(*of_case, *look, sides) for look, of_case in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
         "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
@@ -104,45 +98,25 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
 
 
-def label_places(points: Mapping[str, Sequence[RooflinePoint]]) -> set[tuple[str, int]]:
-    """Return which operators, by case and place, have a name: those that take longest, and none over another's name."""
-    everything = [point for of_case in points.values() for point in of_case]
-    spans = [
-        max(1e-9, math.log(max(values) / min(values)))
-        for values in ([point.intensity for point in everything], [point.gflop_s for point in everything])
-    ]
-    longest = [(case, place, point) for case, of_case in points.items() for place, point in enumerate(of_case[:NAMED])]
-    chosen: list[tuple[str, int, RooflinePoint]] = []
-    for case, place, point in sorted(longest, key=lambda label: -label[2].share):
-        distances = (
-            (
-                abs(math.log(point.intensity / other.intensity)) / spans[0],
-                abs(math.log(point.gflop_s / other.gflop_s)) / spans[1],
-            )
-            for _, _, other in chosen
-        )
-        if all(x > NAME_WIDTH or y > NAME_HEIGHT for x, y in distances):
-            chosen.append((case, place, point))
-    return {(case, place) for case, place, _ in chosen}
-
-
-def _operators(
-    case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str, named: Collection[tuple[str, int]]
-) -> Trace:
+def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, sides: Mapping[Key, str]) -> Trace:
     labels = [plain_text(point.label) for point in points]
     shares = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
-    sizes = [number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
     return {
         "name": plain_text(case),
         "x": [number(point.intensity) for point in points],
         "y": [number(point.gflop_s) for point in points],
-        "text": [label if (case, place) in named else "" for place, label in enumerate(labels)],
+        "text": [label if (case, place) in sides else "" for place, label in enumerate(labels)],
         "customdata": shares,
         "mode": "markers+text",
-        "textposition": names,
+        "textposition": [sides.get((case, place), "top center") for place in range(len(points))],
         "textfont": {"size": 10},
         "cliponaxis": False,
-        "marker": {"color": colour, "symbol": symbol, "opacity": 0.6, "size": sizes},
+        "marker": {
+            "color": colour,
+            "symbol": symbol,
+            "opacity": 0.6,
+            "size": [number(mark_px(point)) for point in points],
+        },
         "hovertemplate": "%{customdata}<br>%{y} GFLOP/s<extra></extra>",
     }
 

@@ -13,10 +13,10 @@ from device_runner.device import Launch
 from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
-from harness.tools.profile.figures import label_places, plot_roofline
+from harness.tools.profile.figures import plot_roofline
 from harness.tools.profile.groups import groups_of, in_words
 from harness.tools.profile.report import pages
-from harness.tools.profile.roofline import RooflinePoint, points_of, roof_gflop_s
+from harness.tools.profile.roofline import points_of, roof_gflop_s
 from harness.tools.shared.kernels.operators import kind_of, label_of
 from harness.tools.shared.kernels.peaks import FOLDER, save_peaks, save_reported_peaks
 from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, operators_of
@@ -145,18 +145,6 @@ def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
     assert trace_of(figure, "buffers")["marker"]["symbol"] != drawn["marker"]["symbol"]
     assert trace_of(figure, "at best: 4,090 GB/s, 61,900 GFLOP/s")["y"][-1] == 61_900
     assert "src=" not in page.read_text(encoding="utf-8")
-
-
-def test_names_that_would_lie_over_each_other_are_left_out() -> None:
-    def point(intensity: float, gflop_s: float, share: float) -> RooflinePoint:
-        return RooflinePoint("conv2d", intensity, gflop_s, share)
-
-    near = [point(1.0, 10.0, 0.6), point(1.05, 10.2, 0.3), point(100.0, 1.0, 0.1)]
-    assert label_places({"images": near}) == {("images", 0), ("images", 2)}
-    assert label_places({"images": near[:1], "buffers": [point(1.0, 10.0, 0.9), near[2]]}) == {
-        ("buffers", 0),
-        ("buffers", 1),
-    }
 
 
 def test_a_roofline_that_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Path) -> None:
