@@ -163,9 +163,9 @@ def _decided(event: Event) -> str:
     decision = event.decided
     if not decision:
         return "suspected"
-    bounded = decision.relative is not None and decision.low is not None and decision.high is not None
-    interval = f" ({share_interval(decision.low, decision.high)})" if bounded else ""
-    change = "" if decision.relative is None else f": {signed_share(decision.relative)}{interval}"
+    change = "" if decision.relative is None else f": {signed_share(decision.relative)}"
+    if change and decision.low is not None and decision.high is not None:
+        change += f" ({share_interval(decision.low, decision.high)})"
     result = f"not borne out in turns, {decision.verdict.value}" if event.refuted else "confirmed in turns"
     return f"{result}{change}, {counted(decision.sessions, 'session')} by {decision.by}, {decision.day}"
 

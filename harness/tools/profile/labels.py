@@ -44,7 +44,7 @@ class Box(NamedTuple):
 
 def mark_px(point: RooflinePoint) -> float:
     """Return the diameter of a mark: its area is the operator's share of the time."""
-    return max(SMALLEST_PX, LARGEST_PX * point.share**0.5)
+    return max(SMALLEST_PX, LARGEST_PX * math.sqrt(point.share))
 
 
 def label_sides(points: Mapping[str, Sequence[RooflinePoint]]) -> dict[Key, str]:
