@@ -48,13 +48,13 @@ def take_branches(model: Any) -> list[str]:
     values, writer, taken = constants(model), NodeWriter(model, "branch"), list[str]()
 
     def branch_of(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "If") or node.input[0] not in values:
+        if node.input[0] not in values:
             return None
         word = "then" if numpy_helper.to_array(values[node.input[0]]).any() else "else"
         taken.append(f"{word} of {node_name(node)}")
         return _nodes_of(attribute_of(node, f"{word}_branch", None), list(node.output), writer)
 
-    replace_nodes(model.graph, branch_of)
+    replace_nodes(model.graph, branch_of, "If")
     return taken
 
 

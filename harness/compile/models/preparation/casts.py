@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 
 def write_casts(model: Any) -> str:
@@ -21,14 +21,13 @@ def write_casts(model: Any) -> str:
     view, write = NetworkView(model), NodeWriter(model, "cast")
 
     def casts(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "Cast") or attribute_of(node, "to", 0) not in (TensorProto.INT32, TensorProto.UINT32):
-            return None
-        kind = view.kind(node.input[0])
+        wanted = attribute_of(node, "to", 0)
+        kind = view.kind(node.input[0]) if wanted in (TensorProto.INT32, TensorProto.UINT32) else None
         if kind is None or kind.elem_type not in floats:
             return None
         whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
-        write.add("Cast", whole, to=attribute_of(node, "to", 0), output=node.output[0])
+        write.add("Cast", whole, to=wanted, output=node.output[0])
         return write.take()
 
-    count = len(replace_nodes(model.graph, casts))
+    count = len(replace_nodes(model.graph, casts, "Cast"))
     return f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64" if count else ""

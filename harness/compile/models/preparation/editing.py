@@ -66,12 +66,15 @@ class NodeWriter:
         return nodes
 
 
-def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]) -> list[Any]:
-    """Put other nodes in the place of each for which there is a replacement; returns those that went."""
+def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None], *operators: str) -> list[Any]:
+    """Put other nodes in the place of each for which there is a replacement; returns those that went.
+
+    Only these operators of ONNX's own are asked about; all nodes if none is named.
+    """
     nodes: list[Any] = []
     gone: list[Any] = []
     for node in graph.node:
-        others = replacement(node)
+        others = replacement(node) if not operators or is_onnx(node, *operators) else None
         nodes += [node] if others is None else others
         gone += [] if others is None else [node]
     if gone:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
 AXES_ARE_INPUTS = 13
@@ -22,7 +22,7 @@ def write_gathers(model: Any) -> str:
     view, write, opset = NetworkView(model), NodeWriter(model, "gather"), opset_of(model)
 
     def slice_of(node: Any) -> list[Any] | None:
-        places = view.constant(node, 1) if is_onnx(node, "Gather") else None
+        places = view.constant(node, 1)
         if places is None or places.ndim > 1 or not places.size:
             return None
         axis, shape = attribute_of(node, "axis", 0), view.shape(node.input[0])
@@ -39,7 +39,7 @@ def write_gathers(model: Any) -> str:
             cut(write, node.input[0], first, axis, opset, node.output[0])
         return write.take()
 
-    count = len(replace_nodes(model.graph, slice_of))
+    count = len(replace_nodes(model.graph, slice_of, "Gather"))
     return f"wrote {counted(count, 'Gather', 'Gather')} as slices" if count else ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.base.failures import ModelError
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, constant_of, constants, node_name
-from harness.compile.models.preparation.branches import rename, take_branches
+from harness.compile.models.preparation.branches import rename, take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
 from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
 from harness.compile.models.preparation.gathers import along, cut
@@ -30,9 +30,7 @@ def unroll_loops(model: Any) -> str:
         loops += unrolled
         remove_identities(model)
         fold(model)
-        while take_branches(model):
-            remove_identities(model)
-            fold(model)
+        take_constant_branches(model)
     return "; ".join(f"unrolled {loops[kind]} {kind} into {counted(rounds[kind], 'round')}" for kind in sorted(loops))
 
 
@@ -40,8 +38,6 @@ def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
     view, writer = NetworkView(model), NodeWriter(model, "round")
 
     def rounds_of(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "Loop", "Scan"):
-            return None
         body = _Body(model, node, writer)
         count = _rounds_of_loop(model, node, body) if node.op_type == "Loop" else _rounds_of_scan(node, view)
         if not count:
@@ -51,7 +47,7 @@ def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
         (_write_loop if node.op_type == "Loop" else _write_scan)(node, count, body)
         return writer.take()
 
-    return Counter(node.op_type for node in replace_nodes(model.graph, rounds_of))
+    return Counter(node.op_type for node in replace_nodes(model.graph, rounds_of, "Loop", "Scan"))
 
 
 def _require_few(node: Any, count: int, body: _Body) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 
 def write_one_hots(model: Any) -> str:
@@ -18,8 +18,6 @@ def write_one_hots(model: Any) -> str:
     view, write = NetworkView(model), NodeWriter(model, "one_hot")
 
     def comparison(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "OneHot"):
-            return None
         depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
         if depth is None or values is None or shape is None:
             return None
@@ -39,5 +37,5 @@ def write_one_hots(model: Any) -> str:
         write.add("Where", chosen, on, off, output=node.output[0])
         return write.take()
 
-    count = len(replace_nodes(model.graph, comparison))
+    count = len(replace_nodes(model.graph, comparison, "OneHot"))
     return f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons" if count else ""

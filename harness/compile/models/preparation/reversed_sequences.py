@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 
 def write_reversals(model: Any) -> str:
@@ -15,15 +15,13 @@ def write_reversals(model: Any) -> str:
     view, writer = NetworkView(model), NodeWriter(model, "reversed")
 
     def gathered(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "ReverseSequence"):
-            return None
         lengths, shape = view.constant(node, 1), view.shape(node.input[0])
         if lengths is None or shape is None or 8 * math.prod(shape[:2]) > LARGEST_GROWTH_BYTES:
             return None
         _write(node, [int(length) for length in lengths], shape, writer)
         return writer.take()
 
-    count = len(replace_nodes(model.graph, gathered))
+    count = len(replace_nodes(model.graph, gathered, "ReverseSequence"))
     return f"wrote {count} ReverseSequence by index" if count else ""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def write_spectra(model: Any) -> str:
     view, writer = NetworkView(model), NodeWriter(model, "spectrum")
 
     def product(node: Any) -> list[Any] | None:
-        if not is_onnx(node, "DFT", "STFT") or not _is_float32(view, node):
+        if not _is_float32(view, node):
             return None
         written = (_write_dft if node.op_type == "DFT" else _write_stft)(node, view, writer)
         return writer.take() if written else None
 
-    gone = [node.op_type for node in replace_nodes(model.graph, product)]
+    gone = [node.op_type for node in replace_nodes(model.graph, product, "DFT", "STFT")]
     if gone:
         fold(model)  # ONNX infers no shape of what these were
     return "; ".join(f"wrote {gone.count(kind)} {kind} as products" for kind in sorted({*gone}))
