@@ -26,6 +26,8 @@ def write_gathers(model: Any) -> str:
         if places is None or places.ndim > 1 or not places.size:
             return None
         axis, shape = attribute_of(node, "axis", 0), view.shape(node.input[0])
+        if shape == () or 0 in (shape or ()):
+            return None
         if shape is not None:
             axis %= len(shape)
             places = places % shape[axis]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.preparation.gathers import write_gathers
@@ -33,3 +33,16 @@ def test_places_in_a_row_are_a_slice(places: Any, axis: int, opset: int) -> None
 @pytest.mark.parametrize("places", [[0, 2], [1, 0], [-1, 0], [[0, 1]]])
 def test_places_in_another_order_stay(places: Any) -> None:
     assert changed(gather(places, 0), write_gathers)[1] == ""
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3)])
+def test_nothing_is_cut_from_a_tensor_without_places(shape: tuple[int, ...]) -> None:
+    node = helper.make_node("Gather", ["x", "places"], ["y"])
+    graph = helper.make_graph(
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(0), "places")],
+    )
+    assert changed(helper.make_model(graph), write_gathers)[1] == ""
