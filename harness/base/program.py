@@ -56,8 +56,8 @@ def with_programs(models: Sequence[Model]) -> list[Model]:
     """Return the models of a command line with programs in place of words that mean some. Raises UsageError."""
     read: list[Model] = []
     for model in models:
-        read += programs_named(model) if isinstance(model, str) else ()
-        read += [] if isinstance(model, str) and programs_named(model) else [model]
+        programs = programs_named(model) if isinstance(model, str) else ()
+        read += programs or [model]
     return read
 
 
@@ -68,10 +68,11 @@ def read_programs(models: Sequence[Any], folder: Path) -> list[Any]:
     """
     read: list[Any] = []
     for model in models:
-        names = [name for name, _ in places("programs") if isinstance(model, dict) and name in model]
-        tables = [model] if names else []
-        programs = [program for table in tables for program in program_kind(names[0]).read_table(table, folder)]
-        if isinstance(model, str) and model.isidentifier():  # paths are relative to the suite, not to this folder
+        programs: Sequence[ProgramModel] = ()
+        if isinstance(model, dict):
+            names = [name for name, _ in places("programs") if name in model]
+            programs = program_kind(names[0]).read_table(model, folder) if names else ()
+        elif isinstance(model, str) and model.isidentifier():  # paths are relative to the suite, not to this folder
             programs = [program.model_copy(update={"word": ""}) for program in programs_named(model)]
         read += programs or [model]
     return read
