@@ -132,7 +132,8 @@ class Tool:
     watchers: tuple[str, ...] = ()
     """Places of what watches each case of a history (`harness.judge.history.asv_process.CaseWatcher`)."""
     pytest_plugin: str = ""
-    """Module with the hooks and fixtures of a pytest run that asks for correctness tests (`harness.pytest_plugin`)."""
+    """Module with the options, hooks and fixtures of a pytest run that asks for correctness tests
+    (`harness.pytest_plugin.plugin`)."""
     asv_plugin: str = ""
     """Module that asv loads with a history of releases."""
     jobs: Mapping[str, JobKind] = field(default_factory=dict)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from device_runner.names import load, suggestion
-from harness.base import option_texts as texts
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy
@@ -29,6 +28,17 @@ if TYPE_CHECKING:
 
 WRITE_RECORDS = "harness.judge.report.exports:write_records"
 """Place of what only these options need."""
+SUITE_HELP = "Suite file."
+CASE_HELP = "Only cases whose id matches, for example 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
+PATH_HELP = "Path to use instead of those of the suite: opencl, texture or clml. Repeatable."
+PRECISION_HELP = "Precision to use instead of those of the suite: float32, float16 or float16_acc32. Repeatable."
+TUNING_HELP = "Tuning to use instead of those of the suite: untuned or tuned. Repeatable."
+DEVICE_HELP = "Device: virtual, local, an adb serial (see `adreno-bench devices`), or labels."
+AS_SHIPPED_HELP = "Work around only the essential defects of TVM, without which nothing compiles."
+WITH_QUIRK_HELP = "With --as-shipped: also work around this defect. Repeatable."
+BASELINES_HELP = "Folder of baselines."
+SCHEDULES_HELP = "File of tuned schedules. Cases on opencl and texture also run with them."
+
 DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path(completion.DEFAULT_SUITE)
@@ -45,19 +55,19 @@ workaround_option = functools.partial(typer.Option, rich_help_panel=WORKAROUNDS)
 threshold_option = functools.partial(typer.Option, rich_help_panel=THRESHOLDS)
 device_option = functools.partial(typer.Option, rich_help_panel=DEVICES)
 
-SuiteFile = Annotated[Path, typer.Option("--suite", metavar="FILE", help=texts.SUITE, show_default=True)]
+SuiteFile = Annotated[Path, typer.Option("--suite", metavar="FILE", help=SUITE_HELP, show_default=True)]
 CaseGlob = Annotated[
-    list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE, autocompletion=completion.cases)
+    list[str] | None, typer.Option("--case", metavar="GLOB", help=CASE_HELP, autocompletion=completion.cases)
 ]
-Paths = Annotated[list[str] | None, typer.Option("--path", help=texts.PATH, autocompletion=completion.paths)]
-Precisions = Annotated[list[Precision] | None, seldom_option("--precision", metavar="PRECISION", help=texts.PRECISION)]
-Tunings = Annotated[list[Tuning] | None, seldom_option("--tuning", metavar="TUNING", help=texts.TUNING)]
-DeviceName = Annotated[str, typer.Option("--device", help=texts.DEVICE, autocompletion=completion.devices)]
+Paths = Annotated[list[str] | None, typer.Option("--path", help=PATH_HELP, autocompletion=completion.paths)]
+Precisions = Annotated[list[Precision] | None, seldom_option("--precision", metavar="PRECISION", help=PRECISION_HELP)]
+Tunings = Annotated[list[Tuning] | None, seldom_option("--tuning", metavar="TUNING", help=TUNING_HELP)]
+DeviceName = Annotated[str, typer.Option("--device", help=DEVICE_HELP, autocompletion=completion.devices)]
 DeviceOfRecords = Annotated[
     str | None,
     typer.Option(
         "--device",
-        help=texts.DEVICE,
+        help=DEVICE_HELP,
         show_default="that of the records, or virtual if there are none",
         autocompletion=completion.devices,
     ),
@@ -92,7 +102,7 @@ FindingsAreFine = Annotated[
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
 ]
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
-BaselinesFolder = Annotated[Path, typer.Option("--baselines", metavar="FOLDER", help=texts.BASELINES)]
+BaselinesFolder = Annotated[Path, typer.Option("--baselines", metavar="FOLDER", help=BASELINES_HELP)]
 CompilerConfig = Annotated[
     Path, seldom_option("--config", metavar="FILE", help="asv configuration of the TVM repository.")
 ]
@@ -216,14 +226,14 @@ class SuiteOptions:
 class CaseOptions(SuiteOptions):
     """Which cases of which suite, and which upstream defects are worked around in them."""
 
-    as_shipped: Annotated[bool, workaround_option("--as-shipped", help=texts.AS_SHIPPED)] = False
+    as_shipped: Annotated[bool, workaround_option("--as-shipped", help=AS_SHIPPED_HELP)] = False
     with_quirks: Annotated[
         list[str] | None,
-        workaround_option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK, autocompletion=completion.quirks),
+        workaround_option("--with-quirk", metavar="QUIRK", help=WITH_QUIRK_HELP, autocompletion=completion.quirks),
     ] = None
     schedules: Annotated[
         Path | None,
-        seldom_option(metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
+        seldom_option(metavar="FILE", help=SCHEDULES_HELP, show_default="the suite's, if it names one"),
     ] = None
 
     @property

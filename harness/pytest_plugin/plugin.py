@@ -6,8 +6,10 @@ harness is imported before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     config = pluginmanager.get_plugin("pytestconfig")
     if config and asks_for_us([str(argument) for argument in config.invocation_params.args]):
         config.stash[ACTIVE] = True
-        add_options(parser)
+        _rest().add_options(parser)
 
 
 def asks_for_us(arguments: Sequence[str]) -> bool:
@@ -35,31 +37,10 @@ def _within(name: str, folder: Path) -> bool:
     return path == folder or folder in path.parents
 
 
-def add_options(parser: pytest.Parser) -> None:
-    """Add the options of correctness tests, in the words of `adreno-bench run`."""
-    from harness.base import option_texts as texts
-
-    group = parser.getgroup("adreno-bench", "correctness tests of adreno-bench")
-    group.addoption(
-        "--suite", metavar="FILE", help=f"{texts.SUITE} Default: adreno-bench.toml beside the tests, or here."
-    )
-    group.addoption("--case", action="append", metavar="GLOB", help=texts.CASE)
-    group.addoption(
-        "--device",
-        action="append",
-        metavar="DEVICE",
-        help=f"{texts.DEVICE} Default: virtual. Repeatable with -n: each worker has one of them.",
-    )
-    group.addoption("--baselines", metavar="DIR", help=f"{texts.BASELINES} Default: baselines.")
-    group.addoption("--adreno-report", metavar="FILE", help="Write one HTML page of all cases.")
-    group.addoption("--as-shipped", action="store_true", help=texts.AS_SHIPPED)
-    group.addoption("--with-quirk", action="append", metavar="QUIRK", help=texts.WITH_QUIRK)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the rest if this run is ours."""
     if config.stash.get(ACTIVE, False):
-        config.pluginmanager.import_plugin(_rest())
+        config.pluginmanager.register(_rest())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -67,13 +48,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: one worker for each device."""
     if not config.stash.get(ACTIVE, False):
         return None
-    from device_runner.names import load
-
-    devices: Callable[[pytest.Config], Sequence[str]] = load(f"{_rest()}:devices")
-    return len(devices(config))
+    return len(_rest().devices(config))
 
 
-def _rest() -> str:
+def _rest() -> Any:
+    """Return the module that a tool has for our runs."""
     from harness.base.tool import tools
 
-    return next(tool.pytest_plugin for tool in tools() if tool.pytest_plugin)
+    return import_module(next(tool.pytest_plugin for tool in tools() if tool.pytest_plugin))

@@ -16,6 +16,7 @@ from harness.base.case import Case
 from harness.base.outcome import Outcome, Owner
 from harness.base.plan import Plan
 from harness.base.suite import Suite, choose, load_suite
+from harness.cli.options import AS_SHIPPED_HELP, BASELINES_HELP, CASE_HELP, DEVICE_HELP, SUITE_HELP, WITH_QUIRK_HELP
 from harness.compile.artifacts.artifact import Built
 from harness.compile.artifacts.planner import check
 from harness.compile.quirks import policy_of
@@ -28,6 +29,25 @@ from harness.measure.workbench import Request, open_workbench
 from harness.tools.correctness.results import PROPERTY, ReportWriter, explain, headline
 
 ARGUMENT = "adreno_case"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the options of correctness tests, in the words of `adreno-bench run`."""
+    group = parser.getgroup("adreno-bench", "correctness tests of adreno-bench")
+    group.addoption(
+        "--suite", metavar="FILE", help=f"{SUITE_HELP} Default: adreno-bench.toml beside the tests, or here."
+    )
+    group.addoption("--case", action="append", metavar="GLOB", help=CASE_HELP)
+    group.addoption(
+        "--device",
+        action="append",
+        metavar="DEVICE",
+        help=f"{DEVICE_HELP} Default: virtual. Repeatable with -n: each worker has one of them.",
+    )
+    group.addoption("--baselines", metavar="DIR", help=f"{BASELINES_HELP} Default: baselines.")
+    group.addoption("--adreno-report", metavar="FILE", help="Write one HTML page of all cases.")
+    group.addoption("--as-shipped", action="store_true", help=AS_SHIPPED_HELP)
+    group.addoption("--with-quirk", action="append", metavar="QUIRK", help=WITH_QUIRK_HELP)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -286,7 +286,7 @@ def test_its_options_say_what_those_of_the_command_line_say() -> None:
     command = typer.main.get_command(alone)
     told = {name: vars(parameter).get("help") for parameter in command.params for name in parameter.opts}
     ours = argparse.ArgumentParser(allow_abbrev=False)
-    plugin.add_options(SimpleNamespace(getgroup=lambda *_: SimpleNamespace(addoption=ours.add_argument)))  # type: ignore[arg-type]
+    fixtures.add_options(SimpleNamespace(getgroup=lambda *_: SimpleNamespace(addoption=ours.add_argument)))  # type: ignore[arg-type]
     options = [action for action in ours._actions if not isinstance(action, argparse._HelpAction)]
     options = [one for one in options if one.dest != "adreno_report"]  # which the command line has as `report`
     assert len(options) == 6
