@@ -183,14 +183,22 @@ class TimedPrompt(TimedStep):
         return [[launch for step in steps for launch in step] for steps in prompts]
 
     def _each(self, sample: Callable[[TimedStep], Sequence[Sample]]) -> list[tuple[Sample, ...]]:
-        conversation, samples = self.conversation, []
-        for part in self._parts:
-            step = conversation.timed(PREFILL_AGAIN, part)
-            samples.append(sample(step))
-            step.end()
-            conversation.fill(part)
-        conversation.forget(conversation.length - self._depth)
+        """Sample each step, and leave the cache as it was, also after a probe that could not."""
+        samples = []
+        try:
+            for part in self._parts:
+                samples.append(self._sample_part(sample, part))
+                self.conversation.fill(part)
+        finally:
+            self.conversation.forget(self.conversation.length - self._depth)
         return list(zip(*samples, strict=True))
+
+    def _sample_part(self, sample: Callable[[TimedStep], Sequence[Sample]], part: Array) -> Sequence[Sample]:
+        step = self.conversation.timed(PREFILL_AGAIN, part)
+        try:
+            return sample(step)
+        finally:
+            step.end()
 
 
 def timed_answer(conversation: Conversation, step: Step, tokens: Array) -> TimedStep:

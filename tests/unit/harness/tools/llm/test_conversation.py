@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from device_runner.failures import RigFailure
 from harness.tools.llm.conversation import Conversation, TimedPrompt, TimedStep, longest_step, timed_answer
 from harness.tools.llm.network import DECODE, PREFILL_AGAIN
 
@@ -64,6 +65,22 @@ def test_a_prompt_that_is_longer_than_a_step_is_timed_as_the_sum_of_its_steps(co
     machine: Any = conversation.machine
     assert (machine.longest, conversation.length) == (16, 5)
     assert machine.removed == [40] * 3
+
+
+def test_a_probe_that_fails_leaves_the_cache_as_it_was(conversation: Conversation, monkeypatch: Any) -> None:
+    conversation.chunk, conversation.length = 16, 5
+
+    def unseen(self: TimedStep, repeat: int, *, timeout_s: float) -> None:
+        if self.conversation.length > 5:
+            raise RigFailure("without the probe")
+
+    ended: list[TimedStep] = []
+    monkeypatch.setattr(TimedStep, "launches", unseen)
+    monkeypatch.setattr(TimedStep, "end", lambda step: ended.append(step))
+    timed = timed_answer(conversation, PREFILL_AGAIN, np.arange(40))
+    with pytest.raises(RigFailure):
+        timed.launches(2, timeout_s=1)
+    assert (conversation.length, len(ended)) == (5, 2)
 
 
 @pytest.mark.parametrize(("step", "count"), [(PREFILL_AGAIN, 16), (DECODE, 1)])
