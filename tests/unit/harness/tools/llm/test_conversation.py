@@ -75,8 +75,12 @@ def test_a_probe_that_fails_leaves_the_cache_as_it_was(conversation: Conversatio
             raise RigFailure("without the probe")
 
     ended: list[TimedStep] = []
+
+    def end(self: TimedStep) -> None:
+        ended.append(self)
+
     monkeypatch.setattr(TimedStep, "launches", unseen)
-    monkeypatch.setattr(TimedStep, "end", lambda step: ended.append(step))
+    monkeypatch.setattr(TimedStep, "end", end)
     timed = timed_answer(conversation, PREFILL_AGAIN, np.arange(40))
     with pytest.raises(RigFailure):
         timed.launches(2, timeout_s=1)
