@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.store import Store, key_of
 from harness.base.plan import Job
@@ -23,11 +23,8 @@ from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, Format, weight_sizes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
-from harness.tools.llm.quirks import PROBES, WORKED_AROUND, quirks_of
+from harness.tools.llm.quirks import PROBES, quirks_of
 from harness.tools.llm.weights import Weights, library_tensors
-
-if TYPE_CHECKING:
-    from harness.tools.llm.cases import LlmTask
 
 PREFIX = "weight"
 """Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
@@ -36,17 +33,19 @@ MAKE_TIMEOUT_S = 3600.0
 ANSWER = "answer.json"
 
 
-def library_job(task: LlmTask, quirks: Sequence[str] = WORKED_AROUND, host_triple: str | None = None) -> Job:
-    """Return the job that makes the library of a task for a processor, with workarounds for these defects."""
+def library_job(
+    title: str, config: LlmConfig, form: Format, pipeline: str, quirks: Sequence[str], host_triple: str | None
+) -> Job:
+    """Return the job that makes a library for a processor, with workarounds for these defects."""
     facts = {
-        "config": task.config.plain,
-        "format": task.form.name,
-        "pipeline_name": task.pipeline,
+        "config": config.plain,
+        "format": form.name,
+        "pipeline_name": pipeline,
         "quirks": list(quirks),
         "host_triple": host_triple,
         "linker": linker_version(host_triple),
     }
-    return _job("llm-library", task.library, facts)
+    return _job("llm-library", title, facts)
 
 
 def build_library(job: dict[str, Any], out: Path) -> CompileResult:

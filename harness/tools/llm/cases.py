@@ -145,14 +145,16 @@ class LlmTask:
         """Return the job that computes the right answers."""
         from harness.tools.llm.truth import truth_job
 
-        return truth_job(self)
+        title = f"truth of {self.library}"
+        return truth_job(title, self.config, self.weights, self.form, self.length)
 
     def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that makes the library."""
         from harness.tools.llm.build import library_job
         from harness.tools.llm.quirks import chosen_quirks
 
-        return library_job(self, chosen_quirks(policy), host_triple)
+        quirks = chosen_quirks(policy)
+        return library_job(self.library, self.config, self.form, self.pipeline, quirks, host_triple)
 
 
 class LlmTable(BaseModel):

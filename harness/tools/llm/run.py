@@ -19,6 +19,7 @@ from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
+from harness.base.request import QuirkPolicy
 from harness.base.suite import Limits
 from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
@@ -32,7 +33,7 @@ from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
-from harness.tools.llm.build import LIST, PREFIX, library_job, probe_job, read_probe, weights_folder
+from harness.tools.llm.build import LIST, PREFIX, probe_job, read_probe, weights_folder
 from harness.tools.llm.cases import CHUNKS, KIND, LlmTask
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.machine import load_machine
@@ -280,7 +281,7 @@ def build_libraries(
     """Build libraries for a processor, or this host, without a device. Raises UsageError."""
     if abi != "host" and abi not in TRIPLES:
         raise UsageError(f"there is no ABI {abi!r}", hint=f"known: host, {', '.join(TRIPLES)}")
-    return _build([library_job(task, host_triple=TRIPLES.get(abi)) for task in tasks], cache, progress)
+    return _build([task.library_job(QuirkPolicy(), TRIPLES.get(abi)) for task in tasks], cache, progress)
 
 
 def probe_quirks(cache: Path, progress: Progress) -> list[tuple[Quirk, ProbeAnswer]]:

@@ -23,7 +23,6 @@ from harness.tools.llm.weights import EffectiveWeights, Weights, weights_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.tools.llm.cases import LlmTask
     from harness.tools.llm.judge import Move
 
 TEXT_SEED = 7
@@ -116,12 +115,12 @@ def distance(answer: Any, other: Any) -> float:
     return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
 
 
-def truth_job(task: LlmTask) -> Job:
-    """Return the job that computes the right answers, the same for every TVM and every test of a library."""
-    network = key_of({"weights": task.tensors.key, "config": task.config.plain})
-    facts = {"config": task.config.plain, "format": task.form.name, "length": task.length, "network": network}
+def truth_job(title: str, config: LlmConfig, weights: str, form: Format, length: int) -> Job:
+    """Return the job that computes the right answers to a text, the same for every TVM and every test of a library."""
+    network = key_of({"weights": weights_of(config, weights).key, "config": config.plain})
+    facts = {"config": config.plain, "format": form.name, "length": length, "network": network}
     key = key_of({**facts, "sources": module_version(__name__)})
-    return Job("llm-truth", key, f"truth of {task.library}", {**facts, "weights": task.weights})
+    return Job("llm-truth", key, title, {**facts, "weights": weights})
 
 
 def write_truth(job: dict[str, Any], out: Path) -> None:
