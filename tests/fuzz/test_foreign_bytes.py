@@ -64,7 +64,9 @@ from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
+from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import read_config
+from harness.tools.llm.mlc import MlcTask
 from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive
@@ -191,6 +193,11 @@ LLM_CONFIG = json.dumps(
         "rope_scaling": {"rope_type": "llama3", "factor": 8.0},
     }
 ).encode()
+MLC_WEIGHTS = (
+    b'{"records": [{"dataPath": "tensor-cache.json", "nbytes": 124, "records": '
+    b'[{"name": "a", "shape": [2], "dtype": "uint32"}]}]}'
+)
+"""A list that is its own shard."""
 SAFETENSORS = b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
 SAFETENSORS = struct.pack("<Q", len(SAFETENSORS)) + SAFETENSORS + bytes(4)
 DEEP = b"[" * 100_000
@@ -249,6 +256,11 @@ ENTRIES = {
     "configuration": Entry(in_file(read_config, "config.json"), (Failure,), lambda: [LLM_CONFIG, DEEP]),
     "safetensors": Entry(
         in_file(lambda file: list_tensors(file.parent), "a.safetensors"), (Failure,), lambda: [SAFETENSORS]
+    ),
+    "mlc weights": Entry(
+        in_file(lambda file: MlcTask("m", "m.so", str(file.parent), llm_test("pp32")).parameters, "tensor-cache.json"),
+        (Failure,),
+        lambda: [MLC_WEIGHTS, DEEP],
     ),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),
