@@ -4,8 +4,8 @@ python -m benchmarks.pictures
 
 `docs/images/page.png` shows a made-up history: three models, one wrong, one slower. `findings.png` and `report-run.png`
 show the results that docs/evidence/findings.md describes, and `llm-context.png` a run of llama_tiny on the virtual
-phone; the other reports are made up. Needs a browser
-(`make browser`). A test compares `SOURCES` with the templates: change these, and draw the pictures again.
+phone; the other reports, kernels and the roofline are made up. Needs a browser (`make browser`). A test compares
+`SOURCES` with the templates: change these, and draw the pictures again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.browser import Page, browser
 from benchmarks.synthetic_history import DAY_MS
+from benchmarks.synthetic_profile import profile_of
 from benchmarks.synthetic_suite import WRONG as WRONG_CASE
 from benchmarks.synthetic_suite import suite
 from harness.base.case import Case, Precision
@@ -34,6 +35,9 @@ from harness.judge.report.suite_page import write_report
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record, RecordFile
+from harness.tools.profile.figures import plot_roofline
+from harness.tools.profile.measure import append_profile
+from harness.tools.shared.kernels.profile import ENDING
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -57,6 +61,11 @@ KERNELS = (
     KernelChange("mean to 1024x1x1", 0.02, 0.02, (1, 1), "same"),
 )
 """Made up, of the case that is slower."""
+ARTIFACTS = {False: "a" * 24, True: "b" * 24}
+"""Builds of the made-up history, before and after the step of the case that is slower."""
+SLOWED = {"conv2d1_add_relu": 1.9, "conv2d2_add_relu": 1.4}
+"""Its operators that take longer since then."""
+WATCHED_SINCE = SLOWER_SINCE - 8
 WRONG = "output 0 is off by 14.5 at [0, 888]: -9.81404 instead of 4.68917 (tolerance 0.0139)"
 
 
@@ -84,9 +93,20 @@ def _points(hashes: list[str], ms: float, case: tuple[str, str], rng: random.Ran
         if case == ("resnet18", "texture") and number >= WRONG_SINCE:
             yield Point(commit, date_ms, Outcome.WRONG_RESULT, WRONG, tvm="0.27.0")
             continue
-        slower = 1.18 if case == ("mobilenet_v1", "opencl") and number >= SLOWER_SINCE else 1.0
-        wall_ms = ms * slower * rng.gauss(1, 0.008)
-        yield Point(commit, date_ms, Outcome.OK, "", wall_ms, wall_ms * 0.99, wall_ms * 1.01, tvm="0.27.0")
+        slower = case == ("mobilenet_v1", "opencl") and number >= SLOWER_SINCE
+        wall_ms = ms * (1.18 if slower else 1.0) * rng.gauss(1, 0.008)
+        bounds_ms = wall_ms * 0.99, wall_ms * 1.01
+        yield Point(commit, date_ms, Outcome.OK, "", wall_ms, *bounds_ms, tvm="0.27.0", artifact=ARTIFACTS[slower])
+
+
+def watch_kernels(history: History, results: Path) -> None:
+    """Write profiles of the case that is slower beside the results of its commits."""
+    record = next(one for one in suite(1) if one.case == "mobilenet_v1-opencl-float32-untuned")
+    series = next(one for one in history.series if one.case.id == record.case)
+    for number, point in list(enumerate(series.points))[WATCHED_SINCE:]:
+        slower = SLOWED if number >= SLOWER_SINCE else {}
+        profile = profile_of(record.model_copy(update={"artifact": point.artifact, "tvm": point.tvm}), slower, number)
+        append_profile(results / series.machine / f"{point.commit[:8]}-example{ENDING}", profile)
 
 
 FOOTER_TOP = "Math.ceil(document.querySelector('footer').getBoundingClientRect().top)"
@@ -103,9 +123,10 @@ def draw(page: Page, file: Path, to: str, width_px: int, height_px: int | None =
 
 def digest() -> str:
     """Hash of the templates and drawings."""
-    report = ROOT / "harness" / "judge" / "report"
-    files = sorted([*(report / "templates").iterdir(), report / "figures.py", report / "strips.py"])
-    files += [*sorted((LLM / "templates").iterdir()), LLM / "context.py"]
+    report, profile = ROOT / "harness/judge/report", ROOT / "harness/tools/profile"
+    drawings = [report / "figures.py", report / "strips.py", profile / "figures.py", profile / "labels.py"]
+    folders = [report / "templates", profile / "templates", LLM / "templates"]
+    files = sorted([*drawings, LLM / "context.py", *(file for folder in folders for file in folder.iterdir())])
     hashed = hashlib.sha256()
     for file in files:
         hashed.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -164,6 +185,14 @@ def draw_reports(page: Page, folder: Path) -> None:
     draw_part(page, curve, "llm-context.png", page_px, "document.querySelector('.context')")
 
 
+def draw_roofline(page: Page, file: Path) -> None:
+    """Draw a made-up case on two paths below what its device can do."""
+    records = (one for one in suite(2, bad=False) if one.model == "resnet18" and one.case.endswith("float32-untuned"))
+    profiles = {record.path: profile_of(record) for record in records}
+    plot_roofline([profiles["texture"], profiles["opencl"]], file)
+    draw(page, file, "roofline.png", 1000, 760)
+
+
 def main() -> None:
     """Draw all pictures."""
     IMAGES.mkdir(exist_ok=True)
@@ -172,11 +201,15 @@ def main() -> None:
         made_up, findings = Path(temporary, "example"), Path(temporary, "findings")
         made_up.mkdir()
         findings.mkdir()
-        write_site(example(), made_up, "graphs.html", made_up)
+        watch_kernels(history := example(), made_up)
+        write_site(history, made_up, "graphs.html", made_up)
         write_site(load(EXAMPLE), findings, "graphs.html", EXAMPLE)
         draw(page, made_up / "index.html", "page.png", 980)
         draw(page, made_up / "charts.html", "charts.png", 980, 780)
+        (kernels,) = made_up.glob("kernels-*.html")
+        draw(page, kernels, "history-kernels.png", 1100, 1060)
         draw(page, findings / "index.html", "findings.png", 1280)
+        draw_roofline(page, Path(temporary, "roofline.html"))
         draw_reports(page, Path(temporary))
     SOURCES.write_text(f"{digest()}\n", encoding="utf-8")
 

@@ -10,5 +10,15 @@ def test_the_pictures_are_as_new_as_what_draws_the_pages() -> None:
 
 
 def test_every_picture_that_the_command_draws_is_there() -> None:
-    drawn = {"page", "charts", "findings", "report-run", "report-gate", "report-wrong", "report-suite"}
+    drawn = {
+        "page",
+        "charts",
+        "findings",
+        "report-run",
+        "report-gate",
+        "report-wrong",
+        "report-suite",
+        "roofline",
+        "history-kernels",
+    }
     assert {file.stem for file in IMAGES.glob("*.png")} >= drawn

@@ -32,6 +32,8 @@ SYMBOLS = {
 
 HASH_LENGTH = 8
 LONGEST_CAUSE = 80
+NS_DIGITS = 6
+"""Digits of a time in ms: devices report nanoseconds."""
 """Characters of a message in a cell."""
 _RELEASED_MS = {
     tvm: datetime.fromisoformat(release.released_at).timestamp() * 1000 for tvm, release in RELEASES.items()
@@ -82,6 +84,11 @@ def latency(ms: float | None) -> str:
 def colour_of(verdict: Verdict) -> str:
     """Return the style of a verdict: one on counts has that of the like verdict on a latency."""
     return {Verdict.HEAVIER: Verdict.SLOWER, Verdict.LIGHTER: Verdict.FASTER}.get(verdict, verdict).value
+
+
+def difference(ms: float) -> str:
+    """Return a difference of two times with its sign; what is below a nanosecond is rounding of theirs."""
+    return f"{ms:+.4g} ms" if round(ms, NS_DIGITS) else "0 ms"
 
 
 def percent(share: float | None) -> str:

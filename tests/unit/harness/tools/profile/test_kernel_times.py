@@ -247,7 +247,7 @@ def test_the_last_change_of_the_build_is_taken_apart_though_it_is_no_step(folder
     newest, changed = comparisons(page, [])
     assert [newest.now.commit, changed.now.commit] == [folder.commits[3], folder.commits[1]]
     assert [one.sentences for one in (newest, changed)] == [
-        ["TVM 0.27.0 (00000003): 1.1 ms in 1 kernel, 0 ms shorter than TVM 0.27.0 (00000002) (1.1 ms in 1)."],
+        ["TVM 0.27.0 (00000003): 1.1 ms in 1 kernel, as long as TVM 0.27.0 (00000002) (1.1 ms in 1)."],
         ["TVM 0.27.0 (00000001): 1.1 ms in 1 kernel, 0.1 ms longer than TVM 0.27.0 (00000000) (1 ms in 1)."],
     ]
 

@@ -86,6 +86,7 @@ def test_the_words_name_the_operator_and_what_tells_its_kernels_apart() -> None:
         "the other 6422528; 0.1% of the device's peak against 0.7%."
     )
     assert "shorter than images" in next(in_words(buffers, images))
+    assert next(in_words(images, images)) == "images: 5.57 ms in 1 kernel, as long as images (5.57 ms in 1)."
 
 
 def test_what_one_side_has_alone_is_said_to_be_alone() -> None:
