@@ -33,7 +33,7 @@ WORDS = {
     "bless": "bless|correctness only",
     "gate": f"gate --case {CASE}|same",
     "ops": "ops --op relu_after_conv --path opencl --mode workarounds|Relu",
-    "runtime": "runtime list|checked against TVM",
+    "runtime": "runtime list|no runtime is kept",
     "cache": "cache|entries",
 }
 """The words of a command, and what it prints."""

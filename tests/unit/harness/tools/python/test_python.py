@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,19 @@ def test_pandas_and_polars_get_a_row_for_each_case(module: str) -> None:
     assert [len(samples) for samples in frame["wall_ms"]][1] == 10
     slower = frame[frame["latency_ms"] > 2.5] if module == "pandas" else frame.filter(library.col("latency_ms") > 2.5)
     assert list(slower["case"]) == [OPENCL], "a column of numbers is one, although one is not known"
+
+
+@pytest.mark.parametrize(
+    ("module", "take"), [("polars", "from_dataframe"), ("pandas", "DataFrame.from_arrow"), ("pyarrow", "table")]
+)
+def test_each_library_takes_results_by_its_own_function(module: str, take: str) -> None:
+    for package in (module, "pyarrow"):
+        pytest.importorskip(package, reason="`make scale` installs it")
+    try:
+        function = attrgetter(take)(import_module(module))
+    except AttributeError:
+        pytest.skip(f"this {module} has no {take}, which pandas 3 brought")
+    assert function(some_results()).shape == (3, len(CaseExport.model_fields))
 
 
 def test_two_results_are_compared_as_the_command_compares_them(tmp_path: Path) -> None:
