@@ -119,7 +119,7 @@ def _machine(history: History, machine: str, markdown: bool, sections: Sequence[
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
             before, after = words.numbers(event)
-            where = f"since {words.commit_text(event.before)}"
+            where = f"since {words.commit_text(event.after)}"
             what = _bold(verdict.value, markdown)
             text = words.step_text(event) or event.after.message
             yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(text)}"

@@ -264,7 +264,7 @@ def test_markdown_summary_leads_with_what_moved(results: Path) -> None:
     folder.commit({**both(WRONG, 10.0, 10.0), **both(OTHER, 5.0, Outcome.COMPILE_ERROR)}, tvm="0.28.0")
     text = "\n".join(lines(load(results), markdown=True))
     assert "## virtual-G-" in text
-    fixed = f"- **fixed** {WRONG} (as-shipped): wrong: 0.5 (right up to 0.001) → 10 ms, since TVM 0.27.0 (00000002)."
+    fixed = f"- **fixed** {WRONG} (as-shipped): wrong: 0.5 (right up to 0.001) → 10 ms, since TVM 0.28.0 (00000003)."
     assert fixed in text
     assert f"| {OTHER}" in text
     assert "- fixed tiny" in "\n".join(lines(load(results), markdown=False))
