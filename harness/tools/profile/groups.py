@@ -87,10 +87,10 @@ def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator
 def in_words(mine: Profile, other: Profile) -> Iterator[str]:
     """Yield what makes the difference, in a few lines: the operators behind it, and what tells their kernels apart."""
     more = mine.kernels_ms - other.kernels_ms
-    beside = f"{abs(more):.3g} ms {'longer' if more > 0 else 'shorter'} than"
+    comparison = f"{abs(more):.3g} ms {'longer' if more > 0 else 'shorter'} than"
     yield (
         f"{mine.case}: {mine.kernels_ms:.3g} ms in {counted(mine.launches, 'kernel')}, "
-        f"{beside if abs(more) > NEGLIGIBLE_MS else 'as long as'} {other.case} "
+        f"{comparison if abs(more) > NEGLIGIBLE_MS else 'as long as'} {other.case} "
         f"({other.kernels_ms:.3g} ms in {other.launches})."
     )
     leading = [group for group in groups_of(mine, other) if group.more_ms * more > 0][:MOST_WORDS]

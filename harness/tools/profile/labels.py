@@ -60,15 +60,15 @@ def label_sides(points: Mapping[str, Sequence[RooflinePoint]]) -> dict[Key, str]
         x, y, half_px = x_of(point.intensity), y_of(point.gflop_s), mark_px(point) / 2
         return Box(x - half_px / WIDTH_PX, y - half_px / HEIGHT_PX, x + half_px / WIDTH_PX, y + half_px / HEIGHT_PX)
 
-    taken = [mark(point) for of_case in points.values() for point in of_case]
+    covered = [mark(point) for of_case in points.values() for point in of_case]
     longest = [(case, place, point) for case, of_case in points.items() for place, point in enumerate(of_case[:NAMED])]
     sides: dict[Key, str] = {}
     names: set[str] = set()
     for case, place, point in sorted(longest, key=lambda label: -label[2].share):
         boxes = {} if point.label in names else _boxes(mark(point), point.label)
         for side, box in boxes.items():
-            if box.inside and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
+            if box.inside and not any(box.overlaps(other) for other in covered):
+                covered.append(box)
                 names.add(point.label)
                 sides[case, place] = side
                 break
