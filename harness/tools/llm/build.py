@@ -20,7 +20,7 @@ from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, Format, weight_sizes
+from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, WEIGHT_LIST, Format, weight_sizes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
 from harness.tools.llm.quirks import PROBES, quirks_of
@@ -28,7 +28,6 @@ from harness.tools.llm.weights import Weights, library_tensors
 
 PREFIX = "weight"
 """Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
-LIST = "tensor-cache.json"
 MAKE_TIMEOUT_S = 3600.0
 ANSWER = "answer.json"
 
@@ -151,4 +150,4 @@ def _write_weights(weights: Weights, config: LlmConfig, form: Format, out: Path)
             stream.write(array.tobytes())
         size = stream.tell()
     shard = {"dataPath": "weights.bin", "format": "raw-shard", "nbytes": size, "records": tensors}
-    (out / LIST).write_text(json.dumps({"metadata": {}, "records": [shard]}), encoding="utf-8")
+    (out / WEIGHT_LIST).write_text(json.dumps({"metadata": {}, "records": [shard]}), encoding="utf-8")

@@ -39,7 +39,7 @@ class Curve:
     @property
     def deepest(self) -> int:
         """Depth at the right end."""
-        return max(depth for rates in self.lines.values() for depth in rates)
+        return self.depths[-1]
 
     @property
     def fastest(self) -> float:

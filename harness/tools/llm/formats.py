@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 NUMBER_BYTES = {"float32": 4, "float16": 2, "uint32": 4}
+WEIGHT_LIST = "tensor-cache.json"
+"""Name of the list in a folder of weights, as TVM's loader wants it (tvm/contrib/tvmjs.py)."""
 GROUP = 32
 PER_WORD = 8
 ZERO = 7

@@ -29,7 +29,7 @@ from harness.tools.llm.cases import TESTS, LlmTest, read_keys, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, read_foreign
-from harness.tools.llm.formats import PER_WORD, weight_sizes
+from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, Step
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KIND = "mlc"
 """Key of a table of such a library in a suite."""
 SETTINGS = "mlc-chat-config.json"
-LISTS = ("tensor-cache.json", "ndarray-cache.json")
+LISTS = (WEIGHT_LIST, "ndarray-cache.json")
 """Names of the list of weights; the second is that of mlc-llm until 2025."""
 CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
 _HINT = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
@@ -102,7 +102,7 @@ class MlcFolder:
     @cached_property
     def list_file(self) -> Path:
         """The list of weights."""
-        return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / LISTS[0])
+        return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / WEIGHT_LIST)
 
     @cached_property
     def weights(self) -> dict[str, StoredWeight]:
@@ -122,7 +122,7 @@ class MlcFolder:
 
     def files(self) -> dict[str, Path]:
         """Return the files that the device needs, by the name that they have there."""
-        return {LISTS[0]: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self._shards}}
+        return {WEIGHT_LIST: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self._shards}}
 
     @cached_property
     def key(self) -> str:

@@ -33,9 +33,10 @@ from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
-from harness.tools.llm.build import LIST, PREFIX, probe_job, read_probe, weights_folder
+from harness.tools.llm.build import PREFIX, probe_job, read_probe, weights_folder
 from harness.tools.llm.cases import CHUNKS, KIND, LlmTask
 from harness.tools.llm.conversation import Conversation, timed_answer
+from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcConversation, MlcTask
 from harness.tools.llm.network import DECODE, PREFILL, PREFILL_AGAIN, Step
@@ -60,7 +61,7 @@ def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_
     """Load a library of our network, and its weights from their folder. Raises what the session raises."""
     files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
     machine = load_machine(session, loadable, timeout_s=timeout_s)
-    count = len(read_json((folder / LIST).read_bytes())["records"][0]["records"])
+    count = len(read_json((folder / WEIGHT_LIST).read_bytes())["records"][0]["records"])
     names = [f"{PREFIX}_{index}" for index in range(count)]
     return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LONGEST_HEADER_BYTES = 100_000_000
 """Limit of the format's own reader."""
-_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
+_NUMBERS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+"""How numpy reads each kind."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,10 @@ class StoredTensor:
         """Return the numbers as float32."""
         import numpy as np
 
-        count = math.prod(self.shape)
-        stored = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}[self.kind]
+        stored = np.dtype(_NUMBERS[self.kind])
         with self.file.open("rb") as stream:
             stream.seek(self.begin)
-            raw: Any = np.frombuffer(stream.read(count * _BYTES[self.kind]), stored).reshape(self.shape)
+            raw: Any = np.frombuffer(stream.read(math.prod(self.shape) * stored.itemsize), stored).reshape(self.shape)
         if self.kind == "BF16":  # the upper half of a float32
             raw = (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
         numbers: Array = raw.astype(np.float32)
@@ -77,7 +77,7 @@ def _tensor(file: Path, entry: Any, base: int, size: int) -> StoredTensor:
     shape, (begin, end), kind = tuple(entry["shape"]), entry["data_offsets"], str(entry["dtype"])
     if not all(type(extent) is int and extent >= 0 for extent in (*shape, begin, end)):
         raise ValueError("a shape or an offset is no whole number")
-    wide = _BYTES.get(kind)
+    wide = int(_NUMBERS[kind][-1]) if kind in _NUMBERS else 0
     if begin > end or base + end > size or (wide and end - begin != wide * math.prod(shape)):
         raise ValueError(f"a tensor of shape {list(shape)} cannot lie at {begin} to {end}")
     return StoredTensor(file, kind, shape, base + begin)
@@ -85,7 +85,7 @@ def _tensor(file: Path, entry: Any, base: int, size: int) -> StoredTensor:
 
 def require_readable(name: str, tensor: StoredTensor, shape: tuple[int, ...]) -> None:
     """Raise ModelError unless the tensor is a floating-point one of this shape."""
-    if tensor.kind not in _BYTES:
-        raise ModelError(f"{name} is {tensor.kind}", hint=f"supported: {', '.join(_BYTES)}")
+    if tensor.kind not in _NUMBERS:
+        raise ModelError(f"{name} is {tensor.kind}", hint=f"supported: {', '.join(_NUMBERS)}")
     if tensor.shape != shape:
         raise ModelError(f"{name} has shape {list(tensor.shape)}, and config.json says {list(shape)}")

@@ -11,8 +11,8 @@ from harness.base.outcome import Outcome
 from harness.base.request import WITH_WORKAROUNDS
 from harness.judge.history.results import History, Point, Series
 from harness.judge.history.section import HistoryView
-from harness.judge.report.page import environment
 from harness.judge.report.sections import PageFiles
+from harness.judge.report.site import write_site
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.llm import context
@@ -69,14 +69,18 @@ def series(depth: int, *wall_ms: float | None) -> Series:
 
 
 def test_a_history_has_a_line_for_each_of_the_newest_commits(tmp_path: Path) -> None:
-    network = Series("phone", Case("resnet18", "opencl", Precision.FLOAT32), WITH_WORKAROUNDS, [])
-    history = History({"phone": {}}, [series(0, 10.0, 5.0), series(512, 20.0, 10.0), network], {"phone": COMMITS})
+    history = History(
+        {"phone": {"machine": "phone"}}, [series(0, 10.0, 5.0), series(512, 20.0, 10.0)], {"phone": COMMITS}
+    )
     (page,) = context.section(HistoryView(tmp_path, history, ())).pages
     (curve,) = page.facts["curves"]
     assert curve.lines == {"aaaaaaaa": {0: 100.0, 512: 50.0}, "bbbbbbbb": {0: 200.0, 512: 100.0}}
-    text = environment(context.__package__).get_template("context.html.j2").render(curve=curve)
+    write_site(history, tmp_path, "graphs.html", tmp_path)
+    text = (tmp_path / "context.html").read_text()
+    assert "<h2>llama_tiny, opencl, workarounds, phone</h2>" in text
     assert "tokens/s, aaaaaaaa" in text
-    assert text.count("<title>") == 2  # of the newest commit
+    assert text.count("tokens/s at ") == 2  # of the newest commit
+    assert 'href="context.html"' in (tmp_path / "index.html").read_text()
 
 
 def test_a_commit_with_one_depth_has_no_line_and_other_histories_no_page(tmp_path: Path) -> None:
