@@ -10,7 +10,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from harness.base.terminal import plain
-from harness.judge.report.screen import Screen
+from harness.judge.report.screen import Screen, paint
 from harness.tools.live.live_matrix import LiveMatrix
 
 if TYPE_CHECKING:
@@ -64,5 +64,5 @@ class _MatrixProgress(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         """Yield the matrix, then the list."""
         if text := self._matrix.text():
-            yield Text(plain(text) + "\n", no_wrap=True)
+            yield Text.from_ansi(paint(plain(text)) + "\n", no_wrap=True)
         yield from super().get_renderables()

@@ -86,3 +86,20 @@ def test_a_terminal_gets_the_matrix_above_what_is_going_on() -> None:
     text = drawn.get()
     assert re.search(r"net +first run", text)
     assert text.index("net ") < text.index(f"{OPENCL}: first run")
+
+
+@pytest.mark.parametrize(("variable", "red"), [("FORCE_COLOR", True), ("NO_COLOR", False)])
+def test_what_is_wrong_is_red_where_there_is_colour(
+    variable: str, red: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "1")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    screen = MatrixScreen()
+    screen.expect([OPENCL])
+    screen.done(a_record(OPENCL, outcome=Outcome.WRONG_RESULT, message="off"))
+    with screen.console.capture() as drawn:
+        screen.console.print(screen._live)
+    assert ("\x1b[31mwrong-result" in drawn.get()) is red
