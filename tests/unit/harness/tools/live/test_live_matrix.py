@@ -89,9 +89,7 @@ def test_a_terminal_gets_the_matrix_above_what_is_going_on() -> None:
 
 
 @pytest.mark.parametrize(("variable", "red"), [("FORCE_COLOR", True), ("NO_COLOR", False)])
-def test_what_is_wrong_is_red_where_there_is_colour(
-    variable: str, red: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_wrong_is_red_where_there_is_colour(variable: str, red: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "1")
