@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.base.failures import UsageError
 from harness.base.terminal import tell
 from harness.cli.options import (
     DEFAULT_BASELINES,
@@ -73,6 +74,8 @@ def gate(
     from harness.judge.sides import SeriesKey
     from harness.measure.records.view import without_garbage_collection
 
+    if baselines != DEFAULT_BASELINES and not baselines.is_dir():
+        raise UsageError(f"there is no folder {baselines}", hint="correct --baselines, or make it with `bless`")
     models: list[str | OnnxModel] = []
     if source:
         context.with_resource(without_garbage_collection())

@@ -219,6 +219,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
         (["gate", "--from", "good.jsonl", "--baselines", "edited"], ExitCode.USAGE, "was edited by hand since"),
         (["gate", "--from", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
         (["gate", "--from", "empty.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared"),
+        (["gate", "--from", "good.jsonl", "--baselines", "basline"], ExitCode.USAGE, "there is no folder basline"),
         (["gate", "--relevant", "0"], ExitCode.USAGE, "--relevant"),
         (["bless", "--records", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
         (["bless", "--records", "empty.jsonl"], ExitCode.USAGE, "nothing to bless in empty.jsonl"),
