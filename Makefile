@@ -46,7 +46,7 @@ durations: $(INSTALLED) phones scale system browser userland ## run all tests an
 	$(BIN)/python -m benchmarks.longest_tests >docs/data/longest-tests.md
 
 fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time
-	ADRENO_BENCH_TEST_FUZZ=1000 $(BIN)/python -m pytest tests/fuzz -n 2 --hypothesis-profile=explore
+	ADRENO_BENCH_TEST_ALL=1 ADRENO_BENCH_TEST_FUZZ=1000 $(BIN)/python -m pytest tests/fuzz -n 2 --hypothesis-profile=explore
 
 benchmarks: $(INSTALLED) system userland ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks
@@ -59,7 +59,7 @@ test-arm64: $(INSTALLED) phones system userland ## run artifacts and bundles for
 test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux build of TVM for this host: STOCK=FOLDER
 	@mkdir -p .pytest_cache && : >.pytest_cache/gpu_counts
 	ADRENO_BENCH_TEST_STOCK="$(abspath $(STOCK))" PHONE_GPU_COUNTS="$(CURDIR)/.pytest_cache/gpu_counts" \
-		$(BIN)/python -m pytest $(or $(TESTS),tests/device); code=$$?; \
+		ADRENO_BENCH_TEST_ALL=1 $(BIN)/python -m pytest -m "not long" $(or $(TESTS),tests/device); code=$$?; \
 	echo "$$(tr -cd i <.pytest_cache/gpu_counts | wc -c) images over buffers," \
 		"$$(tr -cd b <.pytest_cache/gpu_counts | wc -c) buffers"; exit $$code
 

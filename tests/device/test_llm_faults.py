@@ -31,7 +31,7 @@ from harness.tools.llm.network import CREATE, PREFILL, build_module
 from harness.tools.llm.run import load_library
 from harness.tools.llm.weights import SeededWeights
 
-pytestmark = [pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 64)
 FORM = FORMATS["float32"]
 PROMPT = np.zeros(32, np.int32)

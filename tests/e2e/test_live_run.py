@@ -20,7 +20,7 @@ from waiting import LONG_S
 from harness.base.outcome import ExitCode, Outcome
 from harness.measure.records.record import RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 ROWS, COLUMNS = 30, 100
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}\nsamples = 10\n'

@@ -12,7 +12,7 @@ from small_networks import answers, network
 
 from harness.base.outcome import ExitCode
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 LABELLED = 12
 SUITE = """

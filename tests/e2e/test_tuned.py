@@ -21,7 +21,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import BLOB, CACHE_VARIABLE, TuningStore
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow]
 
 SUITE = Suite(models=["tiny", "squeezenet1_1"], paths=["clml"], budget_s=0.5)
 

@@ -71,6 +71,7 @@ from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive
 
+pytestmark = pytest.mark.rest
 EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
 LONG_S = 10.0
 
