@@ -172,6 +172,12 @@ def places(kind: str) -> Iterator[tuple[str, str]]:
         yield from getattr(tool, kind).items()
 
 
+def place_of(kind: str) -> str:
+    """Return the place that the first tool which has one brings, such as `live_screen`."""
+    of_each: list[str] = [getattr(tool, kind) for tool in tools()]
+    return next(filter(None, of_each))
+
+
 def _further_modules() -> list[str]:
     return [name for name in map(str.strip, os.environ.get(VARIABLE, "").split(",")) if name]
 

@@ -22,7 +22,7 @@ from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size
 from harness.base.terminal import tell as say
-from harness.base.tool import tools
+from harness.base.tool import place_of
 from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
@@ -146,7 +146,7 @@ def run(
 
 def _screen(live: bool) -> Screen:
     """Return what shows progress: the screen, or that of a tool which shows the matrix as well."""
-    screen: Screen = load(next(tool.live_screen for tool in tools() if tool.live_screen))() if live else Screen()
+    screen: Screen = load(place_of("live_screen"))() if live else Screen()
     return screen
 
 

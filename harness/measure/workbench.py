@@ -30,7 +30,7 @@ from harness.base.model import Model, OnnxModel, ProgramModel, words_given
 from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
-from harness.base.tool import tools
+from harness.base.tool import place_of
 from harness.compile.artifacts.planner import check, plan_case, plan_oracle, require_operators
 from harness.compile.artifacts.pool import Builder, shared_store
 from harness.compile.compiler.releases import harness_version, require_working_pair, versions
@@ -147,7 +147,7 @@ class Request:
 
         shared, remote = shared_store(self.suite.store, progress.say), None
         if self.builders and shared:
-            place = next(tool.remote_builders for tool in tools() if tool.remote_builders)
+            place = place_of("remote_builders")
             remote = load(place)(self.builders, shared, progress.say)
         return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, remote=remote)
 
@@ -207,7 +207,7 @@ def _require_scheduler(address: str, suite: Suite, suite_file: Path) -> None:
 
 def devices_behind(tracker: str) -> DeviceSource:
     """Return the devices of other hosts, behind the tracker at HOST:PORT. Raises UsageError for no address."""
-    place = next(tool.remote_devices for tool in tools() if tool.remote_devices)
+    place = place_of("remote_devices")
     source: DeviceSource = load(place)(tracker)
     return source
 

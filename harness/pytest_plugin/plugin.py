@@ -53,6 +53,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 def _rest() -> Any:
     """Return the module that a tool has for our runs."""
-    from harness.base.tool import tools
+    from harness.base.tool import place_of
 
-    return import_module(next(tool.pytest_plugin for tool in tools() if tool.pytest_plugin))
+    return import_module(place_of("pytest_plugin"))

@@ -28,7 +28,7 @@ from harness.base.failures import revived
 from harness.base.plan import Job
 from harness.base.process import cores
 from harness.base.suite import Limits
-from harness.base.tool import tools
+from harness.base.tool import place_of
 from harness.compile.artifacts.artifact import (
     FAILURE,
     LIBRARY,
@@ -77,7 +77,7 @@ def shared_store(url: str | None, say: Callable[[str], object]) -> SharedStore |
     """
     if not url:
         return None
-    store: SharedStore = load(next(tool.shared_store for tool in tools() if tool.shared_store))(url, say)
+    store: SharedStore = load(place_of("shared_store"))(url, say)
     return store
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from device_runner.names import load
 from harness.base.model import ImageFolder
-from harness.base.tool import tools
+from harness.base.tool import place_of, tools
 from harness.compile.models.spec import LabelledData, ModelSource
 
 
@@ -32,5 +32,5 @@ def labelled_data(data: Path | ImageFolder, score: str, cache: Path) -> Labelled
 
     Raises ModelError, SetupMissing.
     """
-    opened: LabelledData = load(next(tool.labelled for tool in tools() if tool.labelled))(data, score, cache)
+    opened: LabelledData = load(place_of("labelled"))(data, score, cache)
     return opened

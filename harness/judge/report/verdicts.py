@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from device_runner.names import load
 from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
-from harness.base.tool import tools
+from harness.base.tool import place_of
 from harness.judge.report.table import milliseconds
 from harness.judge.stats.shares import share_interval, signed_share
 from harness.judge.verdict import Verdict
@@ -94,7 +94,7 @@ def compare_requests(
     base: Request, head: Request, device: str, rules: Rules, progress: Progress, **how: Any
 ) -> ComparisonView:
     """Measure two requests in turns on one device, with the tool that does; `how` goes to it."""
-    place = next(tool.side_by_side for tool in tools() if tool.side_by_side)
+    place = place_of("side_by_side")
     view: ComparisonView = load(place)(base, head, device, rules, progress, **how)
     return view
 
