@@ -20,6 +20,7 @@ from harness.measure.facts import (
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"
+WIDE_SUMS = "try `--precision float16_acc32`, which stores half precision and sums in single"
 COOL = "let it cool, or raise its `wait_s` under [steady] in the suite"
 
 
@@ -80,6 +81,9 @@ def _accuracy(facts: Facts) -> Decision | None:
     if report and report.right_in_double:
         shared = f"{report.name} gives the same answer, and in double precision the right one: both round so"
         return Decision(Outcome.WRONG_RESULT, f"{accuracy.complaint}; {shared}")
+    if report and report.wrong_in_half_sums:
+        shared = f"{report.name} is wrong in float16, too, and right with its sums in float32"
+        return Decision(Outcome.WRONG_RESULT, f"{accuracy.complaint}; {shared}", WIDE_SUMS)
     return Decision(Outcome.WRONG_RESULT, accuracy.complaint)
 
 

@@ -122,6 +122,8 @@ class WitnessReport:
     """The first operator that it, and so TVM's importer, gets wrong; empty if that was not looked for or found."""
     right_in_double: bool = False
     """Whether it is right in double precision: then what it shares with the path rounds, and reads nothing wrong."""
+    wrong_in_half_sums: bool = False
+    """Whether it is wrong with numbers and sums in half precision, and right with the same numbers and wider sums."""
 
     @property
     def blames_importer(self) -> bool:

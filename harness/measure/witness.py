@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.base.case import Precision
+from harness.base.failures import OracleNotFinite
 from harness.compile.artifacts.artifact import OUTPUTS, Answers, load_arrays, load_values
 from harness.compile.models.outline import node_name
 from harness.measure.correctness import compare_answers, relative_tolerances
@@ -40,7 +42,10 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     if not isinstance(answers, Answers):
         return None
     report = compare_with_witness(answer.outputs, work.truth, answers)
-    return replace(report, right_in_double=_right_in_double(work, builder)) if report.blames_importer else report
+    if report.blames_importer:
+        return replace(report, right_in_double=_right_in_double(work, builder))
+    half = work.plan.case.precision is Precision.FLOAT16 and not accuracy.right and report.with_judge
+    return replace(report, wrong_in_half_sums=_wrong_in_half_sums(work, job, builder)) if half else report
 
 
 def _right_in_double(work: Work, builder: Builder | None) -> bool:
@@ -53,6 +58,20 @@ def _right_in_double(work: Work, builder: Builder | None) -> bool:
         return False
     outputs = load_arrays(answers.folder / OUTPUTS)
     return len(outputs) == len(work.truth.expected) and work.truth.judge(outputs).right
+
+
+def _wrong_in_half_sums(work: Work, witness: Job, builder: Builder | None) -> bool:
+    """Return whether the width of sums decides if LLVM is right with numbers in half precision."""
+    from harness.compile.artifacts.keys import llvm_half_job
+
+    def right_in(precision: Precision) -> bool | None:
+        job = llvm_half_job(witness, precision)
+        answers = builder.build([job])[job.key] if builder else None
+        if isinstance(answers, Answers):
+            return work.truth.judge(load_arrays(answers.folder / OUTPUTS)).right
+        return False if isinstance(answers, OracleNotFinite) else None
+
+    return right_in(Precision.FLOAT16) is False and right_in(Precision.FLOAT16_ACC32) is True
 
 
 def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:

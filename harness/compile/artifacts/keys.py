@@ -18,6 +18,7 @@ from device_runner.failures import SetupMissing
 from device_runner.runtimes.clml import CLML
 from device_runner.runtimes.cross_linker import linker
 from device_runner.store import key_of, sha256_of
+from harness.base.case import Precision
 from harness.base.plan import Job
 from harness.base.request import CompileRequest
 from harness.compile.compiler.releases import judge_versions, versions
@@ -94,6 +95,14 @@ def llvm_double_job(oracle: Job) -> Job:
     """Return the job that asks LLVM behind TVM's importer in double precision."""
     key = key_of({"llvm double": oracle.key, **versions()})
     return Job("llvm-double", key, f"LLVM's answer of {oracle.title} in double precision", oracle.payload)
+
+
+def llvm_half_job(witness: Job, precision: Precision) -> Job:
+    """Return the job that asks LLVM behind TVM's importer in a precision of half-precision numbers."""
+    request = {**witness.payload["request"], "precision": precision.value}
+    payload = {**witness.payload, "labelled": "", "request": request}
+    key = key_of({"LLVM in half": witness.key, "precision": precision.value})
+    return Job(witness.kind, key, f"{witness.title} in {precision.value}", payload)
 
 
 def range_job(oracle: Job, title: str) -> Job:

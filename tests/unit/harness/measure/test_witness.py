@@ -13,7 +13,8 @@ from fake_device import ANSWER, FakeDevice, Things, a_plan, things
 from onnx import TensorProto, helper
 
 from device_runner.failures import Failure
-from harness.base.failures import CompileFailure
+from harness.base.case import Precision
+from harness.base.failures import CompileFailure, OracleNotFinite
 from harness.base.outcome import Outcome, Owner
 from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
@@ -47,12 +48,20 @@ class LLVM(Builder):
         self.asked = 0
         self.values: dict[str, Answers] = {}
         """Of every tensor inside the network, by the kind of job that computes them."""
+        self.half: dict[str, Answers | Failure] = {}
+        """In half precision, by precision."""
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
         wanted = list(jobs)
         self.asked += sum(job.kind == "witness" for job in wanted)
+        return {job.key: self._answer(job) for job in wanted}
+
+    def _answer(self, job: Job) -> Answers | Failure:
         nothing = CompileFailure("it cannot be built")
-        return {job.key: self._found if job.kind == "witness" else self.values.get(job.kind, nothing) for job in wanted}
+        if job.kind != "witness":
+            return self.values.get(job.kind, nothing)
+        precision = job.payload.get("request", {}).get("precision")
+        return self.half.get(precision, nothing) if precision else self._found
 
     def find(self, job: Job) -> Answers | None:
         return self._found if self._known else None
@@ -147,6 +156,41 @@ def test_the_importer_is_not_to_blame_for_what_double_precision_mends(
     assert record.outcome is Outcome.WRONG_RESULT
     assert record.owner is owner
     assert ("both round so" in record.message) is (owner is Owner.PATH)
+
+
+def answers_of(folder: Path, name: str, answer: object) -> Answers:
+    (folder / name).mkdir()
+    save_arrays(folder / name / OUTPUTS, [np.asarray(answer)])
+    return Answers(folder / name, reused=True)
+
+
+@pytest.mark.parametrize(
+    ("precision", "half", "wide", "hinted"),
+    [
+        (Precision.FLOAT16, ANSWER, OTHER, True),
+        (Precision.FLOAT16, "not finite", OTHER, True),
+        (Precision.FLOAT16, OTHER, OTHER, False),
+        (Precision.FLOAT16, ANSWER, ANSWER, False),
+        (Precision.FLOAT16, "not built", OTHER, False),
+        (Precision.FLOAT16, ANSWER, "not built", False),
+        (Precision.FLOAT16_ACC32, ANSWER, OTHER, False),
+        (Precision.FLOAT32, ANSWER, OTHER, False),
+    ],
+)
+def test_wider_sums_are_hinted_at_where_they_alone_make_llvm_right(
+    tmp_path: Path, precision: Precision, half: object, wide: object, hinted: bool
+) -> None:
+    llvm = LLVM(tmp_path, OTHER, known=False)
+    failures = {"not finite": OracleNotFinite("infinite"), "not built": CompileFailure("it cannot be built")}
+    for name, answer in (("float16", half), ("float16_acc32", wide)):
+        llvm.half[name] = failures[answer] if isinstance(answer, str) else answers_of(tmp_path, name, answer)
+    plan = a_plan(precision=precision)
+    witness = Job("witness", "w-tiny", "LLVM's answer of tiny", {"request": {}})
+    plan = replace(plan, oracle=replace(plan.oracle, otherwise=witness))
+    record = record_of(tmp_path, OTHER, llvm, plan=plan)
+    assert (record.outcome, record.owner) == (Outcome.WRONG_RESULT, Owner.PATH)
+    assert ("--precision float16_acc32" in record.hint) is hinted
+    assert ("right with its sums in float32" in record.message) is hinted
 
 
 def test_a_witness_off_by_what_the_judge_itself_is_off_by_is_right(tmp_path: Path) -> None:
