@@ -15,6 +15,10 @@ def load(place: str) -> Any:
     return attrgetter(name)(import_module(module))
 
 
+NEAR = 0.75
+"""Share of letters that a mistyped word has in common with the one that was meant: `sample` and `shape` have 0.73."""
+
+
 def suggestion(
     word: str, words: Iterable[str], *, otherwise: str = "known are", choices: Iterable[str] | None = None
 ) -> str:
@@ -22,11 +26,21 @@ def suggestion(
 
     `otherwise` introduces that list.
     """
-    import difflib
-
     words = list(words)
-    close = difflib.get_close_matches(word, words, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(words if choices is None else choices)}"
+    close = max(words, key=lambda known: _nearness(word, known), default="")
+    if close and _nearness(word, close) >= NEAR:
+        return f"did you mean {close!r}?"
+    return f"{otherwise} {', '.join(words if choices is None else choices)}"
+
+
+def _nearness(word: str, known: str) -> float:
+    """Return how near a word is to one that is known, from 0 to 1. The dashes of options say nothing."""
+    from difflib import SequenceMatcher
+
+    word, known = word.lstrip("-"), known.lstrip("-")
+    short, long = sorted((word, known), key=len)
+    begins = long.startswith(short) and 2 * len(short) >= len(long) > len(short)
+    return max(NEAR if begins else 0.0, SequenceMatcher(a=known, b=word).ratio())
 
 
 def shorten(name: str, most: int) -> str:

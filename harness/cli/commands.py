@@ -25,6 +25,7 @@ def load_command(command: Command) -> TyperCommand | TyperGroup:
     target = load(command.place or f"harness.cli.{command.name}:{command.name}")
     if isinstance(target, typer.Typer):
         group = get_group(target)
+        group.suggest_commands = False  # `usage_hint` does
         for inner in group.commands.values():
             inner.help = _unwrapped(inner.help)
             _name_values(inner)
@@ -67,6 +68,9 @@ class DeferredCommand(TyperCommand):
 class GroupedCommands(TyperGroup):
     """The program. Its help lists the commands by group, without rich, to import which takes three times as long."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"suggest_commands": False})  # `usage_hint` does
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is typed. The old spelling of one, as an option of another, calls it as well."""
         for command in (command for tool in tools() for command in tool.commands if command.formerly):
@@ -108,6 +112,9 @@ _IN_OTHER_WORDS = {"Value error, ": "", "argument(s)": "argument", "No such opti
 """What typer and pydantic write, and what stands in our lines."""
 
 
+_NO_COMMAND = re.compile(r"No such command '(.*)'")
+
+
 def usage_line(error: TyperException) -> str:
     """Return what is wrong with the words of a command line."""
     is_unknown = hasattr(error, "possibilities")
@@ -118,20 +125,23 @@ def usage_line(error: TyperException) -> str:
 
 
 def usage_hint(error: TyperException, words: Sequence[str]) -> str:
-    """Return the option that was meant, or the command that shows what there is; empty if the line says it.
+    """Return the option or command that was meant, or the command that shows what there is.
 
     Args:
         error: What typer raised.
         words: The command line.
     """
     context: Any = getattr(error, "ctx", None)
-    if usage_line(error).endswith("?"):
-        return ""
     listing = f"see `{context.command_path if context else ' '.join(['adreno-bench', *words[:1]])} -h`"
-    if not context or not hasattr(error, "option_name"):
+    if command := _NO_COMMAND.match(error.format_message()):
+        return suggestion(command[1], context.command.commands, otherwise=listing, choices=()).strip()
+    if not context or not (option := getattr(error, "option_name", "")):
         return listing
-    options = [name for parameter in context.command.params for name in parameter.opts]
-    return suggestion(error.option_name, options, otherwise=listing, choices=()).strip()
+    parameters = context.command.params
+    if any(parameter.name == option.lstrip("-") for parameter in parameters if parameter.param_type_name == "argument"):
+        return f"write its value without {option}"
+    options = [name for parameter in parameters for name in parameter.opts if name.startswith("-")]
+    return suggestion(option, options, otherwise=listing, choices=()).strip()
 
 
 _PACKAGE = "adreno-bench"

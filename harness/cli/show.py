@@ -40,7 +40,7 @@ MOST_ROWS = 5_000
 @grouped
 def show(
     exports: RecordExports,
-    glob: RecordedGlob = None,
+    case: RecordedGlob = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     every: EveryRecord = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
@@ -50,7 +50,7 @@ def show(
 
     With --all it shows every field of that record.
     """
-    asked_for = matching([glob] if glob else None)
+    asked_for = matching([case] if case else None)
     plain = not (every or as_json or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):
@@ -58,7 +58,7 @@ def show(
             return
         chosen = _choose_records(index, asked_for, every=every)
         if not chosen:
-            raise no_records(glob, records, index)
+            raise no_records(case, records, index)
     exports.write_records(chosen, exit_code(record.outcome for record in chosen))
     if as_json:
         out_whole(json_array(chosen))

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
+
 from device_runner.names import shorten, suggestion
 
 
 def test_the_nearest_word_is_suggested() -> None:
     assert suggestion("textur", iter(["opencl", "texture"])) == "did you mean 'texture'?"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("--modle", "--model"), ("--paths", "--path"), ("--output", "--out"), ("--record", "--records"), ("gpu", "gpu_c")],
+)
+def test_a_slip_of_the_finger_and_the_rest_of_a_word_are_understood(word: str, meant: str) -> None:
+    assert suggestion(word, ["--shape", meant]) == f"did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize("word", ["sample", "samples", "iterations", "threads", "target", "batch", "timeout", "seed"])
+def test_another_programs_option_is_not_taken_for_one_of_ours(word: str) -> None:
+    options = ["--shape", "--records", "--trust", "--path", "--case", "--tuning", "--device", "--suite", "--input"]
+    assert suggestion(f"--{word}", options, otherwise="see", choices=()) == "see "
 
 
 def test_without_a_near_one_all_are_named() -> None:

@@ -114,7 +114,7 @@ def test_a_group_shows_its_commands_without_arguments_too(bench: Bench, words: s
 )
 def test_a_mistyped_command_is_told_the_nearest_one(bench: Bench, arguments: list[str], nearest: str) -> None:
     done = bench(*arguments)
-    assert f"no such command '{arguments[-1]}'. Did you mean '{nearest}'" in done.stderr
+    assert f"no such command '{arguments[-1]}': did you mean '{nearest}'" in done.stderr
     assert done.returncode == ExitCode.USAGE
 
 
