@@ -78,6 +78,15 @@ def write_whole(file: Path, content: str | bytes) -> Path:
     return file
 
 
+def require_writable(path: Path) -> None:
+    """Raise OSError if a file cannot be written here, or not into this folder; nothing is made."""
+    if path.is_file():
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+    elif path.is_dir() or not path.exists():
+        folder = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+        tempfile.TemporaryFile(dir=folder).close()
+
+
 def append_lines(file: Path, lines: bytes, *, durable: bool = False) -> None:
     """Add lines to a file, and make the folders above it; if the last line was torn by a kill, after a newline.
 

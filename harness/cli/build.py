@@ -12,6 +12,7 @@ from device_runner.failures import Failure
 from harness.base.outcome import ExitCode, Outcome, exit_code
 from harness.base.plan import Plan
 from harness.base.tables import size, table
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_DEVICE,
     AsJson,
@@ -32,6 +33,7 @@ HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 
 @grouped
+@last_words("finished builds are kept; {command} continues")
 def build(
     context: typer.Context,
     what: CaseOptions,

@@ -16,6 +16,7 @@ from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.cli.commands import usage_line
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -25,6 +26,7 @@ from harness.cli.options import (
     CompilerConfig,
     DeviceName,
     TableExports,
+    file_option,
     grouped,
     output_option,
     refuse_options,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 
 @grouped
+@last_words("no verdict; what was built or installed is kept; {command} measures again")
 def compare(
     context: typer.Context,
     what: CaseOptions,
@@ -81,7 +84,7 @@ def compare(
         seldom_option(metavar="FOLDER", help="Folder for the records of what is measured: base.jsonl and head.jsonl."),
     ] = None,
     page: Annotated[
-        Path | None, output_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page.")
+        Path | None, file_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page.")
     ] = None,
     as_json: AsJson = False,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown for a pull request.")] = False,

@@ -12,6 +12,7 @@ import typer
 
 from harness.base.failures import UsageError
 from harness.base.terminal import tell
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
@@ -43,6 +44,7 @@ MOST_NAMES = 100
 
 
 @grouped
+@last_words("no verdict; finished records and builds are kept; {command} measures again")
 def gate(
     context: typer.Context,
     what: CaseOptions,

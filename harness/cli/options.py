@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from device_runner.files import require_writable
 from device_runner.names import load, suggestion
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
@@ -271,8 +272,24 @@ class CaseOptions(SuiteOptions):
         return request
 
 
+def require_output(file: Path | None) -> Path | None:
+    """Return a file or folder that a command writes at its end. Raises UsageError at once if it cannot be written."""
+    try:
+        if file:
+            require_writable(file)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {file}: {error.strerror}", hint="name a file or folder in a folder of yours"
+        ) from error
+    return file
+
+
+file_option = functools.partial(output_option, callback=require_output)
+"""Names what a command writes when it has measured: what cannot be written is refused before."""
+
+
 def _export_option(option: str, what: str) -> Any:
-    return output_option(option, metavar="FILE", help=f"Also write {what} to this file.")
+    return file_option(option, metavar="FILE", help=f"Also write {what} to this file.")
 
 
 @dataclass(frozen=True)

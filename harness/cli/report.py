@@ -11,7 +11,15 @@ import typer
 from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.tables import size
-from harness.cli.options import DEFAULT_RECORDS, CaseGlob, ModelsOfRecords, grouped, matches_models, matching
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    CaseGlob,
+    ModelsOfRecords,
+    grouped,
+    matches_models,
+    matching,
+    require_output,
+)
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import out
@@ -46,7 +54,13 @@ def report(
     model: ModelsOfRecords = None,
     case: CaseGlob = None,
     to: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Page to write; FILE.md gets the matrix alone, as Markdown.")
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            callback=require_output,
+            help="Page to write; FILE.md gets the matrix alone, as Markdown.",
+        ),
     ] = Path("report.html"),
 ) -> None:
     """Write one HTML page of a run, a gate or a comparison.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from device_runner.device import Permission
-from device_runner.interrupt import interruption
 from device_runner.names import load
 from device_runner.registry import LOCAL
 from device_runner.selection import ALL, select
@@ -21,9 +19,9 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size
-from harness.base.terminal import tell as say
 from harness.base.tool import place_of
 from harness.cli.hints import runnable
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
@@ -128,7 +126,8 @@ def run(
         if allowed and set(names) == {LOCAL}:
             wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
             raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
-        with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
+        settled = partial(_settled, file, file.path.stat().st_size if file.path.exists() else 0, len(request.cases))
+        with last_words(settled, () if resume or sustain else ("--resume",)):
             results = run_request(request, names, file, screen, index=index, allowed=allowed, source=source)
     code = _exit_code(results, findings_are_fine)
     exports.write_records(results.records, code)
@@ -150,17 +149,10 @@ def _screen(live: bool) -> Screen:
     return screen
 
 
-@contextmanager
-def _last_words(file: RecordFile, cases: int, more: Sequence[str]) -> Iterator[None]:
-    """Say how far a run came that a person interrupted, and which command, with `more` words, continues it."""
-    before = file.path.stat().st_size if file.path.exists() else 0
-    try:
-        yield
-    finally:
-        if interruption():
-            settled = sum(record.outcome.conclusive for record in file.load(before).records)
-            command = shlex.join(["adreno-bench", *sys.argv[1:], *more])
-            say(f"interrupted: {settled} of {cases} cases are settled; `{command}` continues")
+def _settled(file: RecordFile, before: int, cases: int) -> str:
+    """Say how far a run came whose records begin at byte `before`."""
+    settled = sum(record.outcome.conclusive for record in file.load(before).records)
+    return f"{settled} of {cases} cases are settled; {{command}} continues"
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:

@@ -3,9 +3,10 @@
 import contextlib
 import json
 import re
+import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import command
@@ -153,6 +154,33 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     code, _, err = run(tmp_path, cache, "--resume", "--case", "*-opencl-*")
     assert code == ExitCode.GOOD, err
     assert [record.outcome for record in records(tmp_path)] == [Outcome.OK]
+
+
+@pytest.mark.rest
+@pytest.mark.usefixtures("waiting_inferences")
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("gate", "--case", "*-opencl-*"), "no verdict; finished records and builds are kept; {} measures again"),
+        (
+            ("compare", "--model", "tiny", "--a", "--path opencl", "--b", "--path texture"),
+            "no verdict; what was built or installed is kept; {} measures again",
+        ),
+        (("reduce", "--case", "*-opencl-*"), "no folder was written; what was built is kept; {} continues"),
+    ],
+    ids=["gate", "compare", "reduce"],
+)
+def test_what_ctrl_c_ends_says_what_is_kept_and_leaves_nothing(
+    tmp_path: Path, cache: Path, words: Sequence[str], line: str
+) -> None:
+    process = start(tmp_path, cache, *words, budget_s=20, samples=2000)
+    assert eventually(lambda: bool(servers_with_a_program(process)), LONG_S)
+    with nothing_left(process):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LONG_S)
+    assert process.returncode == 128 + signal.SIGINT
+    assert err.splitlines()[-1] == "interrupted: " + line.format(f"`{shlex.join(['adreno-bench', *words])}`")
+    assert holder_of("virtual", cache / "leases") is None
 
 
 def holds(process: subprocess.Popen[str], cache: Path) -> bool:

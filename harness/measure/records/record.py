@@ -7,8 +7,6 @@ docs/reference/records.md lists the fields; `SCHEMA` changes when one of them ch
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -22,7 +20,7 @@ from pydantic_core import from_json
 from device_runner.device import Identity
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import append_lines, what_else
+from device_runner.files import append_lines, require_writable, what_else
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, Owner
@@ -236,11 +234,7 @@ class RecordFile:
         """Raise RigFailure if records cannot be kept here, UsageError if it is no file; nothing is made."""
         self.require_file()
         try:
-            if self.path.exists():
-                os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
-            else:
-                folder = next(parent for parent in self.path.absolute().parents if parent.exists())
-                tempfile.TemporaryFile(dir=folder).close()
+            require_writable(self.path)
         except OSError as error:
             raise self._not_written(error) from error
 

@@ -12,7 +12,7 @@ import typer
 from harness.base.outcome import ExitCode
 from harness.base.plan import Plan
 from harness.base.tables import counted, size
-from harness.cli.options import AsJson, CaseOptions, grouped
+from harness.cli.options import AsJson, CaseOptions, grouped, require_output
 from harness.compile.artifacts.artifact import Built
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as tell
@@ -28,7 +28,10 @@ DeviceKind = Literal["linux-x86_64", "linux-aarch64", "android-arm64"]
 def pack(
     what: CaseOptions,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
+        Path,
+        typer.Option(
+            metavar="FILE", callback=require_output, help="File to write (.tar.zst, .tar.gz or .tar), or a folder."
+        ),
     ] = Path("bundle.tar.gz"),
     device_kind: Annotated[DeviceKind, typer.Option(help="Kind of machine that will run it.")] = "linux-x86_64",
     against: Annotated[

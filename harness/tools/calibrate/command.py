@@ -12,6 +12,7 @@ import typer
 
 from harness.base.failures import UsageError
 from harness.base.tables import table
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_BASELINES,
     MODEL_OPTIONS,
@@ -39,6 +40,7 @@ SHOWN_A_SIDE = 8
 
 
 @grouped
+@last_words("finished sessions are kept; {command} continues")
 def calibrate(
     context: typer.Context,
     what: SuiteOptions,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.base.terminal import tell
 from harness.cli.hints import runnable
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
@@ -24,6 +25,7 @@ from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
 
 
+@last_words("nothing was found yet; what was built is kept; {command} starts again")
 def diverge(
     case: RecordedCase = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),

@@ -11,7 +11,8 @@ import typer
 from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.tables import counted
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.last_words import last_words
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 
@@ -27,6 +28,7 @@ STOPPED = (
 
 
 @grouped
+@last_words("no folder was written; what was built is kept; {command} continues")
 def reduce(
     what: CaseOptions,
     device: DeviceName = DEFAULT_DEVICE,
@@ -45,6 +47,7 @@ def reduce(
     """
     from harness.tools.explain.reduced_folder import write_folder
 
+    require_output(out or Path.cwd())
     began = time.monotonic()
     request = what.request().without_programs()
     reduction = _reduced(request, device, minutes)

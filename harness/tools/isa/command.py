@@ -10,12 +10,14 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.outcome import ExitCode
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     AsJson,
     CaseOptions,
     CompilerConfig,
     DeviceName,
+    file_option,
     grouped,
     output_option,
     seldom_option,
@@ -36,6 +38,7 @@ BASELINE = "baselines/isa.jsonl"
 
 
 @grouped
+@last_words("what was built is kept; {command} continues")
 def isa(
     what: CaseOptions,
     action: Annotated[
@@ -65,7 +68,7 @@ def isa(
         ),
     ] = 0.0,
     records: Annotated[
-        Path | None, output_option(metavar="FILE", help="Append a record of each case to this file (JSON lines).")
+        Path | None, file_option(metavar="FILE", help="Append a record of each case to this file (JSON lines).")
     ] = None,
     profiles: Annotated[
         list[Path] | None,

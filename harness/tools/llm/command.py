@@ -15,6 +15,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.request import QuirkPolicy
 from harness.base.tables import table
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -58,6 +59,7 @@ Pipelines = Annotated[list[str] | None, _list_option("--pipeline", "Passes: mlc,
 
 @llm.command("run")
 @grouped
+@last_words("finished records and builds are kept; {command} measures again")
 def run_models(
     exports: TableExports,
     model: Models = None,

@@ -15,6 +15,7 @@ from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome, exit_code, without_findings
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -22,6 +23,7 @@ from harness.cli.options import (
     CompilerConfig,
     DeviceName,
     FindingsAreFine,
+    file_option,
     output_option,
     refuse_options,
     require_path,
@@ -39,6 +41,7 @@ Mode = Literal["workarounds", "as-shipped", "both"]
 MODES: dict[Mode, tuple[bool, ...]] = {"workarounds": (False,), "as-shipped": (True,), "both": (False, True)}
 
 
+@last_words("finished cells are kept; {command} continues")
 def ops(
     context: typer.Context,
     op: Annotated[
@@ -67,10 +70,10 @@ def ops(
         list[Path] | None,
         output_option("--from", metavar="FILE", help="Show cells that --json printed, and run nothing. Repeatable."),
     ] = None,
-    html: Annotated[Path | None, output_option(metavar="FILE", help="Also write a page to this file.")] = None,
+    html: Annotated[Path | None, file_option(metavar="FILE", help="Also write a page to this file.")] = None,
     table: Annotated[
         Path | None,
-        output_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
+        file_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
     ] = None,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
     findings_are_fine: FindingsAreFine = False,

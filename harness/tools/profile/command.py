@@ -11,6 +11,7 @@ import typer
 
 from harness.base.case import Case
 from harness.base.failures import UsageError
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -18,8 +19,8 @@ from harness.cli.options import (
     CaseOptions,
     CompilerConfig,
     DeviceName,
+    file_option,
     grouped,
-    output_option,
 )
 from harness.cli.rule_options import on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 @grouped
+@last_words("nothing was profiled; what was built is kept; {command} starts again")
 def profile(
     what: CaseOptions,
     against: Annotated[
@@ -45,9 +47,9 @@ def profile(
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     repeat: Annotated[int, typer.Option(metavar="NUMBER", min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
-        Path | None, output_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
+        Path | None, file_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,
-    plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw the operators as a roofline.")] = None,
+    plot: Annotated[Path | None, file_option(metavar="FILE.html", help="Draw the operators as a roofline.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which kernels take the time, and why two cases or builds differ.

@@ -15,9 +15,9 @@ from harness.cli.options import (
     RecordedGlob,
     RecordExports,
     RecordsPlace,
+    file_option,
     grouped,
     matching,
-    output_option,
 )
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
@@ -33,7 +33,7 @@ def sustained(
     glob: RecordedGlob = None,
     records: RecordsPlace = str(DEFAULT_RECORDS),
     every: EveryRecord = False,
-    plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw them into this page.")] = None,
+    plot: Annotated[Path | None, file_option(metavar="FILE.html", help="Draw them into this page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show sustained runs: the first and the last minute, and when heat slowed the phone down."""

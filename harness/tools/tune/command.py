@@ -14,7 +14,16 @@ from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, TrackerAddress, grouped
+from harness.cli.last_words import last_words
+from harness.cli.options import (
+    DEFAULT_DEVICE,
+    AsJson,
+    CaseOptions,
+    DeviceNames,
+    TrackerAddress,
+    grouped,
+    require_output,
+)
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 
@@ -26,6 +35,7 @@ DEFAULT_OUT = Path("schedules.jsonl")
 
 
 @grouped
+@last_words("finished candidates are kept; {command} continues")
 def tune(
     what: CaseOptions,
     device: DeviceNames = None,
@@ -36,7 +46,9 @@ def tune(
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Schedules file to append to.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", callback=require_output, help="Schedules file to append to.")
+    ] = DEFAULT_OUT,
     cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: AsJson = False,
 ) -> None:

@@ -16,6 +16,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
 from harness.cli.completion import quirks
+from harness.cli.last_words import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -51,6 +52,7 @@ SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 
 @grouped
+@last_words("what was judged is kept; {command} continues")
 def bisect(
     context: typer.Context,
     good: Annotated[str, typer.Option(metavar="REVISION", help="Release or commit that is good.")],

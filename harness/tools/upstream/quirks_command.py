@@ -22,6 +22,7 @@ from harness.cli.options import (
     CompilerRepo,
     output_option,
     refuse_options,
+    require_output,
 )
 from harness.compile.compiler.releases import find_release, versions
 from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk
@@ -55,6 +56,7 @@ def quirks(
     docs/explanation/quirks.md explains each.
     """
     if report:
+        require_output(folder)
         _write_reports(_chosen(report), folder, _interpreters(release or (), config, repo), as_json)
         return
     refuse_options(context, ("folder", "release", "config", "repo"), "without --report")

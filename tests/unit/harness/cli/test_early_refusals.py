@@ -138,3 +138,29 @@ def test_operators_that_tvm_lacks_are_all_named_before_a_device_is_opened() -> N
         "with --fix; export the model without acme.Frob; onnxruntime's optimiser made QLinearWhere: take the model "
         "from before that"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run --export-json",
+        "gate --export-csv",
+        "compare --plot",
+        "profile --plot",
+        "profile --trace",
+        "ops --html",
+        "ops --table",
+        "sustained --plot",
+        "tune --out",
+        "pack --out",
+        "report --out",
+        "isa --records",
+        "quirks --report merge-barrier --out",
+        "reduce --out",
+    ],
+)
+def test_what_a_command_cannot_write_at_its_end_is_refused_at_once(words: str) -> None:
+    Path("a file").touch()
+    assert "cannot write a file/x.html: Not a directory: name a file or folder in a folder of yours" in complaint(
+        *words.split(), "a file/x.html"
+    )
