@@ -27,20 +27,20 @@ def suggestion(
     `otherwise` introduces that list.
     """
     words = list(words)
-    close = max(words, key=lambda known: _nearness(word, known), default="")
+    close = max(words, key=lambda each: _nearness(word, each), default="")
     if close and _nearness(word, close) >= NEAR:
         return f"did you mean {close!r}?"
     return f"{otherwise} {', '.join(words if choices is None else choices)}"
 
 
-def _nearness(word: str, known: str) -> float:
-    """Return how near a word is to one that is known, from 0 to 1. The dashes of options say nothing."""
+def _nearness(word: str, other: str) -> float:
+    """Return how near two words are, from 0 to 1. The dashes of options say nothing."""
     from difflib import SequenceMatcher
 
-    word, known = word.lstrip("-"), known.lstrip("-")
-    short, long = sorted((word, known), key=len)
+    word, other = word.lstrip("-"), other.lstrip("-")
+    short, long = sorted((word, other), key=len)
     begins = long.startswith(short) and 2 * len(short) >= len(long) > len(short)
-    return max(NEAR if begins else 0.0, SequenceMatcher(a=known, b=word).ratio())
+    return max(NEAR if begins else 0.0, SequenceMatcher(a=other, b=word).ratio())
 
 
 def shorten(name: str, most: int) -> str:

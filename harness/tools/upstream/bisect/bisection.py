@@ -18,7 +18,6 @@ from harness.base.outcome import Outcome
 from harness.base.run_options import RunOptions
 from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
-from harness.compile.compiler.releases import RELEASES
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.revisions.sources import Revision
 from harness.judge.revisions.toolchain import Toolchain
@@ -39,6 +38,7 @@ from harness.tools.upstream.bisect.judging import (
     reason_of,
     state_of,
 )
+from harness.tools.upstream.bisect.line import advice_before
 from harness.tools.upstream.bisect.question import DIFF, RECORDS, BisectionStore, bisection_store
 
 WRONG_RATE = 0.01
@@ -203,11 +203,8 @@ def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> No
         other = "an earlier" if state is RevisionState.GOOD else "a later"
         expected = f"{state.value} ({reason.value} is what is looked for)"
         hint = f"name {other} revision, or another --reason"
-        if state is RevisionState.GOOD and inspection.name == next(iter(RELEASES)):
-            hint = (
-                f"{inspection.name} is the oldest release that can be installed; for commits before it clone TVM, and "
-                "pass --repo FOLDER --good COMMIT --bad COMMIT"
-            )
+        if state is RevisionState.GOOD:
+            hint = advice_before(inspection.name, hint)
         raise UsageError(
             f"--{state.value} {inspection.name} is not {expected}: {_format_inspection(inspection)}", hint=hint
         )

@@ -17,6 +17,7 @@ from harness.judge.revisions.environment import InstallFailure, environment
 from harness.judge.revisions.git import call, git
 from harness.judge.revisions.sources import Revision
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
+from harness.tools.upstream.bisect.line import advice_before
 from harness.tools.upstream.report import reproduce
 
 PACKAGE = "python/"
@@ -73,7 +74,8 @@ def find_turn(line: Sequence[Revision], ask: Ask, say: Callable[[str], None]) ->
         raise UsageError(f"the program cannot tell at --bad: {last.seen}", hint="name a --bad that fits")
     if first.state is last.state:
         raise UsageError(
-            f"both ends say the same: {last.state.value}: {last.seen}", hint="name an earlier --good or a later --bad"
+            f"both ends say the same: {last.state.value}: {last.seen}",
+            hint=advice_before(report.line[0], "name an earlier --good or a later --bad"),
         )
     while name := report.search.next:
         inspect(name)

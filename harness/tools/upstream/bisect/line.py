@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.base.failures import UsageError
+from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
 from harness.judge.revisions.sources import Revision, revision_at
 
@@ -43,6 +44,16 @@ def _descends(later: Revision, earlier: Revision) -> bool:
     first = line.split()[:1]
     parents = [git(earlier.source.repo, "rev-parse", f"{commit}^").strip() for commit in first]
     return parents == [earlier.commit]
+
+
+def advice_before(good: str, otherwise: str) -> str:
+    """Return what to do if the good end is bad already: `otherwise`, unless no release is older."""
+    if good != next(iter(RELEASES)):
+        return otherwise
+    return (
+        f"{good} is the oldest release that can be installed; for commits before it clone TVM, and pass "
+        "--repo FOLDER --good COMMIT --bad COMMIT"
+    )
 
 
 def describe(revision: Revision) -> str:

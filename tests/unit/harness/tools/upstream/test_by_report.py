@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -131,3 +132,11 @@ def test_only_files_of_the_package_are_grafted(python: Path, path: str) -> None:
 def _told(states: list[Presence], first: int = 1) -> Ask:
     answers = {f"c{first + place}": ProbeAnswer(state, "seen") for place, state in enumerate(states)}
     return lambda revision: answers[revision.name]
+
+
+def test_below_the_oldest_release_a_clone_of_tvm_is_the_way_on(line: list[Revision]) -> None:
+    ends = [dataclasses.replace(line[0], name="0.25.0.post1"), line[1]]
+    answer = ProbeAnswer.of(True, "seen")
+    with pytest.raises(UsageError, match="both ends say the same: present") as refused:
+        find_turn(ends, lambda _: answer, print)
+    assert "clone TVM, and pass --repo FOLDER" in refused.value.hint
