@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,8 @@ class Plan:
     """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
     program: ProgramModel | None = None
     """What only a tool runs; None of a network."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """What a suite can pin and does not, as the baseline has it that the case is held to."""
     rounding_factor: float = 0.0
     """What the network's rounding is multiplied with, to be allowed as well; 0 where the tolerance holds as it is."""
 

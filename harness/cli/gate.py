@@ -140,8 +140,9 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
     with Screen() as screen:
         name = device_of_records(request, device, file.path, screen, is_named=records is not None)
         with open_workbench(request, name, screen) as bench:
-            done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
-            again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
+            plans = held_to.pinned(bench.plans, bench.device.identity.key)
+            done = list(run_suite(plans, bench.run, bench.builder, file, screen))
+            again = Remeasure(plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
             screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
             budget, explain = SessionBudget(minutes, say=screen.say), explainer("gate", again)
             return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)

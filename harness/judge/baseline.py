@@ -79,6 +79,8 @@ class Baseline(CheckedFile):
     max_abs_err: float | None
     tolerance: float | None
     facts: dict[str, int]
+    settings: dict[str, int] = field(default_factory=dict)
+    """What its sessions chose on the device or were told; left out of the file without any."""
     network: str = ""
     """Hash of the model's file, and `truth` the key of the oracle's answers; left out where they are not known."""
     truth: str = ""
@@ -91,7 +93,7 @@ class Baseline(CheckedFile):
         return {
             name: value
             for name, value in serialise(self).items()
-            if value or name not in ("unchecked", "network", "truth")
+            if value or name not in ("unchecked", "network", "truth", "settings")
         }
 
     @property
@@ -106,6 +108,7 @@ class Baseline(CheckedFile):
             quirks=self.quirks,
             tvm=self.tvm,
             runtime=self.sessions[-1].runtime if self.sessions else "",
+            settings=self.settings,
             emulated=self.emulated,
             probes=tuple(
                 ReferenceSamples(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference
@@ -168,6 +171,7 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
         max_abs_err=last.max_abs_err,
         tolerance=last.tolerance,
         facts=last.facts,
+        settings=last.settings,
         network=last.network,
         truth=last.truth,
         unchecked=last.unchecked,

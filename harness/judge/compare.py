@@ -24,6 +24,7 @@ from harness.judge.sides import (
     runtime_difference,
     same_artifact,
     same_build,
+    setting_difference,
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
@@ -199,15 +200,15 @@ def _have_both_latencies(base: Side, head: Side) -> bool:
 def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *, together: bool) -> Change:
     """Compare the sessions of two sides that are right.
 
-    One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
+    One session on a side is never proof of a change, and sides with other settings or clocks are proof of nothing.
     """
     days = (base.days, head.days) if measured_in_sequence(base, head) and not together else None
     location = noise.location if noise else Location.MIDDLE
     change = engine.compare_summaries(base.summary_by(location), head.summary_by(location), rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.without_proof("one session is no proof of a change: its samples share its bias")
-    clocks = clock_difference(base.clocks, head.clocks)
-    return change.without_proof(clocks) if clocks else change
+    other = setting_difference([base.settings, head.settings]) or clock_difference(base.clocks, head.clocks)
+    return change.without_proof(other) if other else change
 
 
 def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:

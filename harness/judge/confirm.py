@@ -19,7 +19,7 @@ from harness.base.tool import places
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_artifact, same_build
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_artifact, same_build, setting_difference
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
@@ -152,6 +152,8 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
         return None
     if case.verdict is not Verdict.INCONCLUSIVE and not case.in_sequence:
         return None
+    if other := setting_difference([case.base.settings, case.head.settings]):
+        return other
     if same_artifact(case.base, case.head):
         return "the artifact is the same, so the compiler did not do it"
     return measurer(case)

@@ -87,6 +87,11 @@ class Gate:
         model = learn(history_and_records, baselines, profiles)
         return cls(blessed, model, rules, most_sessions, as_shipped, profiles_of_models(blessed, folder), baselines)
 
+    def pinned(self, plans: Iterable[Plan], identity: str) -> list[Plan]:
+        """Return plans with the settings that their baselines were measured with, so that both are one measurement."""
+        blessed = {key.case: side.settings for key, side in self.blessed.items() if key.identity == identity}
+        return [replace(plan, settings=blessed.get(plan.case.id, {})) for plan in plans]
+
     def compare(
         self,
         sides: Sides,

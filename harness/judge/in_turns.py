@@ -14,7 +14,7 @@ from itertools import islice
 
 from harness.base.outcome import Outcome
 from harness.base.tables import counted
-from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
+from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of, setting_difference
 from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise, Samples
@@ -68,6 +68,7 @@ class TurnSeries:
 
     def __post_init__(self) -> None:
         self._clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
+        self._settings = [side.settings for _, side in self.begun]
         for arm, side in self.begun:
             self._clocks[arm] += side.clocks
             self.turns += self._turns([(arm, samples_ms) for samples_ms in side.sessions])
@@ -112,6 +113,10 @@ class TurnSeries:
                 verdict = finding(record.outcome) if arm is Arm.HEAD else None
                 reason = f"{arm.value} again: {record.outcome.value}: {record.message}"
                 self.lost = Confirmation(verdict or Verdict.INCONCLUSIVE, (reason,))
+                return
+            self._settings.append(record.settings)
+            if other := setting_difference(self._settings):
+                self.lost = Confirmation(Verdict.INCONCLUSIVE, (other,))
                 return
             self._clocks[arm].append(histogram_of(record.steadiness))
             yield arm, record

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -92,6 +92,8 @@ class Side:
     """The release that compiled it."""
     runtime: str = ""
     """Hash of the runtime that was brought to the device for it; empty if none was, or if nobody wrote it down."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """What its sessions chose on the device, or were told (`harness.measure.facts.RunSettings`)."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     """Why being right proves nothing, if that is so."""
@@ -182,6 +184,7 @@ def side_of(group: Sequence[Session]) -> Side:
         quirks=decides.quirks,
         tvm=decides.compilers.tvm,
         runtime=decides.identity.runtime,
+        settings=decides.settings,
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
@@ -243,7 +246,18 @@ def same_artifact(base: Side, head: Side) -> bool:
 
 def same_build(base: Side, head: Side) -> bool:
     """Return whether both sides ran the same, so that whatever differs is the device's doing."""
-    return same_artifact(base, head) and not runtime_difference(base, head)
+    others = runtime_difference(base, head) or setting_difference([base.settings, head.settings])
+    return same_artifact(base, head) and not others
+
+
+def setting_difference(settings: Iterable[Mapping[str, int]]) -> str:
+    """Return how settings differ, in which two times are not comparable; empty if none does, or one is not known."""
+    values: dict[str, dict[int, None]] = defaultdict(dict)
+    for key, value in ((key, value) for single in settings for key, value in single.items()):
+        values[key][value] = None
+    others = [f"{key} = {' and '.join(map(str, of))}" for key, of in values.items() if len(of) > 1]
+    advice = "pin it in the suite, or bless anew"
+    return f"ran with {', '.join(others)}, which are two measurements: {advice}" if others else ""
 
 
 def runtime_difference(base: Side, head: Side) -> str:

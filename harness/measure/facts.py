@@ -41,6 +41,14 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class RunSettings:
+    """What a run chose on the device, or was told, and on which its times depend: other settings are another build."""
+
+    values: Mapping[str, int]
+    """By the key of the suite that pins it."""
+
+
+@dataclass(frozen=True)
 class HalfRange:
     """For half precision: why no answer can be right; empty if one can."""
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("war
 
 
 SUITE = """
-models = [{ llm = "llama_tiny", tests = ["tg@d0", "chunks"] }]
+models = [{ llm = "llama_tiny", tests = ["tg@d0", "chunks"], chunk = 64 }]
 paths = ["opencl", "texture"]
 budget_s = 0.5
 """
@@ -48,6 +48,8 @@ def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
     assert step.tokens_per_s == pytest.approx(1e3 / median(decode.wall_ms))
     assert decode.device_ms
     assert len(prompt.invariants) == 4
+    assert (prompt.chunk, prompt.pinned, prompt.trial_tokens) == (64, True, 1)
+    assert (chunks.settings, decode.settings) == ({"chunk": 64}, {})
     assert call("bless", "--records", "records.jsonl")[0] == 0
     code, text = call("gate", "--case", "*_tg_d0-*", "--minutes", "0.1")
     assert (code, "unsupported: TVM's paged cache" in text) == (0, True), text

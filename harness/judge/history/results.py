@@ -27,7 +27,7 @@ from harness.judge.decisions import DecisionFile, PairedDecision
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import is_time, locations_ms
-from harness.measure.records.record import Record
+from harness.measure.records.record import Record, settings_text
 from harness.measure.records.view import RecordView, load_views, without_garbage_collection
 
 LATENCY = "latency.Wall.time_inference"
@@ -85,6 +85,8 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     """Whether being right proves nothing; the message says why."""
     remark: str = ""
     """What a row says beside the state: `as opencl` where nothing went the way of its path; the message says why."""
+    settings: str = ""
+    """What the run chose on the device, or was told: `chunk = 64`."""
 
     @property
     def state(self) -> CaseState:
@@ -291,6 +293,7 @@ def _from_record(
         record.path in record.emulated,
         bool(vacuous) and record.outcome is Outcome.OK,
         other_path.word if other_path else "",
+        intern(settings_text(record.settings)),
     )
 
 

@@ -162,7 +162,9 @@ def step_text(event: Event) -> str:
     step = event.step
     trend = ", beside a trend" if step.trend else ""
     amount = f"{signed_share(step.relative)} ({share_interval(step.low, step.high)}), p {step.p:.1g}{trend}"
-    return f"{amount}, {_decided(event)}"
+    before, after = event.before.settings, event.after.settings
+    others = f", but {before} before and {after} after" if before and after and before != after else ""
+    return f"{amount}, {_decided(event)}{others}"
 
 
 def _decided(event: Event) -> str:

@@ -7,7 +7,7 @@ docs/reference/records.md lists the fields; `SCHEMA` changes when one of them ch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -93,6 +93,8 @@ class Record(BaseModel):
     quick: bool = False
     """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""
     toggles: dict[str, str] = {}
+    settings: dict[str, int] = {}
+    """What the run chose on the device and a suite can pin, by its key there (`harness.measure.facts.RunSettings`)."""
     wall_ms: list[float] = []
     device_ms: list[float] = []
     device_clock: str = ""
@@ -159,9 +161,9 @@ class Record(BaseModel):
         return self.compiled_with or Releases(tvm=self.tvm, ffi=self.ffi)
 
     @property
-    def build(self) -> tuple[str, str]:
-        """What ran: the artifact, and the runtime that was brought to the device for it, empty if none was."""
-        return self.artifact, self.identity.runtime
+    def build(self) -> tuple[str, str, str]:
+        """What ran: the artifact, the runtime that was brought to the device for it, and the settings; may be empty."""
+        return self.artifact, self.identity.runtime, settings_text(self.settings)
 
     @property
     def is_own(self) -> bool:
@@ -200,6 +202,11 @@ class Record(BaseModel):
     def line(self) -> str:
         """Return the record as one line of JSON, without the newline."""
         return self.model_dump_json(by_alias=True)
+
+
+def settings_text(settings: Mapping[str, int]) -> str:
+    """Return settings as a person reads them; empty without any."""
+    return ", ".join(f"{key} = {value}" for key, value in settings.items())
 
 
 FIRST_MONDAY = date(1969, 12, 29).toordinal()

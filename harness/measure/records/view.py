@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from harness.base.outcome import Outcome
-from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse, wrong_claim
+from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse, settings_text, wrong_claim
 
 
 class RecordView(msgspec.Struct, frozen=True, gc=False):
@@ -36,6 +36,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     tolerance: float | None = None
     vacuous: list[str] = []
     facts: dict[str, int] = {}
+    settings: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         """Leave what cannot be to pydantic, as all that msgspec cannot read."""
@@ -102,9 +103,9 @@ class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
         return self.compiled_with or _Releases(self.tvm, self.ffi)
 
     @property
-    def build(self) -> tuple[str, str]:
-        """What ran: the artifact, and the runtime that was brought to the device for it."""
-        return self.artifact, self.identity.runtime
+    def build(self) -> tuple[str, str, str]:
+        """What ran: the artifact, the runtime that was brought to the device for it, and the settings."""
+        return self.artifact, self.identity.runtime, settings_text(self.settings)
 
 
 T = TypeVar("T", bound=RecordView)

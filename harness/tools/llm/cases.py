@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from device_runner.names import suggestion
 from harness.base.case import Precision
@@ -100,6 +100,8 @@ class LlmTask:
     test: LlmTest
     length: int
     """Tokens of the longest text that any test of the same library is judged on."""
+    chunk: int | None = None
+    """Most tokens of a step; None to choose it on the device."""
 
     @property
     def library(self) -> str:
@@ -169,6 +171,7 @@ class LlmTable(BaseModel):
     format: list[str] = ["float32"]
     pipeline: list[str] = [MLC]
     tests: list[str] = [*TESTS]
+    chunk: int | None = Field(None, gt=0, le=CHUNK)
 
     @field_validator("format", "pipeline", mode="before")
     @classmethod
@@ -184,10 +187,10 @@ class LlmTable(BaseModel):
         config = read_config(file) if file else ZOO[self.llm]
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
         tests = [test_of(name) for name in self.tests]
-        length = max(test.length for test in tests)
+        name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
         choices = product(choose("format", self.format, FORMATS), choose("pipeline", self.pipeline, PIPELINES), tests)
         tasks = [
-            LlmTask(self.name or _name(self.llm, file), config, weights, FORMATS[form], pipeline, test, length)
+            LlmTask(name, config, weights, FORMATS[form], pipeline, test, length, self.chunk)
             for form, pipeline, test in choices
         ]
         for task in tasks[:: len(tests)]:

@@ -73,6 +73,9 @@ def run_models(
     pipeline: Pipelines = None,
     path: Annotated[list[str] | None, _list_option("--path", "Path: opencl, texture or clml")] = None,
     test: Annotated[list[str] | None, _list_option("--test", "Test: pp512, pp512@d512, tg@d512 or chunks")] = None,
+    chunk: Annotated[
+        int | None, typer.Option(min=1, max=512, help="Most tokens of a step; the default follows from a trial.")
+    ] = None,
     device: DeviceName = DEFAULT_DEVICE,
     records: RecordsFile = DEFAULT_RECORDS,
     quick: Annotated[
@@ -99,10 +102,10 @@ def run_models(
 
     tests = list(test or (QUICK_TESTS if quick else TESTS))
     models = model or ([] if library else ["llama_tiny"])
-    tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests)
+    tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests, chunk=chunk)
     programs = [task.program() for task in tasks]
     for name in library or ():
-        table = {"mlc": name, "weights": weights, "tests": tests}
+        table = {"mlc": name, "weights": weights, "tests": tests, "chunk": chunk}
         programs += [task.program() for task in MlcTask.of_table(table, Path())]
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
     suite = Suite.model_validate({"models": programs, **fields})
@@ -115,6 +118,7 @@ def run_models(
             choices |= {"--path": path, "--test": test}
             words = [word for option, values in choices.items() for value in values or () for word in (option, value)]
             words += ["--weights", weights, "--device", device, "--budget", str(budget)]
+            words += ["--chunk", str(chunk)] if chunk else []
             words += ["--quick"] * quick + ["--as-shipped"] * as_shipped
             results += _run_with(name, words, config, records)
     _write(results, exports, as_json)

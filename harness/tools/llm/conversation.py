@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from device_runner.failures import RigFailure
 from harness.tools.llm.config import CONTEXT
@@ -23,18 +23,27 @@ SEQUENCE = 0
 MOST_DECODES = 128
 """Most decodes of a timed call, by which the depth grows."""
 TRIAL_TOKENS = 32
-"""Tokens of the step from whose time the longest step follows."""
-LONGEST_STEP_MS = 1000.0
-"""Time of the longest step by that estimate. Adreno's driver ends what keeps the GPU busy for two seconds; a step on a
-long cache takes up to twice the time of one on an empty cache."""
+"""Tokens of the largest step that is tried."""
+WATCHDOG_MS = 2000.0
+"""Adreno's driver ends what keeps the GPU busy for so long."""
+LONGEST_STEP_MS = WATCHDOG_MS / 2
+"""Longest estimated time of a step: on a long cache it takes up to twice the time of one on an empty cache."""
 
 
-def longest_step(trial_ms: float) -> int:
-    """Return the most tokens of a step, a power of two, if `TRIAL_TOKENS` take so long."""
-    tokens = CHUNK
-    while tokens > PAGE and tokens * trial_ms > TRIAL_TOKENS * LONGEST_STEP_MS:
-        tokens //= 2
-    return tokens
+class StepTrial(NamedTuple):
+    """A small step that was tried on the device."""
+
+    tokens: int
+    first_ms: float
+    """The first time, by this host's clock: the device compiles kernels."""
+    ms: float
+    """A later time, by the device's clock."""
+
+    def longest_step(self, limit_ms: float, most: int) -> int:
+        """Return the most tokens, a power of two, that take no longer if each takes its share of this step."""
+        while most > 1 and most * self.ms > self.tokens * limit_ms:
+            most //= 2
+        return most
 
 
 @dataclass
@@ -54,20 +63,27 @@ class Conversation:
         self._state = self.machine.state(CREATE, [1, CONTEXT, CHUNK, PAGE, 0], timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
 
-    def choose_chunk(self) -> tuple[float, float]:
-        """Take a small first step, and let no other be longer than the device's watchdog allows.
+    def choose_chunk(self, pinned: int | None = None) -> tuple[StepTrial, StepTrial]:
+        """Choose the longest step: the pinned one, or the longest that the device's watchdog allows.
 
-        Returns its ms by this host's clock, in which the device compiles kernels, and those of a later one.
+        Returns the first step that was tried, and the largest. None is tried that may take longer than the watchdog
+        allows, by the one before.
         """
+        first = largest = self._try(1)
+        while not pinned and (tokens := largest.longest_step(WATCHDOG_MS, TRIAL_TOKENS)) > largest.tokens:
+            largest = self._try(tokens)
+        self.chunk = min(self.chunk, pinned or largest.longest_step(LONGEST_STEP_MS, CHUNK))
+        return first, largest
+
+    def _try(self, tokens: int) -> StepTrial:
         import numpy as np
 
         started = time.perf_counter()
-        timed = self.timed(PREFILL_AGAIN, np.zeros(TRIAL_TOKENS, np.int32))
+        timed = self.timed(PREFILL_AGAIN, np.zeros(tokens, np.int32))
         first_ms = 1e3 * (time.perf_counter() - started)
-        trial_ms = min(timed.wall_ms(2, timeout_s=self.timeout_s))
+        ms = min(timed.wall_ms(2, timeout_s=self.timeout_s))
         timed.end()
-        self.chunk = min(self.chunk, longest_step(trial_ms))
-        return first_ms, trial_ms
+        return StepTrial(tokens, first_ms, ms)
 
     def step(self, step: Step, tokens: Array) -> list[Array]:
         """Take tokens; return logits (positions, vocabulary), and what leaves each layer if the step tells it."""

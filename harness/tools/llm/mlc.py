@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +138,8 @@ class MlcTask:
     library: str
     weights: str
     test: LlmTest
+    chunk: int | None = None
+    """Most tokens of a step; None to choose it on the device."""
 
     @cached_property
     def folder(self) -> MlcFolder:
@@ -154,7 +156,7 @@ class MlcTask:
     def program(self, word: str = "") -> ProgramModel:
         """Return it as a model of a suite."""
         precision = Precision.FLOAT32 if "f32" in self.folder.settings.quantization else Precision.FLOAT16
-        fields = {"model": self.model, "library": self.library, "weights": self.weights, "test": self.test.name}
+        fields = {**asdict(self), "test": self.test.name}
         return ProgramModel(
             kind=KIND, name=f"{self.model}_{self.test.part}", precision=precision, fields=fields, word=word
         )
@@ -202,6 +204,7 @@ class MlcTable(BaseModel):
     weights: str
     name: str = Field("", pattern=r"^[a-z0-9_]*$")
     tests: list[str] = [*TESTS]
+    chunk: int | None = Field(None, gt=0, le=CHUNK)
 
     def tasks(self, folder: Path) -> list[MlcTask]:
         """Return its tests; paths are below a folder. Raises UsageError."""
@@ -209,7 +212,7 @@ class MlcTable(BaseModel):
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
         name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
-        return [MlcTask(name, str(library), str(weights), test_of(test)) for test in self.tests]
+        return [MlcTask(name, str(library), str(weights), test_of(test), self.chunk) for test in self.tests]
 
 
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:

@@ -28,9 +28,13 @@ class LlmPart(BaseModel):
     depth: int
     """Tokens in the cache before the first timed step."""
     chunk: int | None = None
-    """Most tokens of a step on this device; a longer prompt takes several steps."""
+    """Most tokens of a step; a longer prompt takes several steps."""
+    pinned: bool = False
+    """Whether the suite, or the baseline of a gate, says `chunk`; else it follows from the trial."""
+    trial_tokens: int | None = None
+    """Tokens of the largest step of the trial."""
     trial_ms: float | None = None
-    """Time of a step of 32 tokens, from which `chunk` follows."""
+    """Time of that step."""
     tokens_per_s: float | None = None
     """From the location of `wall_ms`; None without times."""
     first_token_ms: float | None = None

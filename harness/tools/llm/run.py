@@ -27,14 +27,14 @@ from harness.compile.artifacts.pool import Builder
 from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.measure.context import Run
 from harness.measure.correctness import MOST_ROUNDING, compare_answers
-from harness.measure.facts import Accuracy, Facts, FirstRun, Judgement, Latency, Loading, Vacuity
+from harness.measure.facts import Accuracy, Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Vacuity
 from harness.measure.probes.latency import measure
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import PREFIX, probe_job, read_probe, weights_folder
-from harness.tools.llm.cases import CHUNKS, KIND, LlmTask
+from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench llm quirks` lists defects of TVM that runs work around by default"}
 """What a person does next."""
+CHUNK_KEY = "chunk"
+"""Key of the longest step, in a suite and among the settings of a record."""
 INVARIANT_TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
 """How far apart, relative to their peak, logits may lie that have to be the same: other chunks add in another order.
 Faults of positions, pages and merges move them by tenths."""
@@ -76,7 +78,8 @@ class OwnLibrary:
         assert plan.program
         self._task = task = LlmTask.of(plan.program)
         self._plan, self._answers = plan, answers
-        self.test, self.vocabulary, config = task.test, task.config.vocabulary, task.config
+        self.test, self.chunk = task.test, task.chunk
+        self.vocabulary, config = task.config.vocabulary, task.config
         names = {"model": task.model, "format": task.form.name, "pipeline": task.pipeline, "test": task.test.name}
         self.part = LlmPart(**names, parameters=config.parameters, tokens=task.test.tokens, depth=task.test.depth)
 
@@ -108,7 +111,7 @@ class ForeignLibrary:
     unchecked = "nobody knows the library's network: its answers are held to each other"
 
     def __init__(self, task: MlcTask) -> None:
-        self._task, self.test = task, task.test
+        self._task, self.test, self.chunk = task, task.test, task.chunk
         settings = task.folder.settings
         self.vocabulary = settings.vocab_size
         self._tolerance = INVARIANT_TOLERANCE["float32" if "f32" in settings.quantization else "float16"]
@@ -170,9 +173,7 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             machine = conversation.machine
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
             step(RunStep.FIRST_RUN)
-            first_ms, trial_ms = conversation.choose_chunk()
-            facts.add(FirstRun(first_ms))
-            facts.add(_update(facts, weights_bytes=machine.weights_bytes, chunk=conversation.chunk, trial_ms=trial_ms))
+            _choose_chunk(conversation, subject.chunk or plan.settings.get(CHUNK_KEY), subject.test, facts)
             verdict = subject.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))
             _add_verdict(verdict, subject, facts)
@@ -186,6 +187,15 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
 def _subject(plan: Plan, answers: Answers | None) -> Subject:
     assert plan.program
     return OwnLibrary(plan, answers) if plan.program.kind == KIND else ForeignLibrary(MlcTask.of(plan.program))
+
+
+def _choose_chunk(conversation: Conversation, pinned: int | None, test: LlmTest, facts: Facts) -> None:
+    first, largest = conversation.choose_chunk(pinned)
+    facts.add(FirstRun(first.first_ms))
+    fields = {"chunk": conversation.chunk, "pinned": bool(pinned), "weights_bytes": conversation.machine.weights_bytes}
+    facts.add(_update(facts, **fields, trial_tokens=largest.tokens, trial_ms=largest.ms))
+    if not test.decodes:
+        facts.add(RunSettings({CHUNK_KEY: min(conversation.chunk, test.tokens * test.chunks)}))
 
 
 def _add_verdict(verdict: LlmVerdict, subject: Subject, facts: Facts) -> None:

@@ -18,7 +18,7 @@ from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.report.comparison import export_comparison
 from harness.judge.report.verdicts import headline, verdict_table
-from harness.judge.sides import sides_of
+from harness.judge.sides import Sides, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.facts import Reference
@@ -118,6 +118,41 @@ def test_artifacts_are_no_control_on_another_runtime() -> None:
 def test_sessions_of_a_runtime_that_was_rebuilt_since_are_left_out() -> None:
     (side,) = sides_of([*sessions(10, 3, identity=OLD), *sessions(10, 2, identity=REBUILT)]).values()
     assert (len(side.sessions), side.runtime) == (2, REBUILT.runtime)
+
+
+OTHER_SETTINGS = "ran with chunk = 512 and 256, which are two measurements: pin it in the suite, or bless anew"
+
+
+def with_settings(ms: float, settings: dict[str, int], **facts: Any) -> Sides:
+    return sides_of(sessions(ms, 4, settings=settings, **facts))
+
+
+def test_where_other_settings_were_chosen_a_slowdown_is_open_and_the_shell_is_told() -> None:
+    base = with_settings(10, {"chunk": 512})
+    result = settle(
+        compare_sides(base, with_settings(13, {"chunk": 256}, artifact="b" * 24)), Rules(), lambda _: "never"
+    )
+    (comparison,) = result.cases
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert OTHER_SETTINGS in comparison.reasons[0]
+    assert comparison.suspicion is Verdict.SLOWER
+    assert exit_code(result) is ExitCode.UNDECIDED
+
+
+def test_artifacts_with_other_settings_are_no_control() -> None:
+    result = compare_sides(with_settings(10, {"chunk": 512}), with_settings(13, {"chunk": 256}))
+    assert result.fitness.fit is not False
+
+
+def test_settings_that_one_side_does_not_know_are_no_reason_to_doubt() -> None:
+    (comparison,) = compare_sides(with_settings(10, {}), with_settings(13, {"chunk": 256}, artifact="b" * 24)).cases
+    assert comparison.verdict is Verdict.SLOWER
+
+
+def test_sessions_with_settings_that_were_changed_since_are_left_out() -> None:
+    records = [*sessions(10, 4, settings={"chunk": 512}), *sessions(13, 2, seed=1, settings={"chunk": 256})]
+    (side,) = sides_of(records).values()
+    assert (len(side.sessions), side.settings) == (2, {"chunk": 256})
 
 
 def test_a_run_in_which_an_unchanged_artifact_changed_is_unfit_and_no_latency_of_it_is_believed() -> None:

@@ -82,6 +82,21 @@ def test_a_row_is_of_the_sessions_in_turns_alone(base_ms: float, head_ms: float)
     assert f"{case['low']:+.1%} to {case['high']:+.1%}" in verdict_table([comparison])
 
 
+def test_sessions_in_turns_that_choose_other_settings_end_at_once() -> None:
+    asked: list[Arm] = []
+
+    def measure(arm: Arm) -> Record:
+        asked.append(arm)
+        (record,) = sessions(10, 1, seed=len(asked), settings={"chunk": 512 if arm is Arm.BASE else 256})
+        return record
+
+    confirmation = confirm(TurnPlan(RULES), measure)
+    assert confirmation.verdict is Verdict.INCONCLUSIVE
+    assert "chunk = " in confirmation.reasons[0]
+    assert len(set(asked)) == 2
+    assert len(asked) <= 3
+
+
 def test_a_session_that_was_slow_by_chance_is_refuted() -> None:
     measure, _ = device(10, 10)
     comparison = settled(one_session_against(sessions(8, 1), 10), measure)

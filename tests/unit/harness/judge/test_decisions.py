@@ -103,6 +103,16 @@ def test_a_step_that_was_not_borne_out_is_no_news_and_the_last_decision_counts(f
     assert moved.count("confirm it:") == 1, "the other build of the case was not measured"
 
 
+def test_a_step_between_other_settings_says_so(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    for level_ms, artifact, chunk in ((10.0, "a", 512), (13.0, "b", 256)):
+        for n in range(8):
+            latencies = both(CASE, level_ms + 0.02 * (n % 3), level_ms + 0.02 * (n % 2))
+            records = folder.commit(latencies, artifact=artifact * 24).with_suffix(".jsonl")
+            records.write_text(records.read_text().replace('"settings":{}', f'"settings":{{"chunk":{chunk}}}'))
+    assert step_text(step(folder)).endswith("suspected, but chunk = 512 before and chunk = 256 after")
+
+
 def test_decisions_of_other_builds_cases_and_devices_say_nothing_of_a_step(folder: Folder) -> None:
     from msgspec.structs import replace as changed
 

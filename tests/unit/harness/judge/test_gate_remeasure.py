@@ -149,6 +149,17 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
     assert comparison.verdict is Verdict.SLOWER
 
 
+def test_a_case_is_run_with_the_settings_of_its_baseline(tmp_path: Path) -> None:
+    blessing = bless_build(sessions(10, settings={"chunk": 64}))
+    assert blessing.baseline
+    blessing.baseline.save(tmp_path)
+    held_to = Gate.read(tmp_path, None, lambda _: True, Rules(), 16, as_shipped=False)
+    identity = blessing.baseline.identity_key
+    (plan,) = held_to.pinned([a_plan()], identity)
+    (other,) = held_to.pinned([a_plan()], "another")
+    assert (plan.settings, other.settings) == ({"chunk": 64}, {})
+
+
 def test_what_compiled_it_is_what_baselines_and_comparisons_name() -> None:
     blessing = bless_build(sessions(10, compiled_with=OLD))
     assert isinstance(blessing.baseline, Baseline)

@@ -90,6 +90,14 @@ def test_a_folder_with_a_configuration_is_a_model_by_its_name(tmp_path: Path) ->
     assert not LLM.read_word("tiny")
 
 
+@pytest.mark.parametrize("chunk", [0, 513])
+def test_a_step_is_pinned_within_what_the_library_takes(chunk: int) -> None:
+    (program,) = LLM.read_table({"llm": "llama_tiny", "tests": ["pp512"], "chunk": 64}, Path())
+    assert LlmTask.of(program).chunk == 64
+    with pytest.raises(UsageError, match="chunk"):
+        LLM.read_table({"llm": "llama_tiny", "chunk": chunk}, Path())
+
+
 def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FIELDS))
     programs = LLM.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)

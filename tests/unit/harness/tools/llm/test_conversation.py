@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from device_runner.failures import RigFailure
-from harness.tools.llm.conversation import Conversation, TimedPrompt, TimedStep, longest_step, timed_answer
+from harness.tools.llm.conversation import Conversation, StepTrial, TimedPrompt, TimedStep, timed_answer
 from harness.tools.llm.network import DECODE, PREFILL_AGAIN
 
 
 @dataclass
 class Machine:
-    """Takes a ms for each token of the last step, and launches a kernel for each."""
+    """Takes a ms for each token of the last step, and `least_ms` at least; launches a kernel for each token."""
 
-    tokens: int = 0
-    longest: int = 0
+    least_ms: float = 0.0
+    steps: list[int] = field(default_factory=list)
+    """Tokens of each step that was taken."""
     removed: list[int] = field(default_factory=list)
 
     def state(self, function: str, sizes: Any, *, timeout_s: float) -> str:
@@ -28,14 +29,14 @@ class Machine:
         self.removed += arguments[2:] if function.endswith("popn") else ()
 
     def invoke(self, function: str, tokens: Any, *rest: Any, timeout_s: float) -> list[Any]:
-        self.tokens, self.longest = len(tokens), max(self.longest, len(tokens))
+        self.steps.append(len(tokens))
         return [np.zeros((1, 4))]
 
     def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool) -> list[float]:
-        return [float(self.tokens)] * repeat
+        return [max(float(self.steps[-1]), self.least_ms)] * repeat
 
     def function_launches(self, function: str, repeat: int, *, timeout_s: float) -> list[list[int]]:
-        return [[0] * self.tokens] * repeat
+        return [[0] * self.steps[-1]] * repeat
 
 
 @pytest.fixture
@@ -44,16 +45,30 @@ def conversation() -> Conversation:
     return Conversation(made, None, 1.0)
 
 
-@pytest.mark.parametrize(("trial_ms", "tokens"), [(0.0, 512), (62.5, 512), (63.0, 256), (500.0, 64), (1e9, 16)])
-def test_the_longest_step_takes_half_of_the_watchdogs_time(trial_ms: float, tokens: int) -> None:
-    assert longest_step(trial_ms) == tokens
+@pytest.mark.parametrize(("ms", "tokens"), [(0.0, 512), (62.5, 512), (63.0, 256), (500.0, 64), (1e9, 1)])
+def test_each_token_takes_its_share_of_a_trial(ms: float, tokens: int) -> None:
+    assert StepTrial(32, 0.0, ms).longest_step(1000.0, 512) == tokens
 
 
-def test_the_longest_step_follows_from_a_small_one_on_the_device(conversation: Conversation) -> None:
-    first_ms, trial_ms = conversation.choose_chunk()
-    assert first_ms >= 0
-    assert trial_ms == 32.0
-    assert (conversation.chunk, conversation.length) == (512, 0)
+@pytest.mark.parametrize(
+    ("least_ms", "tried", "chunk"),
+    [(0.0, [1, 32], 512), (100.0, [1, 16, 32], 256), (900.0, [1, 2, 4, 8, 16, 32], 32), (1001.0, [1], 1)],
+)
+def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
+    least_ms: float, tried: list[int], chunk: int
+) -> None:
+    machine: Any = Machine(least_ms)
+    conversation = Conversation(machine, None, 1.0)
+    first, largest = conversation.choose_chunk()
+    assert machine.steps == tried
+    assert (first.tokens, largest.tokens, largest.ms) == (1, tried[-1], max(float(tried[-1]), least_ms))
+    assert (conversation.chunk, conversation.length) == (chunk, 0)
+
+
+def test_a_pinned_step_needs_no_trial_beyond_the_first(conversation: Conversation) -> None:
+    first, largest = conversation.choose_chunk(48)
+    assert first is largest
+    assert conversation.chunk == 48
 
 
 def test_a_prompt_that_is_longer_than_a_step_is_timed_as_the_sum_of_its_steps(conversation: Conversation) -> None:
@@ -63,7 +78,7 @@ def test_a_prompt_that_is_longer_than_a_step_is_timed_as_the_sum_of_its_steps(co
     assert timed.wall_ms(3, timeout_s=1) == timed.device_ms(3, timeout_s=1) == [40.0] * 3
     assert [len(launches) for launches in timed.launches(2, timeout_s=1)] == [40, 40]
     machine: Any = conversation.machine
-    assert (machine.longest, conversation.length) == (16, 5)
+    assert (max(machine.steps), conversation.length) == (16, 5)
     assert machine.removed == [40] * 3
 
 

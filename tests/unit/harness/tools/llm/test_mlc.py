@@ -65,6 +65,8 @@ def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
     assert (program.name, program.precision) == ("lib_pp32", Precision.FLOAT16)
     task = MlcTask.of(program)
     assert task.parameters == 64
+    (pinned,) = MLC.read_table({**TABLE, "chunk": 64}, tmp_path)
+    assert (task.chunk, MlcTask.of(pinned).chunk) == (None, 64)
     assert MLC.truth(program).payload["network"]
     assert MLC.build(program, None, None, None).payload["library"] == str(tmp_path / "lib.so")  # type: ignore[arg-type]
 
