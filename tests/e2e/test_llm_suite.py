@@ -48,7 +48,7 @@ def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
     assert step.tokens_per_s == pytest.approx(1e3 / median(decode.wall_ms))
     assert decode.device_ms
     assert len(prompt.invariants) == 4
-    assert (prompt.chunk, prompt.pinned, prompt.trial_tokens) == (64, True, 1)
+    assert (prompt.chunk, prompt.pinned, prompt.trial_tokens) == (64, True, 2)
     assert (chunks.settings, decode.settings) == ({"chunk": 64}, {})
     assert call("bless", "--records", "records.jsonl")[0] == 0
     code, text = call("gate", "--case", "*_tg_d0-*", "--minutes", "0.1")

@@ -64,9 +64,8 @@ from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
-from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import read_config
-from harness.tools.llm.mlc import MlcTask
+from harness.tools.llm.mlc import MlcFolder
 from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive
@@ -259,7 +258,7 @@ ENTRIES = {
         in_file(lambda file: list_tensors(file.parent), "a.safetensors"), (Failure,), lambda: [SAFETENSORS]
     ),
     "mlc weights": Entry(
-        in_file(lambda file: MlcTask("m", "m.so", str(file.parent), llm_test("pp32")).parameters, "tensor-cache.json"),
+        in_file(lambda file: MlcFolder(file.parent).parameters, "tensor-cache.json"),
         (Failure,),
         lambda: [MLC_WEIGHTS, DEEP],
     ),

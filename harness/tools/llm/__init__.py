@@ -13,7 +13,7 @@ TOOL = Tool(
         ),
     ),
     quirks="harness.tools.llm.quirks:QUIRKS",
-    programs={"llm": "harness.tools.llm.programs:LLM", "mlc": "harness.tools.llm.programs:MLC"},
+    programs={"llm": "harness.tools.llm.cases:LlmTask", "mlc": "harness.tools.llm.mlc:MlcTask"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},
     page_sections={

@@ -19,7 +19,7 @@ from harness.compile.compiler.compat import opencl_source
 from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, WEIGHT_LIST, Format, weight_sizes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
@@ -37,7 +37,7 @@ def library_job(
 ) -> Job:
     """Return the job that makes a library for a processor, with workarounds for these defects."""
     facts = {
-        "config": config.plain,
+        "config": asdict(config),
         "format": form.name,
         "pipeline_name": pipeline,
         "quirks": list(quirks),
@@ -50,7 +50,7 @@ def library_job(
 def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     """Worker only: build a library into a folder. Raises `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
-    config, form = LlmConfig.of_plain(job["config"]), FORMATS[job["format"]]
+    config, form = read_plain(LlmConfig, job["config"]), FORMATS[job["format"]]
     target, plans = target_of(job["host_triple"]), list[Any]()
     quirks, effective = quirks_of(job["quirks"]), set[str]()
     with stepping("import"):
@@ -134,7 +134,7 @@ def read_probe(result: object) -> ProbeAnswer:
 
 def weights_folder(weights: Weights, config: LlmConfig, form: Format, cache: Path) -> Path:
     """Return the folder of a library's weights, made once."""
-    key = key_of({"weights": weights.key, "format": form.name, "config": config.plain})
+    key = key_of({"weights": weights.key, "format": form.name, "config": asdict(config)})
     return Store(cache, "llm_weights").obtain(
         key, lambda out: _write_weights(weights, config, form, out), MAKE_TIMEOUT_S
     )

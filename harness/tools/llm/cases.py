@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -15,20 +16,21 @@ from device_runner.names import suggestion
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel
-from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config
+from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import MLC, PIPELINES
-from harness.tools.llm.network import CHUNK
-from harness.tools.llm.weights import SEED, Weights, require_groups, weights_of
+from harness.tools.llm.network import CHUNK, DECODE, PREFILL, PREFILL_AGAIN, Step
+from harness.tools.llm.part import LlmPart
+from harness.tools.llm.weights import SEED, require_groups, weights_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from harness.base.case import Case
     from harness.base.plan import Job
     from harness.base.request import QuirkPolicy
 
-Table = TypeVar("Table", bound=BaseModel)
-KIND = "llm"
-"""Key of a table of language models in a suite."""
 DECODES = 8
 """Steps of decode that are judged."""
 CHUNKS = 4
@@ -59,9 +61,28 @@ class LlmTest:
         """The name as a part of a case id."""
         return self.name.replace("@", "_")
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What a record says of it."""
+        return {"test": self.name, "tokens": self.tokens, "depth": self.depth}
+
+    @property
+    def last_step(self) -> Step:
+        """The step that takes its last tokens."""
+        return DECODE if self.decodes else PREFILL
+
+    @property
+    def timed_step(self) -> Step:
+        """The same as it is timed."""
+        return DECODE if self.decodes else PREFILL_AGAIN
+
 
 TESTS = ("pp32", "pp128", "pp512", "tg@d0", "tg@d512", "chunks")
 """Tests that a model has unless it names some."""
+UNSUPPORTED_PATHS = {
+    "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
+    "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
+}
 QUICK_TESTS = ("pp32", "tg@d0", "chunks")
 _NAMED = re.compile(r"(?P<kind>pp|tg)(?P<tokens>\d{1,4})?(?:@d(?P<depth>\d{1,4}))?")
 
@@ -79,99 +100,96 @@ def test_of(name: str) -> LlmTest:
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
-UNSUPPORTED_PATHS = {
-    "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
-    "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
-}
-"""Why a path cannot run a language model."""
-
-
-@dataclass(frozen=True)
-class LlmTask:
-    """A test of a library: of a network with its weights in a number format, by a pipeline."""
-
-    model: str
-    """Name of the network."""
-    config: LlmConfig
-    weights: str
-    """`seed`, or a folder."""
-    form: Format
-    pipeline: str
-    test: LlmTest
-    length: int
-    """Tokens of the longest text that any test of the same library is judged on."""
-    chunk: int | None = None
-    """Most tokens of a step; None to choose it on the device."""
-
-    @property
-    def library(self) -> str:
-        """Name of the library, which several tests share."""
-        words = (self.model, self.form.name if self.form.layout else "", "" if self.pipeline == MLC else self.pipeline)
-        return "_".join(filter(None, words))
-
-    @property
-    def tensors(self) -> Weights:
-        """The weights."""
-        return weights_of(self.config, self.weights)
-
-    def program(self, word: str = "") -> ProgramModel:
-        """Return it as a model of a suite."""
-        precision = Precision.FLOAT16 if self.form.dtype == "float16" else Precision.FLOAT32
-        fields = {**vars(self), "config": self.config.plain, "form": self.form.name, "test": self.test.name}
-        name = f"{self.library}_{self.test.part}"
-        return ProgramModel(kind=KIND, name=name, precision=precision, fields=fields, word=word)
-
-    @classmethod
-    def of(cls, program: ProgramModel) -> LlmTask:
-        """Inverse of `program`."""
-        fields = program.fields
-        config, form, test = LlmConfig.of_plain(fields["config"]), FORMATS[fields["form"]], test_of(fields["test"])
-        return cls(**{**fields, "config": config, "form": form, "test": test})
-
-    @classmethod
-    def of_table(cls, table: Mapping[str, Any], folder: Path) -> list[LlmTask]:
-        """Return the tests that a table of a suite asks for. Raises UsageError."""
-        return read_keys(LlmTable, table).tasks(folder)
-
-    @classmethod
-    def of_word(cls, word: str) -> list[LlmTask]:
-        """Return the tests of a network by its name, its `config.json` or that one's folder; none for another word."""
-        return tasks_of([word]) if word in ZOO or config_file(word) is not None else []
-
-    @staticmethod
-    def unsupported(path: str) -> str:
-        """Return why a path cannot run it; empty if it can."""
-        return UNSUPPORTED_PATHS.get(path, "")
-
-    def truth_job(self) -> Job:
-        """Return the job that computes the right answers."""
-        from harness.tools.llm.truth import truth_job
-
-        title = f"truth of {self.library}"
-        return truth_job(title, self.config, self.weights, self.form, self.length)
-
-    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
-        """Return the job that makes the library."""
-        from harness.tools.llm.build import library_job
-        from harness.tools.llm.quirks import chosen_quirks
-
-        quirks = chosen_quirks(policy)
-        return library_job(self.library, self.config, self.form, self.pipeline, quirks, host_triple)
-
-
-class LlmTable(BaseModel):
-    """A language model as a suite has it."""
+class TaskTable(BaseModel):
+    """Tests of libraries as a suite has them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    name: str = Field("", pattern=r"^[a-z0-9_]*$")
+    tests: list[str] = [*TESTS]
+    chunk: int | None = Field(None, gt=0, le=CHUNK)
+
+    def tasks(self, folder: Path) -> Sequence[Any]:
+        """Return the tests of each library; paths are below a folder. Raises UsageError."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A test of a library, and its kind of programs (`harness.base.program.ProgramKind`)."""
+
+    kind: ClassVar[str]
+    """Key of its table in a suite."""
+    table: ClassVar[type[TaskTable]]
+    run: ClassVar = "harness.tools.llm.run:run_program"
+
+    model: str
+    """Name of the network."""
+    title: str
+    """Name of the library, which several tests share."""
+    precision: Precision
+    weights: str
+    """A folder; of our network also `seed`."""
+    test: LlmTest
+    chunk: int | None
+    """Most tokens of a step; None to choose it on the device."""
+
+    @abstractmethod
+    def truth_job(self) -> Job:
+        """Return the job that computes the right answers, or names who judges."""
+
+    @abstractmethod
+    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that makes the library, or takes it into the store."""
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[Self]:
+        """Return the tests that a table of a suite asks for. Raises UsageError with the key at fault."""
+        try:
+            return cls.table.model_validate(table).tasks(folder)
+        except ValidationError as error:
+            key = str(error.errors()[0]["loc"][0])
+            raise UsageError(problem_of(error), hint=suggestion(key, cls.table.model_fields)) from None
+
+    @classmethod
+    def read_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:
+        """Return the programs of a table."""
+        return [task.program() for task in cls.of_table(table, folder)]
+
+    @classmethod
+    def read_word(cls, _word: str) -> Sequence[ProgramModel]:
+        """Return the programs of a word after `--model`: none."""
+        return []
+
+    @classmethod
+    def of(cls, program: ProgramModel) -> Self:
+        """Inverse of `program`."""
+        return read_plain(cls, program.fields)
+
+    @classmethod
+    def truth(cls, program: ProgramModel) -> Job:
+        """Return the job that finds out the right answers."""
+        return cls.of(program).truth_job()
+
+    @classmethod
+    def build(cls, program: ProgramModel, _case: Case, policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that makes the library."""
+        return cls.of(program).library_job(policy, host_triple)
+
+    def program(self, word: str = "") -> ProgramModel:
+        """Return it as a model of a suite."""
+        name, fields = f"{self.title}_{self.test.part}", asdict(self)
+        return ProgramModel(kind=self.kind, name=name, precision=self.precision, fields=fields, word=word)
+
+
+class LlmTable(TaskTable):
+    """A language model as a suite has it."""
+
     llm: str
     """A network of the zoo, or a `config.json`, or its folder."""
-    name: str = ""
     weights: str = SEED
     format: list[str] = ["float32"]
     pipeline: list[str] = [MLC]
-    tests: list[str] = [*TESTS]
-    chunk: int | None = Field(None, gt=0, le=CHUNK)
 
     @field_validator("format", "pipeline", mode="before")
     @classmethod
@@ -188,24 +206,67 @@ class LlmTable(BaseModel):
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
         tests = [test_of(name) for name in self.tests]
         name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
-        choices = product(choose("format", self.format, FORMATS), choose("pipeline", self.pipeline, PIPELINES), tests)
+        forms = [FORMATS[form] for form in choose("format", self.format, FORMATS)]
         tasks = [
-            LlmTask(name, config, weights, FORMATS[form], pipeline, test, length, self.chunk)
-            for form, pipeline, test in choices
-        ]
+            LlmTask(
+                name, _title(name, form, pipeline), Precision(form.dtype), weights, test, self.chunk,
+                config, form, pipeline, length,
+            )
+            for form, pipeline, test in product(forms, choose("pipeline", self.pipeline, PIPELINES), tests)
+        ]  # fmt: skip
         for task in tasks[:: len(tests)]:
             require_groups(config, task.form)
         weights_of(config, weights).require_complete()
         return tasks
 
 
-def read_keys(kind: type[Table], table: Mapping[str, Any]) -> Table:
-    """Return a table of a suite. Raises UsageError with the key at fault."""
-    try:
-        return kind.model_validate(table)
-    except ValidationError as error:
-        key = str(error.errors()[0]["loc"][0])
-        raise UsageError(problem_of(error), hint=suggestion(key, kind.model_fields)) from None
+@dataclass(frozen=True)
+class LlmTask(Task):
+    """A test of our network with its weights in a number format, by a pipeline."""
+
+    kind = "llm"
+    table = LlmTable
+
+    config: LlmConfig
+    form: Format
+    pipeline: str
+    length: int
+    """Tokens of the longest text that any test of the same library is judged on."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of different tokens."""
+        return self.config.vocabulary
+
+    @property
+    def part(self) -> LlmPart:
+        """What its record says before it is run."""
+        names = {"model": self.model, "format": self.form.name, "pipeline": self.pipeline, **self.test.fields}
+        return LlmPart(**names, parameters=self.config.parameters)
+
+    @classmethod
+    def read_word(cls, word: str) -> Sequence[ProgramModel]:
+        """Return the programs of a network by its name, its `config.json` or that one's folder."""
+        meant = word in ZOO or config_file(word) is not None
+        return [task.program(word) for task in tasks_of([word])] if meant else []
+
+    @staticmethod
+    def unsupported(_program: ProgramModel, path: str) -> str:
+        """Return why a path cannot run a language model; empty if it can."""
+        return UNSUPPORTED_PATHS.get(path, "")
+
+    def truth_job(self) -> Job:
+        """Return the job that computes the right answers."""
+        from harness.tools.llm.truth import truth_job
+
+        return truth_job(f"truth of {self.title}", self.config, self.weights, self.form, self.length)
+
+    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that makes the library."""
+        from harness.tools.llm.build import library_job
+        from harness.tools.llm.quirks import chosen_quirks
+
+        return library_job(self.title, self.config, self.form, self.pipeline, chosen_quirks(policy), host_triple)
 
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
@@ -227,7 +288,12 @@ def _name(model: str, file: Path | None) -> str:
     if file is None:
         return model
     place = file.parent.resolve() if file.name == "config.json" else file
-    return re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(".json").lower()).strip("_") or KIND
+    return re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(".json").lower()).strip("_") or LlmTask.kind
+
+
+def _title(model: str, form: Format, pipeline: str) -> str:
+    words = (model, form.name if form.layout else "", "" if pipeline == MLC else pipeline)
+    return "_".join(filter(None, words))
 
 
 def choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:

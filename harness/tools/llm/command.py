@@ -105,8 +105,7 @@ def run_models(
     tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests, chunk=chunk)
     programs = [task.program() for task in tasks]
     for name in library or ():
-        table = {"mlc": name, "weights": weights, "tests": tests, "chunk": chunk}
-        programs += [task.program() for task in MlcTask.of_table(table, Path())]
+        programs += MlcTask.read_table({"mlc": name, "weights": weights, "tests": tests, "chunk": chunk}, Path())
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
     suite = Suite.model_validate({"models": programs, **fields})
     results: list[Record] = []

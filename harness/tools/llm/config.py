@@ -7,15 +7,17 @@ network that leaves something out would be timed and judged as if it were the mo
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, read_foreign
 
+T = TypeVar("T")
 FAMILIES = ("llama", "mistral", "qwen2")
 """`model_type` of networks that are this one."""
 BIASED_FAMILY = "qwen2"
@@ -97,16 +99,10 @@ class LlmConfig:
         """Return the size of the buffer of each layer in a cache for `CONTEXT` tokens."""
         return [2 * self.kv_heads * self.head_dim * CONTEXT * number_bytes] * self.layers
 
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return asdict(self)
 
-    @classmethod
-    def of_plain(cls, fields: dict[str, Any]) -> LlmConfig:
-        """Inverse of `plain`."""
-        scaling = fields.get("scaling")
-        return cls(**{**fields, "scaling": RopeScaling(**scaling) if scaling else None})
+def read_plain(kind: type[T], fields: Mapping[str, Any]) -> T:
+    """Return data of this kind: the inverse of `dataclasses.asdict`."""
+    return TypeAdapter(kind).validate_python(fields)
 
 
 LLAMA_TINY = LlmConfig(2, 256, 4, 2, 64, 512, 1024)
@@ -137,6 +133,8 @@ class _Scaling(Foreign):
 class _ConfigFile(Foreign):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
+    model_config = ConfigDict(extra="allow")
+
     model_type: str
     hidden_act: Literal["silu"] = "silu"
     num_hidden_layers: int = Field(gt=0, le=512)
@@ -154,15 +152,10 @@ class _ConfigFile(Foreign):
     tie_word_embeddings: bool = False
     sliding_window: int | None = None
     use_sliding_window: bool = True
-    # These make another network of it where they have a value.
-    num_local_experts: Any = None
-    num_experts: Any = None
-    partial_rotary_factor: Any = None
-    attn_logit_softcapping: Any = None
-    mlp_bias: Any = None
 
 
 _OTHERS = ("num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias")
+"""Fields that make another network of it where they have a value."""
 
 
 def read_config(file: Path) -> LlmConfig:
@@ -194,7 +187,7 @@ def _complaint(fields: _ConfigFile) -> str:
     heads = fields.num_attention_heads
     kv_heads, head_dim = fields.num_key_value_heads or heads, fields.head_dim or fields.hidden_size / heads
     window = fields.sliding_window if fields.use_sliding_window else None
-    other = next((name for name in _OTHERS if getattr(fields, name)), "")
+    other = next((name for name in _OTHERS if getattr(fields, name, None)), "")
     complaints = {
         f"model_type {fields.model_type!r} is not supported": fields.model_type not in FAMILIES,
         f"{other} is not supported": bool(other),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -75,36 +75,25 @@ class Curve:
         return f"{across:.0f} {HEIGHT - (HEIGHT - ROOM) * rate / self.fastest:.1f}"
 
 
-class Library(NamedTuple):
-    """A library on a device."""
-
-    identity: str
-    tvm: str
-    model: str
-    format: str
-    pipeline: str
-    as_shipped: bool
-
-    @classmethod
-    def of(cls, record: Record, part: LlmPart) -> Library:
-        """Return the library that a record ran."""
-        return cls(record.identity_key, record.tvm, part.model, part.format, part.pipeline, record.as_shipped)
+def _library(record: Record, part: LlmPart) -> Hashable:
+    """Return what tells libraries on a page apart."""
+    return record.identity_key, record.tvm, part.model, part.format, part.pipeline, record.as_shipped
 
 
 def read_details(files: PageFiles, artifacts: Collection[str]) -> Details:
     """Return the curves of the libraries of a page; each stands below the case with the smallest depth."""
-    rates: dict[Library, dict[int, float]] = {}
+    rates: dict[Hashable, dict[int, float]] = {}
     for file in files.records:
         with RecordIndex(file) as index:
             decodes = index.every(lambda case: DECODE_CASE.match(case) is not None)
         for record in decodes:
             if record.artifact in artifacts and (part := record.part(LlmPart)) and part.tokens_per_s:
-                rates.setdefault(Library.of(record, part), {})[part.depth] = part.tokens_per_s
+                rates.setdefault(_library(record, part), {})[part.depth] = part.tokens_per_s
     template = environment(__package__).get_template("context.html.j2")
 
     def block(record: Record) -> str:
         part = record.part(LlmPart) if DECODE_CASE.match(record.case) else None
-        own = rates.get(Library.of(record, part), {}) if part else {}
+        own = rates.get(_library(record, part), {}) if part else {}
         if part is None or len(own) < 2 or part.depth != min(own):
             return ""
         return template.render(curve=Curve(f"{part.model} {part.format}", {record.tvm: own}))

@@ -22,8 +22,8 @@ PAGE = 16
 SEQUENCE = 0
 MOST_DECODES = 128
 """Most decodes of a timed call, by which the depth grows."""
-TRIAL_TOKENS = 32
-"""Tokens of the largest step that is tried."""
+FIRST_TOKENS, TRIAL_TOKENS = 2, 32
+"""Tokens of the first and of the largest step that is tried. TVM takes a single token by the kernel of decode."""
 WATCHDOG_MS = 2000.0
 """Adreno's driver ends what keeps the GPU busy for so long."""
 LONGEST_STEP_MS = WATCHDOG_MS / 2
@@ -69,7 +69,7 @@ class Conversation:
         Returns the first step that was tried, and the largest. None is tried that may take longer than the watchdog
         allows, by the one before.
         """
-        first = largest = self._try(1)
+        first = largest = self._try(FIRST_TOKENS)
         while not pinned and (tokens := largest.longest_step(WATCHDOG_MS, TRIAL_TOKENS)) > largest.tokens:
             largest = self._try(tokens)
         self.chunk = min(self.chunk, pinned or largest.longest_step(LONGEST_STEP_MS, CHUNK))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -60,16 +61,16 @@ def compute(
     """
     import numpy as np
 
-    memory = _LayerMemory(weights)
-    networks = [_Arithmetic(config, memory, move, len(tokens)) for move in (_stay, *moves)]
+    tensor = functools.cache(weights.tensor)
+    networks = [_Arithmetic(config, tensor, move, len(tokens)) for move in (_stay, *moves)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
-        memory.clear()
+        tensor.cache_clear()
         states = [network.layer(x, f"layers.{layer}.") for network, x in zip(networks, states, strict=True)]
         for layers, x in zip(hidden, states, strict=True):
             layers.append(x)
-    memory.clear()
+    tensor.cache_clear()
     for network, x, layers in zip(networks, states, hidden, strict=True):
         yield ReferenceAnswer(network.logits(x), np.stack(layers))
 
@@ -78,42 +79,24 @@ def _stay(array: Any) -> Any:
     return array
 
 
-class _LayerMemory:
-    """The weights of one layer, which several networks read."""
-
-    def __init__(self, weights: Tensors) -> None:
-        self._weights = weights
-        self._tensors: dict[str, Array] = {}
-
-    def tensor(self, name: str) -> Array:
-        """Return a weight as float32."""
-        if name not in self._tensors:
-            self._tensors[name] = self._weights.tensor(name)
-        return self._tensors[name]
-
-    def clear(self) -> None:
-        """Forget the weights of a layer."""
-        self._tensors.clear()
-
-
 class _Arithmetic:
     """The arithmetic of a network."""
 
-    def __init__(self, config: LlmConfig, weights: _LayerMemory, move: Move, count: int) -> None:
+    def __init__(self, config: LlmConfig, tensor: Callable[[str], Array], move: Move, count: int) -> None:
         import numpy as np
 
-        self._config, self._weights, self._move = config, weights, move
+        self._config, self._tensor, self._move = config, tensor, move
         angles = np.arange(count)[:, None] * frequencies(config)
         self._cos, self._sin = (f(np.concatenate([angles, angles], -1))[:, None] for f in (np.cos, np.sin))
         self._mask = np.triu(np.full((count, count), -np.inf), 1)
 
     def weight(self, name: str) -> Any:
         """Return a weight in float64."""
-        return self._move(self._weights.tensor(name).astype("float64"))
+        return self._move(self._tensor(name).astype("float64"))
 
     def embed(self, tokens: Array) -> Any:
         """Return the rows of the table of embeddings."""
-        return self._move(self._weights.tensor("embed.weight")[tokens].astype("float64"))
+        return self._move(self._tensor("embed.weight")[tokens].astype("float64"))
 
     def norm(self, x: Any, name: str) -> Any:
         import numpy as np
@@ -129,7 +112,7 @@ class _Arithmetic:
         import numpy as np
 
         x, head = self.norm(x, "norm.weight"), "embed.weight" if self._config.tied else "head.weight"
-        blocks = (self._move(block.astype("float64")) for block in row_blocks(self._weights.tensor(head)))
+        blocks = (self._move(block.astype("float64")) for block in row_blocks(self._tensor(head)))
         return self._move(np.concatenate([x @ block.T for block in blocks], -1))
 
     def layer(self, x: Any, prefix: str) -> Any:

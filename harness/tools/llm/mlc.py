@@ -9,35 +9,33 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
-from harness.base.model import ProgramModel
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
-from harness.tools.llm.cases import TESTS, LlmTest, read_keys, test_of
+from harness.tools.llm.cases import Task, TaskTable, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, Step
+from harness.tools.llm.part import LlmPart
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Launch
+    from harness.base.model import ProgramModel
     from harness.base.request import QuirkPolicy
 
-KIND = "mlc"
-"""Key of a table of such a library in a suite."""
 SETTINGS = "mlc-chat-config.json"
 LISTS = (WEIGHT_LIST, "ndarray-cache.json")
 """Names of the list of weights; the second is that of mlc-llm until 2025."""
@@ -52,6 +50,11 @@ class ModelSettings(Foreign):
     vocab_size: int = Field(gt=0, le=1 << 22)
     context_window_size: int = Field(CONTEXT, gt=0)
     prefill_chunk_size: int = Field(CHUNK, gt=0)
+
+    @property
+    def dtype(self) -> str:
+        """What is computed in."""
+        return "float32" if "f32" in self.quantization else "float16"
 
 
 class StoredWeight(Foreign):
@@ -110,6 +113,12 @@ class MlcFolder:
         return {weight.name: weight for shard in self._shards for weight in shard.records}
 
     @property
+    def parameters(self) -> int:
+        """Number of weights: eight in each word, and no scales."""
+        numbers = (weight for weight in self.weights.values() if not weight.name.endswith("_scale"))
+        return sum(math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1) for w in numbers)
+
+    @property
     def _shards(self) -> tuple[Shard, ...]:
         shards = read_foreign(self.list_file, WeightList, _HINT).records
         for shard in shards:
@@ -130,16 +139,33 @@ class MlcFolder:
         return key_of({name: sha256_of(file) for name, file in self.files().items()})
 
 
+class MlcTable(TaskTable):
+    """A library that mlc-llm compiled, as a suite has it."""
+
+    mlc: str
+    """The library."""
+    weights: str
+
+    def tasks(self, folder: Path) -> list[MlcTask]:
+        """Return its tests; paths are below a folder. Raises UsageError."""
+        library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
+        if not library.is_file():
+            raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
+        name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
+        precision = Precision(MlcFolder(weights).settings.dtype)
+        tests = map(test_of, self.tests)
+        return [MlcTask(name, name, precision, str(weights), test, self.chunk, str(library)) for test in tests]
+
+
 @dataclass(frozen=True)
-class MlcTask:
+class MlcTask(Task):
     """A test of such a library."""
 
-    model: str
+    kind = "mlc"
+    table = MlcTable
+
     library: str
-    weights: str
-    test: LlmTest
-    chunk: int | None = None
-    """Most tokens of a step; None to choose it on the device."""
+    """Its file."""
 
     @cached_property
     def folder(self) -> MlcFolder:
@@ -147,37 +173,18 @@ class MlcTask:
         return MlcFolder(Path(self.weights))
 
     @property
-    def parameters(self) -> int:
-        """Number of weights: eight in each word, and no scales."""
-        weights = self.folder.weights.values()
-        sizes = ((w, math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1)) for w in weights)
-        return sum(size for weight, size in sizes if not weight.name.endswith("_scale"))
+    def vocabulary(self) -> int:
+        """Number of different tokens."""
+        return self.folder.settings.vocab_size
 
-    def program(self, word: str = "") -> ProgramModel:
-        """Return it as a model of a suite."""
-        precision = Precision.FLOAT32 if "f32" in self.folder.settings.quantization else Precision.FLOAT16
-        fields = {**asdict(self), "test": self.test.name}
-        return ProgramModel(
-            kind=KIND, name=f"{self.model}_{self.test.part}", precision=precision, fields=fields, word=word
-        )
-
-    @classmethod
-    def of(cls, program: ProgramModel) -> MlcTask:
-        """Inverse of `program`."""
-        return cls(**{**program.fields, "test": test_of(program.fields["test"])})
-
-    @classmethod
-    def of_table(cls, table: Mapping[str, Any], folder: Path) -> list[MlcTask]:
-        """Return the tests that a table of a suite asks for. Raises UsageError."""
-        return read_keys(MlcTable, table).tasks(folder)
-
-    @classmethod
-    def of_word(cls, word: str) -> list[MlcTask]:
-        """Return an empty list: a library needs weights beside it."""
-        return []
+    @property
+    def part(self) -> LlmPart:
+        """What its record says before it is run."""
+        names = {"model": self.model, "format": self.folder.settings.quantization, "pipeline": "mlc-llm"}
+        return LlmPart(**names, **self.test.fields, parameters=self.folder.parameters)
 
     @staticmethod
-    def unsupported(path: str) -> str:
+    def unsupported(_program: ProgramModel, path: str) -> str:
         """Return why a path cannot run it; empty if it can."""
         return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
 
@@ -192,27 +199,6 @@ class MlcTask:
         largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
         key = key_of({"library": sha256_of(Path(self.library)), "buffer_bytes": largest})
         return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], "buffer_bytes": largest})
-
-
-class MlcTable(BaseModel):
-    """Such a library as a suite has it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    mlc: str
-    """The library."""
-    weights: str
-    name: str = Field("", pattern=r"^[a-z0-9_]*$")
-    tests: list[str] = [*TESTS]
-    chunk: int | None = Field(None, gt=0, le=CHUNK)
-
-    def tasks(self, folder: Path) -> list[MlcTask]:
-        """Return its tests; paths are below a folder. Raises UsageError."""
-        library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
-        if not library.is_file():
-            raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
-        return [MlcTask(name, str(library), str(weights), test_of(test), self.chunk) for test in self.tests]
 
 
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:

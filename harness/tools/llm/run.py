@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, cast
@@ -16,6 +16,7 @@ from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
+from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
@@ -34,16 +35,16 @@ from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import PREFIX, probe_job, read_probe, weights_folder
-from harness.tools.llm.cases import CHUNKS, KIND, LlmTask, LlmTest
+from harness.tools.llm.cases import CHUNKS, LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcConversation, MlcTask
-from harness.tools.llm.network import DECODE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, hold, verify
+from harness.tools.llm.weights import weights_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
@@ -54,7 +55,7 @@ ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench llm quirks` lists defects of TVM 
 """What a person does next."""
 CHUNK_KEY = "chunk"
 """Key of the longest step, in a suite and among the settings of a record."""
-INVARIANT_TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
+INVARIANT_TOLERANCE = {Precision.FLOAT32: 1e-3, Precision.FLOAT16: 5e-2}
 """How far apart, relative to their peak, logits may lie that have to be the same: other chunks add in another order.
 Faults of positions, pages and merges move them by tenths."""
 
@@ -74,31 +75,20 @@ class OwnLibrary:
     unchecked = ""
     """Why nobody outside TVM judges it; empty if somebody does."""
 
-    def __init__(self, plan: Plan, answers: Answers | None) -> None:
-        assert plan.program
-        self._task = task = LlmTask.of(plan.program)
-        self._plan, self._answers = plan, answers
-        self.test, self.chunk = task.test, task.chunk
-        self.vocabulary, config = task.config.vocabulary, task.config
-        names = {"model": task.model, "format": task.form.name, "pipeline": task.pipeline, "test": task.test.name}
-        self.part = LlmPart(**names, parameters=config.parameters, tokens=task.test.tokens, depth=task.test.depth)
-
-    @cached_property
-    def truth(self) -> LlmTruth:
-        """The right answers."""
-        assert self._answers
-        limits = self._plan.relative_tolerance, self._plan.rounding_factor
-        return LlmTruth.read(self._answers.folder, self._task.config, *limits)
+    def __init__(self, task: LlmTask, plan: Plan, answers: Answers) -> None:
+        self.task = task
+        limits = plan.relative_tolerance, plan.rounding_factor
+        self.truth = LlmTruth.read(answers.folder, task.config, *limits)
 
     def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
         """Load library and weights."""
-        task = self._task
-        folder = weights_folder(task.tensors, task.config, task.form, cache_root())
+        task = self.task
+        folder = weights_folder(weights_of(task.config, task.weights), task.config, task.form, cache_root())
         return load_library(session, artifact.loadable, folder, timeout_s)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Judge every position of a prompt, or every step of decode."""
-        return verify(self.test, conversation, self.truth)
+        return verify(self.task.test, conversation, self.truth)
 
     def judge(self, logits: Array, position: int) -> Accuracy:
         """Compare logits with numpy's."""
@@ -111,35 +101,24 @@ class ForeignLibrary:
     unchecked = "nobody knows the library's network: its answers are held to each other"
 
     def __init__(self, task: MlcTask) -> None:
-        self._task, self.test, self.chunk = task, task.test, task.chunk
-        settings = task.folder.settings
-        self.vocabulary = settings.vocab_size
-        self._tolerance = INVARIANT_TOLERANCE["float32" if "f32" in settings.quantization else "float16"]
+        self.task = task
+        self._tolerance = INVARIANT_TOLERANCE[task.precision]
         self._last: Array | None = None
-        self.part = LlmPart(
-            model=task.model,
-            format=settings.quantization,
-            pipeline="mlc-llm",
-            test=task.test.name,
-            parameters=task.parameters,
-            tokens=task.test.tokens,
-            depth=task.test.depth,
-        )
 
     def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
         """Load library and weights. Raises CompileFailure where the two are out of step."""
         machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-        return MlcConversation(machine, None, timeout_s, folder=self._task.folder)
+        return MlcConversation(machine, None, timeout_s, folder=self.task.folder)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""
-        verdict, test = LlmVerdict(), self.test
+        verdict, test = LlmVerdict(), self.task.test
         length = max(test.depth + test.tokens, CHUNKS)
-        hold(conversation, text(self.vocabulary, length), CHUNKS, self._tolerance, verdict)
-        tokens = text(self.vocabulary, test.depth + test.tokens)
+        hold(conversation, text(self.task.vocabulary, length), CHUNKS, self._tolerance, verdict)
+        tokens = _timed_text(self.task)
         conversation.restart()
         conversation.fill(tokens[: test.depth])
-        self._last = conversation.answer(_last_step(self), tokens[test.depth :])
+        self._last = conversation.answer(test.last_step, tokens[test.depth :])
         return verdict
 
     def judge(self, logits: Array, position: int) -> Accuracy:
@@ -148,8 +127,12 @@ class ForeignLibrary:
         return compare_answers([logits], [self._last], self._tolerance)
 
 
+def _timed_text(task: LlmTask | MlcTask) -> Array:
+    return text(task.vocabulary, task.test.depth + task.test.tokens)
+
+
 Subject = OwnLibrary | ForeignLibrary
-"""A library that is tested: what its part of the record says, and who knows whether it is right."""
+"""A library that is tested, and who knows whether it is right."""
 
 
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
@@ -157,12 +140,14 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
     step, timeout_s = partial(progress.step, plan.case.id), plan.budget.timeout_s
     with Recording.of(plan, run.origin, ADVICE) as recording:
         facts = recording.facts
-        facts.add(_subject(plan, None).part)
+        assert plan.program
+        task = (LlmTask if plan.program.kind == LlmTask.kind else MlcTask).of(plan.program)
+        facts.add(task.part)
         work = open_work(plan, built)
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)
         run.recovery.admit(run.rungs)
-        subject = _subject(plan, work.answers)
+        subject = OwnLibrary(task, plan, work.answers) if isinstance(task, LlmTask) else ForeignLibrary(task)
         facts.add(Judgement(work.answers.judge, subject.unchecked))
         cache = run.tunings.prepare(plan.case, work.artifact, run.device, (), timeout_s)
         probes = [*(run.probes or _probes)(work, Preparation(cache), run, step), *run.further_probes(work)]
@@ -173,7 +158,7 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             machine = conversation.machine
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
             step(RunStep.FIRST_RUN)
-            _choose_chunk(conversation, subject.chunk or plan.settings.get(CHUNK_KEY), subject.test, facts)
+            _choose_chunk(conversation, task.chunk or plan.settings.get(CHUNK_KEY), task.test, facts)
             verdict = subject.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))
             _add_verdict(verdict, subject, facts)
@@ -182,11 +167,6 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
                 _measure(subject, conversation, probes, session, facts)
                 _judge_again(subject, conversation, verdict, facts)
     return recording
-
-
-def _subject(plan: Plan, answers: Answers | None) -> Subject:
-    assert plan.program
-    return OwnLibrary(plan, answers) if plan.program.kind == KIND else ForeignLibrary(MlcTask.of(plan.program))
 
 
 def _choose_chunk(conversation: Conversation, pinned: int | None, test: LlmTest, facts: Facts) -> None:
@@ -213,10 +193,10 @@ def _measure(
     subject: Subject, conversation: Conversation, probes: Sequence[Probe], session: Session, facts: Facts
 ) -> None:
     """Hand a step to the probes, on a cache of the test's depth."""
-    tokens, depth = _tokens(subject), subject.test.depth
+    tokens, test = _timed_text(subject.task), subject.task.test
     conversation.restart()
-    conversation.fill(tokens[:depth])
-    timed = timed_answer(conversation, _step(subject), tokens[depth:])
+    conversation.fill(tokens[: test.depth])
+    timed = timed_answer(conversation, test.timed_step, tokens[test.depth :])
     for probe in probes:
         for fact in probe(cast("Program", timed), session, facts):
             facts.add(fact)
@@ -225,25 +205,12 @@ def _measure(
 
 def _judge_again(subject: Subject, conversation: Conversation, verdict: LlmVerdict, facts: Facts) -> None:
     """Judge the step once more after all that were timed: a driver may fail later."""
-    tokens, depth = _tokens(subject), subject.test.depth
-    conversation.forget(conversation.length - depth)
-    logits = conversation.answer(_last_step(subject), tokens[depth:])
+    tokens, test = _timed_text(subject.task), subject.task.test
+    conversation.forget(conversation.length - test.depth)
+    logits = conversation.answer(test.last_step, tokens[test.depth :])
     verdict.add(subject.judge(logits, len(tokens) - 1), "after the steps that were timed")
     if not verdict.right:
         facts.add(verdict.accuracy)
-
-
-def _step(subject: Subject) -> Step:
-    return DECODE if subject.test.decodes else PREFILL_AGAIN
-
-
-def _last_step(subject: Subject) -> Step:
-    """Return the step of those that stay in the cache."""
-    return DECODE if subject.test.decodes else PREFILL
-
-
-def _tokens(subject: Subject) -> Array:
-    return text(subject.vocabulary, subject.test.depth + subject.test.tokens)
 
 
 def _probes(work: Work, prepared: Preparation, run: Run, step: ShowStep) -> Sequence[Probe]:

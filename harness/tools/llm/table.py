@@ -12,6 +12,7 @@ from harness.base.outcome import Outcome
 from harness.base.tables import markdown_table, size, table
 from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.part_view import PartView
+from harness.judge.report.table import complaints
 from harness.tools.llm.cases import LlmTask
 from harness.tools.llm.formats import NUMBER_BYTES, weight_sizes
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
@@ -35,7 +36,7 @@ def as_text(records: Sequence[Record]) -> str:
     """Return the table for a terminal, and a line for whatever is not right."""
     supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
     drawn = [table(rows(supported), COLUMNS, right=NUMBERS, spare=SPARE)] if supported else []
-    return "\n".join([*drawn, *_complaints(records), *_ratios(records)])
+    return "\n".join([*drawn, *complaints(records), *_ratios(records)])
 
 
 def as_markdown(records: Sequence[Record]) -> str:
@@ -61,13 +62,13 @@ BUILD_COLUMNS = ("library", "size", "kernels", "weights", "cache", "planned", "t
 def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
     """Return a row for a build: its library, and the memory that it will take on a device."""
     if not isinstance(result, Artifact):
-        return (task.library, *["-"] * 7, getattr(result, "message", ""))
+        return (task.title, *["-"] * 7, getattr(result, "message", ""))
     facts = result.compiled.facts
     weights = sum(weight_sizes(result.compiled.inputs))
     cache = sum(task.config.cache_bytes(NUMBER_BYTES[task.form.dtype]))
     planned = facts.get("application_bytes")
     sizes = (weights, cache, planned, weights + cache + (planned or 0), facts["buffer_bytes"])
-    return (task.library, size(result.size_bytes), str(facts["kernels"]), *map(size, sizes), "built")
+    return (task.title, size(result.size_bytes), str(facts["kernels"]), *map(size, sizes), "built")
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -95,15 +96,6 @@ def _rate(record: Record, tokens: int) -> str:
         return "-"
     spread = statistics.stdev(rates) if len(rates) > 1 else 0.0
     return f"{statistics.mean(rates):.2f} ± {spread:.2f}"
-
-
-def _complaints(records: Sequence[Record]) -> list[str]:
-    """Return a line for each reason for which tests are not right."""
-    alike: dict[str, list[str]] = {}
-    for record in records:
-        if record.part(LlmPart) and record.outcome is not Outcome.OK:
-            alike.setdefault(f"{record.outcome.value}: {record.message}", []).append(record.case)
-    return ["", *(f"  {', '.join(cases)}: {why}" for why, cases in alike.items())] if alike else []
 
 
 def _ratios(records: Sequence[Record]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from harness.compile.artifacts.keys import module_version
 from harness.compile.oracle.rounding import AMOUNT, DRAWS
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
-from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.judge import NAME, ReferenceAnswer, compute
 from harness.tools.llm.weights import EffectiveWeights, Weights, weights_of
@@ -117,15 +117,15 @@ def distance(answer: Any, other: Any) -> float:
 
 def truth_job(title: str, config: LlmConfig, weights: str, form: Format, length: int) -> Job:
     """Return the job that computes the right answers to a text, the same for every TVM and every test of a library."""
-    network = key_of({"weights": weights_of(config, weights).key, "config": config.plain})
-    facts = {"config": config.plain, "format": form.name, "length": length, "network": network}
+    network = key_of({"weights": weights_of(config, weights).key, "config": asdict(config)})
+    facts = {"config": asdict(config), "format": form.name, "length": length, "network": network}
     key = key_of({**facts, "sources": module_version(__name__)})
     return Job("llm-truth", key, title, {**facts, "weights": weights})
 
 
 def write_truth(job: dict[str, Any], out: Path) -> None:
     """Worker only: compute the right answers into a folder."""
-    config = LlmConfig.of_plain(job["config"])
+    config = read_plain(LlmConfig, job["config"])
     weights = weights_of(config, job["weights"])
     LlmTruth.compute(config, weights, FORMATS[job["format"]], job["length"]).write(out)
     (out / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class SeededWeights:
     @property
     def key(self) -> str:
         """Hash of the seed and the shape."""
-        return key_of({"seed": self.seed, "outliers": [OUTLIER_SHARE, OUTLIER_FACTOR], **self.config.plain})
+        return key_of({"seed": self.seed, "outliers": [OUTLIER_SHARE, OUTLIER_FACTOR], **asdict(self.config)})
 
     def tensor(self, name: str) -> Array:
         """Return a weight; the same name has the same numbers in every run."""
@@ -86,7 +86,7 @@ class FolderWeights:
         """Return a weight; ours that stand for several of theirs are put together."""
         import numpy as np
 
-        return np.concatenate([self._read(theirs, shape) for theirs, shape in self._parts(name)])
+        return np.concatenate([self._find(theirs, shape).read() for theirs, shape in self._parts(name)])
 
     def require_complete(self) -> None:
         """Raise ModelError unless every weight is there in the right shape."""
@@ -100,9 +100,6 @@ class FolderWeights:
             raise ModelError(f"{self.folder} has no tensor {name}", hint="is config.json that of these weights?")
         require_readable(name, stored, shape)
         return stored
-
-    def _read(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self._find(name, shape).read()
 
     def _parts(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
         """Return Hugging Face's tensors that ours consists of, with their shapes."""

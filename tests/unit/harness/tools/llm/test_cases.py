@@ -12,7 +12,6 @@ from harness.base.failures import UsageError
 from harness.base.model import ProgramModel
 from harness.tools.llm.cases import TESTS, LlmTask, tasks_of
 from harness.tools.llm.cases import test_of as llm_test
-from harness.tools.llm.programs import LLM
 
 FIELDS = {
     "model_type": "llama",
@@ -72,33 +71,33 @@ def test_an_unknown_key_is_named() -> None:
 
 
 def test_all_tests_of_a_table_share_one_truth() -> None:
-    programs = LLM.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
-    assert len({LLM.truth(program).key for program in programs}) == 1
-    (other,) = LLM.read_table({"llm": "llama_tiny", "tests": ["chunks"], "format": "q4f32_1"}, Path())
-    assert LLM.truth(other).key != LLM.truth(programs[0]).key
+    programs = LlmTask.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
+    assert len({LlmTask.truth(program).key for program in programs}) == 1
+    (other,) = LlmTask.read_table({"llm": "llama_tiny", "tests": ["chunks"], "format": "q4f32_1"}, Path())
+    assert LlmTask.truth(other).key != LlmTask.truth(programs[0]).key
 
 
 def test_a_folder_with_a_configuration_is_a_model_by_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "Llama-3.2 1B"
     folder.mkdir()
-    assert not LLM.read_word(str(folder))
+    assert not LlmTask.read_word(str(folder))
     (folder / "config.json").write_text(json.dumps(FIELDS))
     for word in (str(folder), str(folder / "config.json")):
         assert {task.model for task in tasks_of([word])} == {"llama_3_2_1b"}
-        assert {program.word for program in LLM.read_word(word)} == {word}
-    assert LLM.read_word("llama_tiny")
-    assert not LLM.read_word("tiny")
+        assert {program.word for program in LlmTask.read_word(word)} == {word}
+    assert LlmTask.read_word("llama_tiny")
+    assert not LlmTask.read_word("tiny")
 
 
 @pytest.mark.parametrize("chunk", [0, 513])
 def test_a_step_is_pinned_within_what_the_library_takes(chunk: int) -> None:
-    (program,) = LLM.read_table({"llm": "llama_tiny", "tests": ["pp512"], "chunk": 64}, Path())
+    (program,) = LlmTask.read_table({"llm": "llama_tiny", "tests": ["pp512"], "chunk": 64}, Path())
     assert LlmTask.of(program).chunk == 64
     with pytest.raises(UsageError, match="chunk"):
-        LLM.read_table({"llm": "llama_tiny", "chunk": chunk}, Path())
+        LlmTask.read_table({"llm": "llama_tiny", "chunk": chunk}, Path())
 
 
 def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FIELDS))
-    programs = LLM.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
+    programs = LlmTask.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
     assert [program.name for program in programs] == ["mine_pp32"]

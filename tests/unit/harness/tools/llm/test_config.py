@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.base.failures import ModelError
-from harness.tools.llm.config import LLAMA_TINY, LlmConfig, read_config
+from harness.tools.llm.config import LLAMA_TINY, LlmConfig, read_config, read_plain
 
 LLAMA = {
     "model_type": "llama",
@@ -59,7 +60,7 @@ def test_a_llama_with_a_billion_weights(tmp_path: Path) -> None:
     assert config.scaling
     assert config.scaling.factor == 32
     assert "head.weight" not in config.shapes
-    assert LlmConfig.of_plain(json.loads(json.dumps(config.plain))) == config
+    assert read_plain(LlmConfig, json.loads(json.dumps(asdict(config)))) == config
 
 
 def test_qwen_has_biases_that_its_configuration_does_not_name(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_each_token_takes_its_share_of_a_trial(ms: float, tokens: int) -> None:
 
 @pytest.mark.parametrize(
     ("least_ms", "tried", "chunk"),
-    [(0.0, [1, 32], 512), (100.0, [1, 16, 32], 256), (900.0, [1, 2, 4, 8, 16, 32], 32), (1001.0, [1], 1)],
+    [(0.0, [2, 32], 512), (100.0, [2, 32], 256), (900.0, [2, 4, 8, 16, 32], 32), (1001.0, [2], 1)],
 )
 def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
     least_ms: float, tried: list[int], chunk: int
@@ -61,7 +61,7 @@ def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
     conversation = Conversation(machine, None, 1.0)
     first, largest = conversation.choose_chunk()
     assert machine.steps == tried
-    assert (first.tokens, largest.tokens, largest.ms) == (1, tried[-1], max(float(tried[-1]), least_ms))
+    assert (first.tokens, largest.tokens, largest.ms) == (2, tried[-1], max(float(tried[-1]), least_ms))
     assert (conversation.chunk, conversation.length) == (chunk, 0)
 
 

@@ -11,7 +11,6 @@ import pytest
 from harness.base.case import Precision
 from harness.base.failures import ModelError, UsageError
 from harness.tools.llm.mlc import MlcFolder, MlcTask
-from harness.tools.llm.programs import MLC
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
 SCALE = {"name": "model.embed.q_scale", "shape": [4, 1], "dtype": "float16"}
@@ -61,14 +60,14 @@ def test_what_is_no_list_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
     write(tmp_path)
-    (program,) = MLC.read_table(TABLE, tmp_path)
+    (program,) = MlcTask.read_table(TABLE, tmp_path)
     assert (program.name, program.precision) == ("lib_pp32", Precision.FLOAT16)
     task = MlcTask.of(program)
-    assert task.parameters == 64
-    (pinned,) = MLC.read_table({**TABLE, "chunk": 64}, tmp_path)
+    assert task.folder.parameters == 64
+    (pinned,) = MlcTask.read_table({**TABLE, "chunk": 64}, tmp_path)
     assert (task.chunk, MlcTask.of(pinned).chunk) == (None, 64)
-    assert MLC.truth(program).payload["network"]
-    assert MLC.build(program, None, None, None).payload["library"] == str(tmp_path / "lib.so")  # type: ignore[arg-type]
+    assert MlcTask.truth(program).payload["network"]
+    assert MlcTask.build(program, None, None, None).payload["library"] == str(tmp_path / "lib.so")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -82,4 +81,4 @@ def test_a_table_of_a_suite_becomes_programs(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(UsageError, match=reason):
-        MLC.read_table({**TABLE, **change}, tmp_path)
+        MlcTask.read_table({**TABLE, **change}, tmp_path)
