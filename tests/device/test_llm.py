@@ -105,7 +105,7 @@ class Libraries:
             library,
             None,
         )
-        folder = weights_folder(SeededWeights(config), config, FORMATS[form], self.folder)
+        folder = weights_folder(SeededWeights(config), FORMATS[form], self.folder)
         return load_library(self.session, Loadable(library, sha256_of(library), 1), folder, TIMEOUT_S)
 
 
@@ -117,7 +117,7 @@ def libraries(device: AdbDevice, tmp_path: Path) -> Iterator[Libraries]:
 
 
 def judged(conversation: Conversation, test: str, form: str = "float32", config: LlmConfig = CONFIG) -> LlmVerdict:
-    return verify(llm_test(test), conversation, LlmTruth.compute(config, SeededWeights(config), FORMATS[form], 128))
+    return verify(llm_test(test), conversation, LlmTruth.compute(SeededWeights(config), FORMATS[form], 128))
 
 
 def test_a_right_library_is_right_at_every_step(libraries: Libraries) -> None:

@@ -47,7 +47,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def conversing(device: AdbDevice, library: Path) -> Iterator[Conversation]:
-    folder = weights_folder(SeededWeights(CONFIG), CONFIG, FORM, library.parent)
+    folder = weights_folder(SeededWeights(CONFIG), FORM, library.parent)
     with device.session({}, timeout_s=LONG_S) as session:
         yield load_library(session, Loadable(library, sha256_of(library), 1), folder, LONG_S)
 

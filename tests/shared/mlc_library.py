@@ -25,7 +25,7 @@ def write_mlc(folder: Path, config: LlmConfig, form: str, workarounds: Sequence[
     """Write library and weights into a folder."""
     target = target_of(None)
     mod, parameters = _module(config, form, target)
-    tensors = list(library_tensors(SeededWeights(config), config, FORMATS[form]))
+    tensors = list(library_tensors(SeededWeights(config), FORMATS[form]))
     params = [
         {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "preprocs": []}
         for name, (_, array) in zip(parameters, tensors, strict=True)

@@ -132,19 +132,17 @@ def read_probe(result: object) -> ProbeAnswer:
     return ProbeAnswer(Presence(answer["state"]), answer["seen"])
 
 
-def weights_folder(weights: Weights, config: LlmConfig, form: Format, cache: Path) -> Path:
+def weights_folder(weights: Weights, form: Format, cache: Path) -> Path:
     """Return the folder of a library's weights, made once."""
-    key = key_of({"weights": weights.key, "format": form.name, "config": asdict(config)})
-    return Store(cache, "llm_weights").obtain(
-        key, lambda out: _write_weights(weights, config, form, out), MAKE_TIMEOUT_S
-    )
+    key = key_of({"weights": weights.key, "format": form.name, "config": asdict(weights.config)})
+    return Store(cache, "llm_weights").obtain(key, lambda out: _write_weights(weights, form, out), MAKE_TIMEOUT_S)
 
 
-def _write_weights(weights: Weights, config: LlmConfig, form: Format, out: Path) -> None:
+def _write_weights(weights: Weights, form: Format, out: Path) -> None:
     """Write TVM's tensor cache: a list in JSON, and numbers in shards (tvm/contrib/tvmjs.py)."""
     tensors = []
     with (out / "weights.bin").open("wb") as stream:
-        for number, (_, array) in enumerate(library_tensors(weights, config, form)):
+        for number, (_, array) in enumerate(library_tensors(weights, form)):
             entry = {"name": f"{PREFIX}_{number}", "shape": list(array.shape), "dtype": str(array.dtype)}
             tensors.append({**entry, "format": "raw", "nbytes": array.nbytes, "byteOffset": stream.tell()})
             stream.write(array.tobytes())

@@ -57,10 +57,14 @@ class Conversation:
     """Tokens in the cache."""
     chunk: int = CHUNK
     """Most tokens of a step."""
+    create: str = CREATE
+    """The function that makes the cache."""
+    room: int = CONTEXT
+    """Tokens that the cache has room for."""
     _state: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self._state = self.machine.state(CREATE, [1, CONTEXT, CHUNK, PAGE, 0], timeout_s=self.timeout_s)
+        self._state = self.machine.state(self.create, [1, self.room, self.chunk, PAGE, 0], timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
 
     def choose_chunk(self, pinned: int | None = None) -> tuple[StepTrial, StepTrial]:
@@ -110,10 +114,6 @@ class Conversation:
         self.step(step, tokens)
         return TimedStep(self, step, len(tokens))
 
-    def end_forward(self) -> None:
-        """End a step that was begun by itself."""
-        self._change("end_forward")
-
     def forget(self, count: int) -> None:
         """Take the last tokens out of the cache."""
         if count:
@@ -142,6 +142,11 @@ class TimedStep:
     step: Step
     tokens: int
 
+    @property
+    def function(self) -> str:
+        """Name of the function of the library."""
+        return self.step.name
+
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples to the logits in host memory, by the device's own clock."""
         return self._samples(repeat, timeout_s, kernels=False)
@@ -152,7 +157,7 @@ class TimedStep:
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of each of so many steps. Raises RigFailure where they cannot be watched."""
-        launches = self.conversation.machine.function_launches(self.step.name, repeat, timeout_s=timeout_s)
+        launches = self.conversation.machine.function_launches(self.function, repeat, timeout_s=timeout_s)
         self._take_back(repeat + 1)
         return launches
 
@@ -167,7 +172,7 @@ class TimedStep:
         samples: list[float] = []
         while (left := repeat - len(samples)) > 0:
             count = left if self.step.forgets else min(left, MOST_DECODES)
-            timed = self.conversation.machine.function_ms(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
+            timed = self.conversation.machine.function_ms(self.function, count, timeout_s=timeout_s, kernels=kernels)
             samples += timed
             self._take_back(count + 1)  # one call is not timed
         return samples

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,16 +25,17 @@ from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import Task, TaskTable, test_of
 from harness.tools.llm.config import CONTEXT
-from harness.tools.llm.conversation import PAGE, SEQUENCE, Conversation, TimedStep
+from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, Step
 from harness.tools.llm.part import LlmPart
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Launch
+    from device_runner.device import Array
     from harness.base.model import ProgramModel
     from harness.base.request import QuirkPolicy
+    from harness.tools.llm.machine import Machine
 
 SETTINGS = "mlc-chat-config.json"
 LISTS = (WEIGHT_LIST, "ndarray-cache.json")
@@ -212,46 +213,42 @@ def write_judge(job: dict[str, Any], out: Path) -> None:
     (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
 
 
+def open_conversation(machine: Machine, folder: MlcFolder, timeout_s: float) -> Conversation:
+    """Bring the weights, and begin. Raises CompileFailure where the library and they are out of step."""
+    metadata = _metadata(machine, timeout_s)
+    for parameter in metadata.params:
+        stored = folder.weights.get(parameter.name)
+        if stored != parameter:
+            has = f"{stored.dtype} {list(stored.shape)}" if stored else "no such weight"
+            wants = f"{parameter.name} as {parameter.dtype} {list(parameter.shape)}"
+            hint = "convert the weights and compile the library with one version of mlc-llm"
+            raise CompileFailure(f"the library takes {wants}, and {folder.place} has {has}", hint=hint)
+    weights = machine.parameters(folder.files(), [weight.name for weight in metadata.params], timeout_s=timeout_s)
+    create = next((name for name in CREATE if machine.has(name, timeout_s=timeout_s)), CREATE[0])
+    room, chunk = min(CONTEXT, metadata.context_window_size), min(CHUNK, metadata.prefill_chunk_size)
+    return MlcConversation(machine, weights, timeout_s, chunk=chunk, create=create, room=room)
+
+
+def _metadata(machine: Machine, timeout_s: float) -> Metadata:
+    """Return what the library says of itself. Raises CompileFailure if it cannot be run here."""
+    text = machine.call("_metadata", timeout_s=timeout_s)
+    try:
+        metadata = Metadata.model_validate(read_json(str(text).encode()))
+    except (ValidationError, ValueError) as error:
+        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {error}") from error
+    if metadata.kv_state_kind != "kv_cache" or metadata.tensor_parallel_shards != 1:
+        raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")
+    return metadata
+
+
 @dataclass
 class MlcConversation(Conversation):
     """One sequence of tokens in the cache of such a library."""
 
-    folder: MlcFolder = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        metadata = self._metadata()
-        self.chunk = min(CHUNK, metadata.prefill_chunk_size)
-        create = next((name for name in CREATE if self.machine.has(name, timeout_s=self.timeout_s)), CREATE[0])
-        sizes = [1, min(CONTEXT, metadata.context_window_size), self.chunk, PAGE, 0]
-        self._state = self.machine.state(create, sizes, timeout_s=self.timeout_s)
-        self._change("add_sequence", SEQUENCE)
-
-    def _metadata(self) -> Metadata:
-        """Return what the library says of itself. Raises CompileFailure where it and the weights are out of step."""
-        text = self.machine.call("_metadata", timeout_s=self.timeout_s)
-        try:
-            metadata = Metadata.model_validate(read_json(str(text).encode()))
-        except (ValidationError, ValueError) as error:
-            raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {error}") from error
-        if metadata.kv_state_kind != "kv_cache" or metadata.tensor_parallel_shards != 1:
-            raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")
-        for parameter in metadata.params:
-            stored = self.folder.weights.get(parameter.name)
-            if stored != parameter:
-                has = f"{stored.dtype} {list(stored.shape)}" if stored else "no such weight"
-                wants = f"{parameter.name} as {parameter.dtype} {list(parameter.shape)}"
-                hint = "convert the weights and compile the library with one version of mlc-llm"
-                raise CompileFailure(f"the library takes {wants}, and {self.folder.place} has {has}", hint=hint)
-        names = [parameter.name for parameter in metadata.params]
-        self.weights = self.machine.parameters(self.folder.files(), names, timeout_s=self.timeout_s)
-        return metadata
-
     def step(self, step: Step, tokens: Array) -> list[Array]:
         """Take tokens; return the logits of the last one. A step that forgets takes its tokens back."""
         logits = self.forward(step, tokens)
-        self.end_forward()
-        self.length += len(tokens)
-        self.forget(len(tokens) if step.forgets else 0)
+        self.end_forward(step, len(tokens))
         return [logits.reshape(1, -1)]
 
     def forward(self, step: Step, tokens: Array) -> Array:
@@ -264,6 +261,12 @@ class MlcConversation(Conversation):
         begin = "vm.builtin.kv_state_begin_forward"
         machine.runtime(begin, self._state, sequences, lengths, timeout_s=timeout_s)
         return machine.invoke(_function(step), embedded, self._state, self.weights, timeout_s=timeout_s, first=True)[0]
+
+    def end_forward(self, step: Step, count: int) -> None:
+        """End a step of so many tokens, and take back what it is to forget."""
+        self._change("end_forward")
+        self.length += count
+        self.forget(count if step.forgets else 0)
 
     def timed(self, step: Step, tokens: Array) -> TimedStep:
         """Take tokens, and return the step to be timed, which stays open until its `end`."""
@@ -279,21 +282,20 @@ def _function(step: Step) -> str:
 class OpenStep(TimedStep):
     """An open step, which can be called as often as one likes: each call computes the same again."""
 
+    conversation: MlcConversation
+
+    @property
+    def function(self) -> str:
+        """Name of the function of the library."""
+        return _function(self.step)
+
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples without the copy of the logits to host memory."""
-        return self.conversation.machine.synced_ms(_function(self.step), repeat, timeout_s=timeout_s)
-
-    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Return the sum of kernel times."""
-        function = _function(self.step)
-        return self.conversation.machine.function_ms(function, repeat, timeout_s=timeout_s, kernels=True)
-
-    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
-        """Return the kernels of each of so many calls."""
-        return self.conversation.machine.function_launches(_function(self.step), repeat, timeout_s=timeout_s)
+        return self.conversation.machine.synced_ms(self.function, repeat, timeout_s=timeout_s)
 
     def end(self) -> None:
-        """Close the step, and take back what it is to forget."""
-        self.conversation.end_forward()
-        self.conversation.length += self.tokens
-        self.conversation.forget(self.tokens if self.step.forgets else 0)
+        """Close the step."""
+        self.conversation.end_forward(self.step, self.tokens)
+
+    def _take_back(self, calls: int) -> None:
+        """Do nothing: no call added anything."""

@@ -39,7 +39,7 @@ from harness.tools.llm.cases import CHUNKS, LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
-from harness.tools.llm.mlc import MlcConversation, MlcTask
+from harness.tools.llm.mlc import MlcTask, open_conversation
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.truth import LlmTruth, text
@@ -82,8 +82,8 @@ class OwnLibrary:
 
     def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
         """Load library and weights."""
-        task = self.task
-        folder = weights_folder(weights_of(task.config, task.weights), task.config, task.form, cache_root())
+        weights = weights_of(self.task.config, self.task.weights)
+        folder = weights_folder(weights, self.task.form, cache_root())
         return load_library(session, artifact.loadable, folder, timeout_s)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
@@ -108,7 +108,7 @@ class ForeignLibrary:
     def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
         """Load library and weights. Raises CompileFailure where the two are out of step."""
         machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-        return MlcConversation(machine, None, timeout_s, folder=self.task.folder)
+        return open_conversation(machine, self.task.folder, timeout_s)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""

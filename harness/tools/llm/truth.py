@@ -48,9 +48,9 @@ class LlmTruth:
     rounding_factor: float
 
     @classmethod
-    def compute(cls, config: LlmConfig, weights: Weights, form: Format, length: int) -> LlmTruth:
+    def compute(cls, weights: Weights, form: Format, length: int) -> LlmTruth:
         """Compute a text, and once more with every number off by a few units, to see what rounding does."""
-        moves = [_mover(draw) for draw in range(DRAWS)]
+        config, moves = weights.config, [_mover(draw) for draw in range(DRAWS)]
         answers = compute(config, EffectiveWeights(weights, form), text(config.vocabulary, length), moves)
         truth = next(answers)
         draws = [[distance(*pair) for pair in zip(_tensors(moved), _tensors(truth), strict=True)] for moved in answers]
@@ -125,7 +125,6 @@ def truth_job(title: str, config: LlmConfig, weights: str, form: Format, length:
 
 def write_truth(job: dict[str, Any], out: Path) -> None:
     """Worker only: compute the right answers into a folder."""
-    config = read_plain(LlmConfig, job["config"])
-    weights = weights_of(config, job["weights"])
-    LlmTruth.compute(config, weights, FORMATS[job["format"]], job["length"]).write(out)
+    weights = weights_of(read_plain(LlmConfig, job["config"]), job["weights"])
+    LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
     (out / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")

@@ -153,11 +153,11 @@ def is_transposed(name: str, form: Format) -> bool:
     return form.layout == "KN" and name != "embed.weight"
 
 
-def library_tensors(weights: Weights, config: LlmConfig, form: Format) -> Iterator[tuple[str, Array]]:
+def library_tensors(weights: Weights, form: Format) -> Iterator[tuple[str, Array]]:
     """Yield what a library takes, by name, in the order of its parameters."""
     import numpy as np
 
-    for name in config.shapes:
+    for name in weights.config.shapes:
         tensor = weights.tensor(name)
         if is_packed(name, form):
             words, scale = pack(tensor, form.dtype)

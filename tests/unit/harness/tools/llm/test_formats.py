@@ -45,8 +45,8 @@ def test_the_first_number_lies_in_the_lowest_bits() -> None:
 
 def test_kn_is_nk_transposed() -> None:
     weights = SeededWeights(LLAMA_TINY)
-    nk = dict(library_tensors(weights, LLAMA_TINY, FORMATS["q4f16_1"]))
-    kn = dict(library_tensors(weights, LLAMA_TINY, FORMATS["q4f16_0"]))
+    nk = dict(library_tensors(weights, FORMATS["q4f16_1"]))
+    kn = dict(library_tensors(weights, FORMATS["q4f16_0"]))
     np.testing.assert_array_equal(nk["layers.1.down.words"].T, kn["layers.1.down.words"])
     np.testing.assert_array_equal(nk["embed.words"], kn["embed.words"])
 
@@ -76,7 +76,7 @@ def test_the_size_of_weights_counts_words_and_scales() -> None:
     config = LLAMA_TINY
     sizes = {}
     for form in FORMATS.values():
-        tensors = library_tensors(SeededWeights(config), config, form)
+        tensors = library_tensors(SeededWeights(config), form)
         parameters = [(name, array.shape, str(array.dtype)) for name, array in tensors]
         sizes[form.name] = sum(weight_sizes(parameters))
     assert sizes["float32"] == 2 * sizes["float16"] == 4 * config.parameters

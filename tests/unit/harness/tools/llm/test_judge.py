@@ -71,7 +71,7 @@ def test_the_divergence_of_the_same_is_nothing_and_grows() -> None:
 
 @pytest.mark.parametrize("form", ["float32", "float16", "q4f16_0"])
 def test_rounding_is_allowed_and_no_more(form: str) -> None:
-    truth = LlmTruth.compute(SMALL, SeededWeights(SMALL), FORMATS[form], 16)
+    truth = LlmTruth.compute(SeededWeights(SMALL), FORMATS[form], 16)
     logits = truth.reference.logits.astype(np.float32)
     assert truth.judge(logits, 0).right
     assert truth.judge(logits[8:], 8).right
@@ -80,7 +80,7 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
 
 
 def test_the_first_wrong_layer_is_named() -> None:
-    truth = LlmTruth.compute(SMALL, SeededWeights(SMALL), FORMATS["float32"], 16)
+    truth = LlmTruth.compute(SeededWeights(SMALL), FORMATS["float32"], 16)
     layers = [layer.astype(np.float32) for layer in truth.reference.hidden]
     assert truth.first_wrong_layer(layers, 0) is None
     layers[1] = layers[1] * 1.01

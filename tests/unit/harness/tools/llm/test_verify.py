@@ -20,7 +20,7 @@ from harness.tools.llm.weights import SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
-TRUTH = LlmTruth.compute(CONFIG, SeededWeights(CONFIG), FORMATS["float32"], 128)
+TRUTH = LlmTruth.compute(SeededWeights(CONFIG), FORMATS["float32"], 128)
 POSITION_BYTES = 4 * (128 + 2 * 64)
 
 
