@@ -96,7 +96,7 @@ def test_of(name: str) -> LlmTest:
         tokens, depth = int(match["tokens"] or 1), int(match["depth"] or 0)
         if 0 < tokens <= CHUNK and depth + tokens <= CONTEXT - CHUNK:
             return LlmTest(name if match["kind"] == "pp" else f"tg@d{depth}", tokens, depth)
-    hint = f"{suggestion(name, TESTS)} A prompt has at most {CHUNK} tokens, a depth at most {CONTEXT - CHUNK - 1}"
+    hint = f"a prompt has at most {CHUNK} tokens, a depth at most {CONTEXT - CHUNK - 1}; {suggestion(name, TESTS)}"
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
@@ -106,7 +106,7 @@ class TaskTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field("", pattern=r"^[a-z0-9_]*$")
-    tests: list[str] = [*TESTS]
+    tests: list[str] = Field([*TESTS], min_length=1)
     chunk: int | None = Field(None, gt=0, le=CHUNK)
 
     def tasks(self, folder: Path) -> Sequence[Any]:
@@ -148,8 +148,8 @@ class Task(ABC):
         try:
             return cls.table.model_validate(table).tasks(folder)
         except ValidationError as error:
-            key = str(error.errors()[0]["loc"][0])
-            raise UsageError(problem_of(error), hint=suggestion(key, cls.table.model_fields)) from None
+            key, keys = str(error.errors()[0]["loc"][0]), cls.table.model_fields
+            raise UsageError(problem_of(error), hint="" if key in keys else suggestion(key, keys)) from None
 
     @classmethod
     def read_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:
@@ -188,8 +188,8 @@ class LlmTable(TaskTable):
     llm: str
     """A network of the zoo, or a `config.json`, or its folder."""
     weights: str = SEED
-    format: list[str] = ["float32"]
-    pipeline: list[str] = [MLC]
+    format: list[str] = Field(["float32"], min_length=1)
+    pipeline: list[str] = Field([MLC], min_length=1)
 
     @field_validator("format", "pipeline", mode="before")
     @classmethod
@@ -200,7 +200,7 @@ class LlmTable(TaskTable):
         """Return the tests of each library; paths are below a folder. Raises UsageError."""
         file = config_file(self.llm, folder)
         if self.llm not in ZOO and file is None:
-            hint = f"{suggestion(self.llm, ZOO)} Or give a config.json, or its folder"
+            hint = f"give a config.json, or its folder; {suggestion(self.llm, ZOO)}"
             raise UsageError(f"there is no language model {self.llm!r}", hint=hint)
         config = read_config(file) if file else ZOO[self.llm]
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())

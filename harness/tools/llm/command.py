@@ -99,11 +99,14 @@ def run_models(
     from harness.base.suite import Suite
     from harness.tools.llm.cases import QUICK_TESTS, TESTS, tasks_of
     from harness.tools.llm.mlc import MlcTask
+    from harness.tools.llm.weights import SEED
 
     tests = list(test or (QUICK_TESTS if quick else TESTS))
     models = model or ([] if library else ["llama_tiny"])
     tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests, chunk=chunk)
     programs = [task.program() for task in tasks]
+    if library and weights == SEED:
+        raise UsageError("--library needs the folder of its weights", hint="--weights FOLDER")
     for name in library or ():
         programs += MlcTask.read_table({"mlc": name, "weights": weights, "tests": tests, "chunk": chunk}, Path())
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}

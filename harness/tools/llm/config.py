@@ -22,6 +22,9 @@ FAMILIES = ("llama", "mistral", "qwen2")
 """`model_type` of networks that are this one."""
 BIASED_FAMILY = "qwen2"
 """The family whose queries, keys and values have biases though its configuration has no field for that."""
+UNSCALED = "default"
+STRETCHES = (UNSCALED, "llama3")
+"""Types of rotary positions."""
 CONTEXT = 2048
 """Tokens that the cache of keys and values has room for."""
 
@@ -120,13 +123,15 @@ class _Scaling(Foreign):
     original_max_position_embeddings: int = Field(8192, gt=0, le=1 << 30)
 
     @property
+    def kind(self) -> str:
+        """Its name, of which older configurations have another key."""
+        return self.rope_type or self.type or UNSCALED
+
+    @property
     def stretch(self) -> RopeScaling | None:
-        """The stretch, None without one. Raises ModelError for another."""
-        kind = self.rope_type or self.type
-        if kind in ("", "default"):
+        """The stretch; None without one."""
+        if self.kind == UNSCALED:
             return None
-        if kind != "llama3":
-            raise ModelError(f"rotary positions of type {kind!r} are not supported", hint="supported: default, llama3")
         return RopeScaling(**{name: getattr(self, name) for name in RopeScaling.__dataclass_fields__})
 
 
@@ -153,6 +158,11 @@ class _ConfigFile(Foreign):
     sliding_window: int | None = None
     use_sliding_window: bool = True
 
+    @property
+    def scaling(self) -> _Scaling:
+        """The stretch of rotations, of which newer configurations have another key."""
+        return self.rope_scaling or self.rope_parameters or _Scaling()
+
 
 _OTHERS = ("num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias")
 """Fields that make another network of it where they have a value."""
@@ -163,7 +173,8 @@ def read_config(file: Path) -> LlmConfig:
     fields = read_foreign(file, _ConfigFile, "give the config.json of a Llama-style model")
     heads, biased = fields.num_attention_heads, fields.model_type == BIASED_FAMILY
     if complaint := _complaint(fields):
-        raise ModelError(complaint, hint=f"supported: {', '.join(FAMILIES)}, with all of their usual parts")
+        supported = f"{', '.join(FAMILIES)}, with all of their usual parts and positions {' or '.join(STRETCHES)}"
+        raise ModelError(f"{file}: {complaint}", hint=f"supported: {supported}")
     parameters = fields.rope_parameters or _Scaling()
     return LlmConfig(
         layers=fields.num_hidden_layers,
@@ -178,7 +189,7 @@ def read_config(file: Path) -> LlmConfig:
         qkv_bias=biased or fields.attention_bias,
         output_bias=fields.attention_bias and not biased,
         tied=fields.tie_word_embeddings,
-        scaling=(fields.rope_scaling or parameters).stretch,
+        scaling=fields.scaling.stretch,
     )
 
 
@@ -191,6 +202,7 @@ def _complaint(fields: _ConfigFile) -> str:
     complaints = {
         f"model_type {fields.model_type!r} is not supported": fields.model_type not in FAMILIES,
         f"{other} is not supported": bool(other),
+        f"rotary positions of type {fields.scaling.kind!r} are not supported": fields.scaling.kind not in STRETCHES,
         f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
         f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
         f"a hidden size of {fields.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,

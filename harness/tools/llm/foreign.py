@@ -40,4 +40,5 @@ def read_foreign(file: Path, kind: type[Content], hint: str) -> Content:
 def problem_of(error: ValidationError) -> str:
     """Return the key at fault, and what is wrong with it."""
     problem = error.errors()[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+    key = ".".join(map(str, problem["loc"]))
+    return f"{key}: {problem['msg']}" if key else "its content is not a JSON object"

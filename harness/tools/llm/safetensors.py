@@ -49,6 +49,8 @@ class StoredTensor:
 
 def list_tensors(folder: Path) -> dict[str, StoredTensor]:
     """Return the tensors in all `*.safetensors` files of a folder, by name. Raises ModelError."""
+    if not folder.is_dir():
+        raise ModelError(f"there is no folder {folder}", hint="`seed` draws weights")
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ModelError(f"{folder} has no *.safetensors", hint="pickled weights are not read: convert them first")
@@ -66,19 +68,22 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
     with file.open("rb") as stream:
         length = struct.unpack("<Q", stream.read(8))[0]
         if length > min(LONGEST_HEADER_BYTES, size - 8):
-            raise ValueError(f"its header has {length} bytes")
+            raise ValueError(f"its header has {length} bytes, and the file {size}")
         header = read_json(stream.read(length))
     if not isinstance(header, dict):
         raise TypeError("its header is no object")
-    return {name: _tensor(file, entry, 8 + length, size) for name, entry in header.items() if name != "__metadata__"}
+    entries = ((name, entry) for name, entry in header.items() if name != "__metadata__")
+    return {name: _tensor(file, name, entry, 8 + length, size) for name, entry in entries}
 
 
-def _tensor(file: Path, entry: Any, base: int, size: int) -> StoredTensor:
+def _tensor(file: Path, name: str, entry: Any, base: int, size: int) -> StoredTensor:
     shape, (begin, end), kind = tuple(entry["shape"]), entry["data_offsets"], str(entry["dtype"])
     if not all(type(extent) is int and extent >= 0 for extent in (*shape, begin, end)):
         raise ValueError("a shape or an offset is no whole number")
     wide = int(_NUMBERS[kind][-1]) if kind in _NUMBERS else 0
-    if begin > end or base + end > size or (wide and end - begin != wide * math.prod(shape)):
+    if base + end > size:
+        raise ValueError(f"{name} ends at {base + end} bytes, and the file has {size}")
+    if begin > end or (wide and end - begin != wide * math.prod(shape)):
         raise ValueError(f"a tensor of shape {list(shape)} cannot lie at {begin} to {end}")
     return StoredTensor(file, kind, shape, base + begin)
 
@@ -86,6 +91,6 @@ def _tensor(file: Path, entry: Any, base: int, size: int) -> StoredTensor:
 def require_readable(name: str, tensor: StoredTensor, shape: tuple[int, ...]) -> None:
     """Raise ModelError unless the tensor is a floating-point one of this shape."""
     if tensor.kind not in _NUMBERS:
-        raise ModelError(f"{name} is {tensor.kind}", hint=f"supported: {', '.join(_NUMBERS)}")
+        raise ModelError(f"{name} in {tensor.file} is {tensor.kind}", hint=f"supported: {', '.join(_NUMBERS)}")
     if tensor.shape != shape:
-        raise ModelError(f"{name} has shape {list(tensor.shape)}, and config.json says {list(shape)}")
+        raise ModelError(f"{name} in {tensor.file} has shape {list(tensor.shape)}, and config.json says {list(shape)}")

@@ -70,6 +70,13 @@ def test_an_unknown_key_is_named() -> None:
     assert "format" in refusal.value.hint
 
 
+@pytest.mark.parametrize("key", ["tests", "format", "pipeline"])
+def test_a_list_without_a_word_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match=f"{key}: List should have at least 1") as refusal:
+        LlmTask.of_table({"llm": "llama_tiny", key: []}, Path())
+    assert not refusal.value.hint
+
+
 def test_all_tests_of_a_table_share_one_truth() -> None:
     programs = LlmTask.read_table({"llm": "llama_tiny", "tests": ["pp32", "chunks"]}, Path())
     assert len({LlmTask.truth(program).key for program in programs}) == 1

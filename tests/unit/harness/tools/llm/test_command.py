@@ -30,7 +30,8 @@ def refusal(*words: str) -> str:
         (("--format", "q5"), "no format 'q5'"),
         (("--test", "pp0"), "no test 'pp0'"),
         (("--pipeline", "tvm"), "no pipeline 'tvm'"),
-        (("--weights", "nowhere"), "no *.safetensors"),
+        (("--weights", "nowhere"), "there is no folder"),
+        (("--library", "lib.so"), "--library needs the folder of its weights"),
     ],
 )
 def test_what_cannot_be_run_is_refused_at_once(words: tuple[str, ...], reason: str) -> None:

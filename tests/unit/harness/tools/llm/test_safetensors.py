@@ -113,6 +113,12 @@ def test_a_header_that_lies_is_refused(header: object, tmp_path: Path) -> None:
         list_tensors(tmp_path)
 
 
+def test_a_file_that_was_cut_short_names_the_first_tensor_that_is_not_whole(tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors", {"x": tensor([2], 0), "y": tensor([2], 8)}, bytes(12))
+    with pytest.raises(ModelError, match=r"safetensors file: y ends at \d+ bytes, and the file has"):
+        list_tensors(tmp_path)
+
+
 def test_a_length_beyond_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", 2**63))
     with pytest.raises(ModelError):
