@@ -15,6 +15,7 @@ from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import write_casts
 from harness.compile.models.preparation.constants import fold_constants
+from harness.compile.models.preparation.cumulative_sums import write_cumulative_sums
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
@@ -23,10 +24,11 @@ from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.one_hot import write_one_hots
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.padding import write_pads
-from harness.compile.models.preparation.quantised import write_quantised_as_floats
+from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.reversed_sequences import write_reversals
 from harness.compile.models.preparation.spectra import write_spectra
+from harness.compile.models.preparation.top_k import write_top_k
 from harness.compile.models.preparation.unread import remove_unread
 
 STEPS: tuple[Callable[[Any], str], ...] = (
@@ -37,12 +39,15 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     fold_constants,
     take_constant_branches,
     write_quantised_as_floats,
+    dequantise_narrow_weights,
     write_spectra,
     unroll_loops,
     unroll,
     write_reversals,
     write_gathers,
     write_one_hots,
+    write_cumulative_sums,
+    write_top_k,
     write_pads,
     count_axes_from_zero,
     write_exponents_as_floats,

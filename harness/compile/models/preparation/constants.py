@@ -92,14 +92,14 @@ def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) 
         return None
     lengths = [_byte_length(types.get(name)) for name in node.output if name]
     most = max(LARGEST_GROWTH_BYTES, _size_bytes(node, values))
-    return _compute(model, node, values) if sum(lengths) <= most else None
+    return compute(model, node, values) if sum(lengths) <= most else None
 
 
 def compute_small(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Results of a node of small constants, whose own size no inference tells, by name; None for any other."""
     if not is_onnx(node, *FOLDABLE - GROWING) or not all(name in values for name in node.input if name):
         return None
-    return _compute(model, node, values) if _size_bytes(node, values) <= SMALL_BYTES else None
+    return compute(model, node, values) if _size_bytes(node, values) <= SMALL_BYTES else None
 
 
 def _size_bytes(node: Any, values: Mapping[str, Any]) -> int:
@@ -121,7 +121,8 @@ def _byte_length(kind: Any) -> float:
     return math.inf if shape is None else 8.0 * math.prod(shape)
 
 
-def _compute(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
+def compute(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Results of a node of constants by ONNX's reference, by name; None where it has none."""
     import numpy as np
     from onnx import helper, numpy_helper
     from onnx.reference import ReferenceEvaluator

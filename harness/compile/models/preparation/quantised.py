@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.compile.models.outline import attribute_of, kind_of
+from harness.base.tables import counted
+from harness.compile.models.outline import attribute_of, constants, kind_of
+from harness.compile.models.preparation.constants import compute
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 DOMAIN = "com.microsoft."
@@ -25,6 +27,7 @@ FLOAT_OPERATORS = {
     "QLinearSoftmax": "Softmax",
 }
 """The operator of real numbers that each computes."""
+NARROW = ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
 OWN_ATTRIBUTES = ("channels_last", "opset")
 """Attributes that the operators of real numbers have not."""
 
@@ -43,6 +46,26 @@ def write_quantised_as_floats(model: Any) -> str:
     kinds = Counter(node.op_type for node in replace_nodes(model.graph, floats_of))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} between DequantizeLinear and QuantizeLinear" if kinds else ""
+
+
+def dequantise_narrow_weights(model: Any) -> str:
+    """Compute DequantizeLinear of constants in fewer than 8 bits, two of which TVM's importer takes for one byte."""
+    from onnx import TensorProto, numpy_helper
+
+    narrow = [value for name, value in TensorProto.DataType.items() if name in NARROW]
+    values = constants(model)
+
+    def computed(node: Any) -> list[Any] | None:
+        if not all(name in values for name in node.input if name):
+            return None
+        results = compute(model, node, values) if values[node.input[0]].data_type in narrow else None
+        if results is None:
+            return None
+        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in results.items())
+        return []
+
+    count = len(replace_nodes(model.graph, computed, "DequantizeLinear"))
+    return f"dequantised {counted(count, 'constant')} of fewer than 8 bits" if count else ""
 
 
 def _write(node: Any, operator: str, writer: NodeWriter) -> None:

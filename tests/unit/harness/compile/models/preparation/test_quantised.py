@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from small_networks import answers, changed, kinds, network
+from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.quantised import write_quantised_as_floats
+from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 
 SHAPE = (1, 4, 6, 6)
 X, OTHER = ("x", "s", "z"), ("w", "t", "u")
@@ -62,3 +62,29 @@ def test_channels_that_come_last_stay() -> None:
     node = helper.make_node("QLinearGlobalAveragePool", inputs, ["y"], domain="com.microsoft", channels_last=1)
     model = network([node], {"x": SHAPE}, dtype=TensorProto.UINT8, **weights)
     assert changed(model, write_quantised_as_floats)[1] == ""
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("block", [0, 2])
+def test_constants_of_four_bits_are_dequantised(kind: int, block: int) -> None:
+    numbers = np.arange(8 * 3).reshape(8, 3) % 8
+    scales = np.linspace(0.1, 0.2, 12 if block else 3, dtype=np.float32).reshape((4, 3) if block else 3)
+    attributes = {"axis": 0, "block_size": block} if block else {"axis": 1}
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["d"], **attributes)]
+    model = network([*nodes, helper.make_node("MatMul", ["x", "d"], ["y"])], {"x": [2, 8]}, opset=21, s=scales)
+    model.ir_version = 10
+    model.graph.initializer.append(helper.make_tensor("w", kind, [8, 3], numbers.ravel().tolist()))
+    plain, said = changed(model, dequantise_narrow_weights)
+    assert (said, kinds(plain)) == ("dequantised 1 constant of fewer than 8 bits", ["MatMul"])
+    x = values(2, 8)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
+
+
+def test_constants_of_eight_bits_stay_quantised() -> None:
+    model = network(
+        [helper.make_node("DequantizeLinear", ["w", "s"], ["d"]), helper.make_node("Add", ["x", "d"], ["y"])],
+        {"x": [2]},
+        w=np.array([1, 2], np.int8),
+        s=np.float32(0.5),
+    )
+    assert changed(model, dequantise_narrow_weights)[1] == ""
