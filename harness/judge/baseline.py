@@ -8,16 +8,20 @@ asks for its times. A checksum tells a file that was edited by hand from one tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic import Field as field
 
+from harness.base.case import require_case_id
 from harness.base.outcome import Outcome
-from harness.judge.checked_file import CheckedFile, round_digits
+from harness.judge.baseline_view import BaselineView, read_view
+from harness.judge.checked_file import LARGEST_BYTES, CheckedFile, round_digits
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
 from harness.judge.stats.session import ReferenceSamples, check_each, is_time
 from harness.measure.records.record import Record
@@ -32,9 +36,9 @@ class BlessedSession(BaseModel):
     wall_ms: list[float] = field(min_length=1)
     reference: str = ""
     """Which reference kernel was timed in it (`harness.measure.probes.reference`)."""
-    reference_ms: list[float] = []
-    slowed_ms: list[float] = []
-    clock_histogram: dict[str, float] = {}
+    reference_ms: list[float] = field(default_factory=list)
+    slowed_ms: list[float] = field(default_factory=list)
+    clock_histogram: dict[str, float] = field(default_factory=dict)
     """Share of the GPU's time at each of its clocks, by MHz."""
     runtime: str = ""
     """Hash of the runtime that was brought to the device for it."""
@@ -46,7 +50,7 @@ class BlessedSession(BaseModel):
         session = cls(
             started_at=record.started_at,
             wall_ms=wall_ms,
-            clock_histogram=dict(histogram_of(record.steadiness)),
+            clock_histogram=dict(histogram_of(record)),
             runtime=record.identity.runtime,
         )
         reference = record.reference
@@ -99,22 +103,7 @@ class Baseline(CheckedFile):
     @property
     def side(self) -> Side:
         """The baseline as one side of a comparison."""
-        return Side(
-            key=SeriesKey(self.identity_key, self.case),
-            outcome=Outcome.OK,
-            sessions=tuple(tuple(session.wall_ms) for session in self.sessions),
-            started=tuple(session.started_at for session in self.sessions),
-            artifact=self.artifact,
-            quirks=self.quirks,
-            tvm=self.tvm,
-            runtime=self.sessions[-1].runtime if self.sessions else "",
-            settings=self.settings,
-            emulated=self.emulated,
-            probes=tuple(
-                ReferenceSamples(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference
-            ),
-            clocks=tuple(s.clock_histogram for s in self.sessions if s.clock_histogram),
-        )
+        return side_of_baseline(self)
 
 
 @dataclass(frozen=True)
@@ -192,6 +181,51 @@ def files_in(folder: Path) -> list[Path]:
     return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")], key=lambda file: file.parts)
 
 
+def side_of_baseline(blessed: Baseline | BaselineView) -> Side:
+    """Return a baseline, or as much of it as a side is made of, as one side of a comparison."""
+    sessions = blessed.sessions
+    return Side(
+        key=SeriesKey(blessed.identity_key, blessed.case),
+        outcome=Outcome.OK,
+        sessions=tuple([tuple(session.wall_ms) for session in sessions]),
+        started=tuple([session.started_at for session in sessions]),
+        artifact=blessed.artifact,
+        quirks=blessed.quirks,
+        tvm=blessed.tvm,
+        runtime=sessions[-1].runtime if sessions else "",
+        settings=blessed.settings,
+        emulated=blessed.emulated,
+        probes=tuple([ReferenceSamples(s.reference, s.reference_ms, s.slowed_ms) for s in sessions if s.reference]),
+        clocks=tuple([session.clock_histogram for session in sessions if session.clock_histogram]),
+    )
+
+
 def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:
     """Baselines as a side to compare with."""
     return {side.key: side for side in (baseline.side for baseline in baselines)}
+
+
+def sides_in(folder: Path, choose: Callable[[str], bool]) -> dict[SeriesKey, Side]:
+    """Return the baselines of the wanted cases below a folder. Raises UsageError for a file that is not good."""
+    return {side.key: side for side in map(read_side, files_in(folder)) if choose(side.key.case)}
+
+
+def read_side(file: Path) -> Side:
+    """Return the side that a baseline is. What is not as `bless` writes it is left to `Baseline.read`, which raises."""
+    try:
+        view = read_view(_text_of(file))
+    except (OSError, msgspec.MsgspecError):
+        return Baseline.read(file).side
+    if not view.is_intact or file.parts[-2:] != (view.identity_key, f"{view.case}.json"):
+        return Baseline.read(file).side
+    require_case_id(view.case)
+    return side_of_baseline(view)
+
+
+def _text_of(file: Path) -> bytes:
+    """Return the beginning of a file: not all of one that is larger than any baseline."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, min(os.fstat(descriptor).st_size, LARGEST_BYTES))
+    finally:
+        os.close(descriptor)

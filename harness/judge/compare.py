@@ -264,6 +264,8 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
 
 def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
     """Which sides measured plain OpenCL: a latency of one path says nothing of another."""
+    if not base.as_opencl and not head.as_opencl:
+        return ()
     sides = {"both sides": base.as_opencl and head.as_opencl, "head": head.as_opencl, "base": base.as_opencl}
     return next(((f"as opencl ({name}): {why}",) for name, why in sides.items() if why), ())
 

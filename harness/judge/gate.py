@@ -17,7 +17,7 @@ from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
-from harness.judge.baseline import Baseline, files_in, sides
+from harness.judge.baseline import Baseline, load, sides, sides_in
 from harness.judge.compare import Comparison, ComparisonResult, SkippedSeries, compare_sides
 from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
 from harness.judge.in_turns import Measure
@@ -75,9 +75,8 @@ class Gate:
         Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
         Raises UsageError for a file that is not good.
         """
-        loaded = (baseline for baseline in map(Baseline.read, files_in(folder)) if choose(baseline.case))
-        baselines = list(loaded) if records else []
-        blessed = sides(baselines or loaded)
+        baselines = [baseline for baseline in load(folder) if choose(baseline.case)] if records else []
+        blessed = sides(baselines) if records else sides_in(folder, choose)
         calibrated = {folder_of_machine.name for folder_of_machine in (folder / PROFILES).glob("*")}
         timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]
         by_key = {key: find_profile(folder, key.identity, key.case) for key in timed}

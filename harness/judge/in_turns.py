@@ -118,7 +118,7 @@ class TurnSeries:
             if other := setting_difference(self._settings):
                 self.lost = Confirmation(Verdict.INCONCLUSIVE, (other,))
                 return
-            self._clocks[arm].append(histogram_of(record.steadiness))
+            self._clocks[arm].append(histogram_of(record))
             yield arm, record
 
     @property

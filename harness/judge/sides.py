@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
@@ -190,7 +190,7 @@ def side_of(group: Sequence[Session]) -> Side:
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple([ReferenceSamples(p.kernel, p.ms, p.slowed_ms) for r in right if (p := r.reference)]),
-        clocks=tuple(filter(None, [histogram_of(record.steadiness) for record in right])),
+        clocks=tuple(filter(None, [histogram_of(record) for record in right])),
         doubt=_order_doubt(group, latest) if len(latest) < len(group) else "",
     )
 
@@ -267,9 +267,9 @@ def runtime_difference(base: Side, head: Side) -> str:
     return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"
 
 
-def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
+def histogram_of(record: Session) -> Histogram:
     """Return the histogram in what a record says of its phone; empty if there is none that makes sense."""
-    shares = steadiness.get("clock_histogram")
+    shares = record.clock_shares
     if not isinstance(shares, dict) or not all(isinstance(share, (int, float)) for share in shares.values()):
         return {}
     sensible = all(0 <= share <= 1 for share in shares.values()) and WHOLE[0] <= sum(shares.values()) <= WHOLE[1]

@@ -93,7 +93,7 @@ def _throughput(entry: Entry, batches: Batches | None) -> str:
 
 def clock_text(records: Sequence[Record]) -> str:
     """Return the clock of the GPU that was used most, over all sessions that know it."""
-    histograms = [histogram for record in records if (histogram := histogram_of(record.steadiness))]
+    histograms = [histogram for record in records if (histogram := histogram_of(record))]
     if not histograms:
         return ""
     shares: dict[str, float] = {}

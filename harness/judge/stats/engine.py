@@ -134,7 +134,7 @@ def compare_summaries(
     `days` says on how many days base and head were measured, where that was not in turns: then whatever the device was
     like on those days is part of the difference, and of the noise.
     """
-    refused = (*(f"base {reason}" for reason in base.refused), *(f"head {reason}" for reason in head.refused))
+    refused = tuple([f"{side} {reason}" for side, of in (("base", base), ("head", head)) for reason in of.refused])
     if missing := _missing(base, "base") or _missing(head, "head"):
         used = len(base.good), len(head.good)
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(missing, *refused))

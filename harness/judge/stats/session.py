@@ -7,7 +7,7 @@ said in words; nothing is repaired or dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import compress, islice
@@ -39,8 +39,7 @@ Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
 
 
-@dataclass(frozen=True)
-class ReferenceSamples:
+class ReferenceSamples(NamedTuple):
     """A reference kernel and the same made slower on purpose, as measured in one session, or in some together."""
 
     kernel: str
@@ -80,8 +79,6 @@ class Quality:
 
     ok: bool
     reasons: tuple[str, ...] = ()
-    effective: float = 0.0
-    """How many independent samples they are worth."""
 
 
 def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality:
@@ -94,17 +91,15 @@ def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMIT
     """Check many sessions at once, in a fraction of the time."""
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     qualities: dict[int, Quality] = {}
-    for places, all_rows in rows_of_one_length(numbers):
-        valid = _valid(all_rows, limits)
-        if valid.any():
-            qualities.update(zip(compress(places, valid), _qualities(all_rows[valid], limits), strict=True))
+    for valid in _valid_rows(numbers, limits):
+        qualities.update(zip(valid.places, (Quality(not why, why) for why in valid.reasons), strict=True))
     return [qualities.get(place) or Quality(False, (invalid(values, limits),)) for place, values in enumerate(numbers)]
 
 
-def as_numbers(values: Sequence[object]) -> list[float]:
+def as_numbers(values: Sequence[object]) -> Sequence[float]:
     """Return the values as floats; what is not a number becomes NaN."""
     if {*map(type, values)} == {float}:  # as good as always
-        return list(values)  # type: ignore[arg-type]
+        return values  # type: ignore[return-value]
     return [float(value) if isinstance(value, (int, float, np.number)) else math.nan for value in values]
 
 
@@ -118,16 +113,37 @@ def effective_size(values: Sequence[float]) -> float:
     return float(effective_sizes(np.array([values], float))[0])
 
 
-def invalid(values: list[float], limits: SampleLimits) -> str:
+def invalid(values: Sequence[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
-    odd = [value for value in values if not is_time(value)]
+    odd = [value for value in values if not SHORTEST_MS <= value <= LONGEST_MS]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"
     if min(values) == max(values) and not limits.steady:
         return f"all {len(values)} samples are {values[0]:g} ms: the clock is too coarse or stands still"
     return ""
+
+
+class _ValidRows(NamedTuple):
+    """Sessions of one length that hold nothing but times."""
+
+    places: list[int]
+    rows: Rows
+    sizes: Rows
+    """How many independent samples each is worth."""
+    reasons: list[tuple[str, ...]]
+    """Why each cannot carry a verdict; empty for what can."""
+
+
+def _valid_rows(sessions: Sequence[Sequence[float]], limits: SampleLimits) -> Iterator[_ValidRows]:
+    """Yield the sessions that `invalid` does not reject, each with its place."""
+    for all_places, all_rows in rows_of_one_length(sessions):
+        valid = _valid(all_rows, limits)
+        places, rows = list(compress(all_places, valid)), all_rows[valid]
+        if places:
+            sizes = effective_sizes(rows)
+            yield _ValidRows(places, rows, sizes, _all_reasons(rows, sizes, limits))
 
 
 def _valid(rows: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
@@ -138,27 +154,43 @@ def _valid(rows: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
     return valid
 
 
-def _qualities(rows: Rows, limits: SampleLimits) -> Iterator[Quality]:
-    """Qualities of valid rows."""
+def _all_reasons(rows: Rows, sizes: Rows, limits: SampleLimits) -> list[tuple[str, ...]]:
+    """Return why each of these rows cannot carry a verdict. Most can, so what is said of the others is made late."""
+    reasons: list[tuple[str, ...]] = [()] * len(rows)
+    sound = _sound(rows, sizes, limits)
+    if not sound.all():
+        for place, why in zip(np.flatnonzero(~sound), _reasons(rows[~sound], sizes[~sound], limits), strict=True):
+            reasons[place] = why
+    return reasons
+
+
+def _sound(rows: Rows, sizes: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
+    """Return the rows of which nothing can be complained; what a limit does not bound is not looked at."""
     count = rows.shape[1]
-    sizes, leading, changes = effective_sizes(rows), warm_ups(rows), drifts(rows)
-    explained, distances = modes(np.log(rows), limits.fewest_in_mode)
-    alike = (explained < limits.modes_explain) | (distances < math.log1p(limits.modes_apart))
-    sound = (sizes >= limits.independent * count) & (leading <= limits.warm_up * count) & alike
-    sound &= np.abs(changes) < limits.drift
-    measured = (column.tolist() for column in (sound, sizes, leading, changes, explained, distances))
-    for row, (ok, effective, slow, change, share, log_apart) in zip(rows, zip(*measured, strict=True), strict=True):
-        if ok:
-            yield Quality(True, (), effective)
-            continue
+    sound: NDArray[np.bool_] = sizes >= limits.independent * count
+    if limits.warm_up < 1:
+        sound &= warm_ups(rows) <= limits.warm_up * count
+    if math.isfinite(limits.drift):
+        sound &= np.abs(drifts(rows)) < limits.drift
+    if math.isfinite(limits.modes_apart):
+        explained, distances = modes(np.log(rows), limits.fewest_in_mode)
+        sound &= (explained < limits.modes_explain) | (distances < math.log1p(limits.modes_apart))
+    return sound
+
+
+def _reasons(rows: Rows, sizes: Rows, limits: SampleLimits) -> Iterator[tuple[str, ...]]:
+    """Yield all that can be complained of each row."""
+    count = rows.shape[1]
+    columns = (sizes, warm_ups(rows), drifts(rows), *modes(np.log(rows), limits.fewest_in_mode))
+    measured = zip(*(column.tolist() for column in columns), strict=True)
+    for row, (effective, slow, change, share, log_apart) in zip(rows, measured, strict=True):
         complaints = (
             _too_alike(effective, count, limits),
             _warming_up(slow, count, limits),
             _drifting(change, row, limits),
             _in_two_groups(share, log_apart, limits),
         )
-        reasons = tuple(filter(None, complaints))
-        yield Quality(not reasons, reasons, effective)
+        yield tuple(filter(None, complaints))
 
 
 def _too_alike(effective: float, count: int, limits: SampleLimits) -> str:
@@ -193,8 +225,7 @@ class Location(str, Enum):
     LOW = "lower quartile"
 
 
-@dataclass(frozen=True)
-class SessionSummary:
+class SessionSummary(NamedTuple):
     """What a session says of its case. Logarithms turn relative changes into differences."""
 
     log_ms: float
@@ -275,34 +306,32 @@ def summarise_each(
     sides: Sequence[Sequence[Samples]], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
     """Summarise many sides at once, in a fraction of the time."""
-    sessions = [samples for side in sides for samples in side]
-    checked = check_each(sessions, limits)
-    good = [place for place, quality in enumerate(checked) if quality.ok]
-    summarised = _summaries([sessions[place] for place in good], [checked[place] for place in good], location)
-    summaries = dict(zip(good, summarised, strict=True))
-    places = iter(range(len(sessions)))
-    return [_summary(list(islice(places, len(side))), checked, summaries) for side in sides]
+    sessions = [as_numbers(samples) for side in sides for samples in side]
+    summaries: dict[int, SessionSummary | str] = {}
+    for valid in _valid_rows(sessions, limits):
+        good = zip(valid.reasons, _summaries(valid, location), strict=True)
+        judged = ("; ".join(why) or summary for why, summary in good)
+        summaries.update(zip(valid.places, judged, strict=True))
+    each = (summaries.get(place) or invalid(values, limits) for place, values in enumerate(sessions))
+    return [_summary(list(islice(each, len(side)))) for side in sides]
 
 
-def _summary(places: list[int], checked: Sequence[Quality], summaries: Mapping[int, SessionSummary]) -> Summary:
-    numbered = list(enumerate(places, 1))
-    refused = (f"session {n}: {'; '.join(checked[place].reasons)}" for n, place in numbered if place not in summaries)
-    return Summary([summaries[place] for place in places if place in summaries], tuple(refused))
+def _summary(judged: Sequence[SessionSummary | str]) -> Summary:
+    """Return the summary of sessions, of each its own or why it has none."""
+    good = [session for session in judged if isinstance(session, SessionSummary)]
+    if len(good) == len(judged):
+        return Summary(good, ())
+    refused = (f"session {number}: {why}" for number, why in enumerate(judged, 1) if isinstance(why, str))
+    return Summary(good, tuple(refused))
 
 
-def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], location: Location) -> list[SessionSummary]:
-    """Summaries of sessions that are fit to be judged."""
+def _summaries(valid: _ValidRows, location: Location) -> Iterator[SessionSummary]:
+    """Yield the summary of each row."""
     located, loss = _LOCATIONS[location]
-    summaries = [SessionSummary(math.nan, math.nan)] * len(sessions)
-    for places, rows in rows_of_one_length(sessions):
-        logs = np.log(rows)
-        effective = np.array([qualities[place].effective for place in places])
-        steps = ticks(logs)
-        errors = np.hypot(loss * spreads(logs) / np.sqrt(effective), steps / math.sqrt(12))
-        columns = (located(logs).tolist(), errors.tolist(), steps.tolist())
-        for place, *summary in zip(places, *columns, strict=True):
-            summaries[place] = SessionSummary(*summary)
-    return summaries
+    logs = np.log(valid.rows)
+    steps = ticks(logs)
+    errors = np.hypot(loss * spreads(logs) / np.sqrt(valid.sizes), steps / math.sqrt(12))
+    return map(SessionSummary, located(logs).tolist(), errors.tolist(), steps.tolist())
 
 
 _LOCATIONS = {

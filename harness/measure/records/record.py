@@ -191,6 +191,11 @@ class Record(BaseModel):
         return [] if self.quick else self.wall_ms
 
     @property
+    def clock_shares(self) -> Any:
+        """Share of the samples' time at each clock of the GPU, by MHz, as `steadiness` has it; None without any."""
+        return self.steadiness.get("clock_histogram")
+
+    @property
     def reference(self) -> Reference | None:
         """The reference kernel's times; None if it was not timed."""
         return self.part(Reference)

@@ -107,13 +107,13 @@ class ParquetLines:
     def read(self, rows: Sequence[int]) -> Iterator[bytes]:
         """Yield the lines of these rows."""
         groups = sorted({bisect_right(self._begins, row) - 1 for row in rows})
-        lines = self._file.read_row_groups(groups, columns=[TEXT])[TEXT]
+        lines = self._file.read_row_groups(groups, columns=[TEXT])[TEXT].cast("binary")
         begins = dict(zip(groups, accumulate((self._size(group) for group in groups), initial=0), strict=False))
         places = []
         for row in rows:
             group = bisect_right(self._begins, row) - 1
             places.append(begins[group] + row - self._begins[group])
-        return (line.encode() for line in lines.take(places).to_pylist())
+        yield from lines.take(places).to_pylist()
 
     def _size(self, group: int) -> int:
         size: int = self._begins[group + 1] - self._begins[group]

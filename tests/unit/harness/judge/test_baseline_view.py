@@ -1,0 +1,89 @@
+"""Baselines as sides: the same as their models make, and the same refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fake_records import IDENTITY, sessions
+
+from device_runner.failures import Failure
+from harness.base.failures import UsageError
+from harness.judge.baseline import Baseline, BlessedSession, bless_build, load, read_side, sides, sides_in
+from harness.judge.baseline_view import BaselineView, SessionView
+from harness.judge.checked_file import LARGEST_BYTES
+from harness.measure.facts import Reference
+
+CASE = "tiny-opencl-float32-untuned"
+NOT_OF_A_SIDE = {"sha256"}
+
+
+def blessed(folder: Path, **facts: Any) -> Path:
+    baseline = bless_build(sessions(10, 2, **facts)).baseline
+    assert baseline
+    baseline.save(folder)
+    return Baseline.file(folder, IDENTITY.key, baseline.case)
+
+
+def test_a_view_has_the_fields_of_its_model() -> None:
+    aliases = {field.alias or name for name, field in Baseline.model_fields.items()}
+    assert {field.encode_name for field in msgspec.structs.fields(BaselineView)} - NOT_OF_A_SIDE == aliases
+    assert {field.name for field in msgspec.structs.fields(SessionView)} == {*BlessedSession.model_fields}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"parts": [Reference("k", [5.0, 5.1, 5.0], [6.5, 6.6, 6.5])]},
+        {"steadiness": {"clock_histogram": {"800": 1.0}}},
+        {"unchecked": "no e-5] judge", "max_abs_err": 2.5e-6, "tolerance": 1},
+        {"unchecked": "µs", "max_abs_err": 1e-20, "tolerance": 1e16},
+        {"quirks": ("q",), "network": "n", "truth": "t", "facts": {"kernels": 3}},
+    ],
+)
+def test_a_file_makes_the_side_that_its_model_makes(tmp_path: Path, facts: dict[str, Any]) -> None:
+    file = blessed(tmp_path, **facts)
+    assert read_side(file) == Baseline.read(file).side
+    assert sides_in(tmp_path, lambda _: True) == sides(load(tmp_path))
+    assert sides_in(tmp_path, lambda case: case != CASE) == {}
+
+
+def test_what_bless_wrote_is_read_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = blessed(tmp_path, max_abs_err=2.5e-6, tolerance=1)
+    monkeypatch.setattr(Baseline, "read", lambda _: pytest.fail("read with its model"))
+    assert read_side(file).key.case == CASE
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ('"started_at": "2', '"started_at": "1'),
+        ('"schema": 1', '"schema": 0'),
+        ('"schema": 1', '"schema": 1, "more": 1'),
+        ('"kind": "latency"', '"kind": "guess"'),
+        ('"sha256": "', '"sha256": "0'),
+        (f'"case": "{CASE}"', '"case": "../escape"'),
+        ("{", "["),
+        ("}\n", "}" + " " * LARGEST_BYTES),
+    ],
+)
+def test_a_file_that_is_not_good_is_refused_as_its_model_refuses_it(tmp_path: Path, was: str, now: str) -> None:
+    file = blessed(tmp_path)
+    text = file.read_text()
+    assert was in text
+    file.write_text(text.replace(was, now))
+    with pytest.raises(UsageError) as expected:
+        Baseline.read(file)
+    with pytest.raises(UsageError) as refusal:
+        read_side(file)
+    assert str(refusal.value) == str(expected.value)
+
+
+def test_a_file_that_was_moved_or_is_gone_is_refused(tmp_path: Path) -> None:
+    file = blessed(tmp_path)
+    moved = file.rename(file.with_name("other-opencl-float32-untuned.json"))
+    with pytest.raises(UsageError, match="is the baseline of"):
+        read_side(moved)
+    with pytest.raises(Failure, match="cannot read"):
+        read_side(file)
