@@ -143,7 +143,7 @@ def test_ten_minutes_of_a_fast_model_are_a_bin_a_second_and_the_figures_that_peo
 
 def test_its_line_in_the_records_stays_small_whatever_is_asked_for() -> None:
     for seconds in (600, 6 * 3600):
-        measured = sustained(Simulated(each_ms=3.14159, noise=0.5, hot_at_s=300), seconds)
+        measured = sustained(Simulated(each_ms=31.4159, noise=0.5, hot_at_s=300), seconds)
         assert len(a_record(standalone=True, parts=[measured]).line()) < 50_000
         assert len(measured.bins) <= 1.12 * MOST_BINS
 
