@@ -33,7 +33,9 @@ DEVICE = {
 WORDS = json.loads((Path(__file__).parents[3] / "fixtures/adreno_words.json").read_text())
 """What real Adrenos tell, as far as public reports show it; each names its report."""
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-values = st.recursive(scalars, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some))
+values = st.recursive(
+    scalars, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some), max_leaves=10
+)
 
 
 def answered(*devices: dict[str, Any]) -> bytes:

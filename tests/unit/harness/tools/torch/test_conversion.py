@@ -170,6 +170,7 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, place: int, put: bytes
                 inner,
             )
         ),
+        max_leaves=20,
     )
 )
 def test_any_other_json_is_one_clear_line(tmp_path: Path, told: Any) -> None:
