@@ -152,8 +152,8 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
         return None
     if case.verdict is not Verdict.INCONCLUSIVE and not case.in_sequence:
         return None
-    if other := setting_difference([case.base.settings, case.head.settings]):
-        return other
+    if setting_difference([case.base.settings, case.head.settings]):
+        return "sessions in turns would have other settings, too"
     if same_artifact(case.base, case.head):
         return "the artifact is the same, so the compiler did not do it"
     return measurer(case)
