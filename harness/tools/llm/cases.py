@@ -100,7 +100,7 @@ def test_of(name: str) -> LlmTest:
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
-class TaskTable(BaseModel):
+class LibraryTable(BaseModel):
     """Tests of libraries as a suite has them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,12 +115,12 @@ class TaskTable(BaseModel):
 
 
 @dataclass(frozen=True)
-class Task(ABC):
+class LibraryTask(ABC):
     """A test of a library, and its kind of programs (`harness.base.program.ProgramKind`)."""
 
     kind: ClassVar[str]
     """Key of its table in a suite."""
-    table: ClassVar[type[TaskTable]]
+    table: ClassVar[type[LibraryTable]]
     run: ClassVar = "harness.tools.llm.run:run_program"
 
     model: str
@@ -182,7 +182,7 @@ class Task(ABC):
         return ProgramModel(kind=self.kind, name=name, precision=self.precision, fields=fields, word=word)
 
 
-class LlmTable(TaskTable):
+class LlmTable(LibraryTable):
     """A language model as a suite has it."""
 
     llm: str
@@ -221,7 +221,7 @@ class LlmTable(TaskTable):
 
 
 @dataclass(frozen=True)
-class LlmTask(Task):
+class LlmTask(LibraryTask):
     """A test of our network with its weights in a number format, by a pipeline."""
 
     kind = "llm"

@@ -23,7 +23,7 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
-from harness.tools.llm.cases import Task, TaskTable, test_of
+from harness.tools.llm.cases import LibraryTable, LibraryTask, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, read_foreign
@@ -140,7 +140,7 @@ class MlcFolder:
         return key_of({name: sha256_of(file) for name, file in self.files().items()})
 
 
-class MlcTable(TaskTable):
+class MlcTable(LibraryTable):
     """A library that mlc-llm compiled, as a suite has it."""
 
     mlc: str
@@ -159,7 +159,7 @@ class MlcTable(TaskTable):
 
 
 @dataclass(frozen=True)
-class MlcTask(Task):
+class MlcTask(LibraryTask):
     """A test of such a library."""
 
     kind = "mlc"

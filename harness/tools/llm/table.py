@@ -46,12 +46,10 @@ def as_markdown(records: Sequence[Record]) -> str:
 
 def as_csv(records: Sequence[Record]) -> str:
     """Return a line for each record."""
-    text = io.StringIO()
+    text, chosen = io.StringIO(), [record for record in records if record.part(LlmPart)]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("case", *COLUMNS, "device", "gpu", "driver", "tvm"))
-    for record, row in zip([r for r in records if r.part(LlmPart)], rows(records), strict=True):
-        identity = record.identity
-        writer.writerow((record.case, *row, record.device, identity.gpu, identity.driver, record.tvm))
+    writer.writerows((r.case, *_row(r), r.device, r.identity.gpu, r.identity.driver, r.tvm) for r in chosen)
     return text.getvalue()
 
 
