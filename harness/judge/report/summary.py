@@ -144,6 +144,9 @@ def _machine(history: History, machine: str, markdown: bool, sections: Sequence[
     heads = ("case", "quirks", "state", "latency", "since last release")
     drawn = markdown_table(rows, heads) if markdown else table(rows, heads, alike=("quirks",))
     yield from drawn.splitlines()
+    if any(change(series) is not None for series in here):
+        yield ""
+        yield words.SINCE_RELEASE
     if len(here) > MOST_ROWS:
         yield f"{len(here) - MOST_ROWS} more."
     yield ""

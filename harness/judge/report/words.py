@@ -91,6 +91,13 @@ def difference(ms: float) -> str:
     return f"{ms:+.4g} ms" if round(ms, NS_DIGITS) else "0 ms"
 
 
+SINCE_RELEASE = (
+    "since the last release: the newest commit against the last one of another TVM, a session of each; "
+    "a step is between levels of many commits, so the two numbers differ"
+)
+"""What the change beside a latency is, where a step of the same series may stand as well."""
+
+
 def percent(share: float | None) -> str:
     """Return a relative change with its sign."""
     return "-" if share is None else signed_share(share)

@@ -22,6 +22,7 @@ from harness.judge.history.events import change, events
 from harness.judge.history.results import load
 from harness.judge.history.runs import Project
 from harness.judge.report import site as site_module
+from harness.judge.report import words
 from harness.judge.report.figures import MARKS, latencies
 from harness.judge.report.page import FILTER, PLOTLY, SCRIPT
 from harness.judge.report.points import POINTS
@@ -348,10 +349,12 @@ def test_a_change_of_single_sessions_is_grey_and_has_its_interval(tmp_path: Path
     folder = Folder(tmp_path / "results")
     for tvm, ms in (("0.26.0", 10.0), ("0.27.0", 11.0)):
         folder.commit({(OTHER, "workarounds"): ms}, tvm=tvm)
-    write_site(load(folder.path), tmp_path, "graphs.html")
+    history = load(folder.path)
+    write_site(history, tmp_path, "graphs.html")
     front = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert re.search(r'<span class="quiet">\+10\.0% \(\+7\.8% to \+12\.2%\)</span>', front)
-    assert "one session each" in front
+    assert f"Grey changes are {words.SINCE_RELEASE}." in front
+    assert words.SINCE_RELEASE in lines(history, markdown=False)
 
 
 def test_a_path_without_a_latency_has_its_marks_and_no_empty_plot(tmp_path: Path) -> None:
