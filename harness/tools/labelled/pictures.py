@@ -1,13 +1,17 @@
 """Pictures as the inputs of a classifier: resized, cut and scaled as torchvision does for ImageNet.
 
 Source: torchvision's `ImageFolder`, `Resize` of the shorter side (bilinear, on 8-bit pictures), `CenterCrop` and
-`Normalize`. Classes are numbered in the order of their names, or by the names themselves where these are numbers.
+`Normalize`. Classes are numbered in the order of their names, or by the names themselves where these are numbers. As
+there, transparency and the rotation that a camera notes (EXIF) are ignored; only 16 bits of grey are scaled to 8, which
+Pillow cuts off at 255.
 
 Pictures come from anywhere: a process of its own with limits decodes them, of four formats only.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import SetupMissing
+from device_runner.files import what_else
 from device_runner.store import Store, key_of, sha256_of
 from harness.base.failures import ModelError
 from harness.base.model import ImageFolder
@@ -26,11 +31,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-VERSION = 1
+VERSION = 2
 """Changes with what is made of a picture."""
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP")
 MOST_PIXELS = 64_000_000
+"""What a picture may have, as it is and resized."""
 LARGEST_BYTES = 1 << 30
 """What all inputs together may take."""
 TIMEOUT_S = 900.0
@@ -57,7 +63,7 @@ def labelled_file(data: ImageFolder, cache: Path) -> Path:
     if needed > LARGEST_BYTES:
         most = LARGEST_BYTES // (needed // len(pictures))
         raise ModelError(f"{len(pictures)} pictures of {data.folder} take {needed} bytes", hint=f"set most = {most}")
-    files = {str(p.file.relative_to(data.folder)): [sha256_of(p.file), p.label] for p in pictures}
+    files = {str(p.file.relative_to(data.folder)): [_digest(p.file), p.label] for p in pictures}
     key = key_of({"version": VERSION, "options": data.model_dump(mode="json", exclude={"folder"}), "pictures": files})
 
     def make(scratch: Path) -> None:
@@ -79,7 +85,7 @@ def find_pictures(folder: Path) -> list[LabelledPicture]:
     numbered = all(path.name.isdecimal() for path in classes)
     pictures = []
     for number, path in enumerate(classes):
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and not file.is_dir())
         if not files:
             raise ModelError(f"{path} has no pictures", hint=f"they end with {', '.join(SUFFIXES)}")
         pictures += [LabelledPicture(file, int(path.name) if numbered else number) for file in files]
@@ -92,6 +98,16 @@ def spread(pictures: Sequence[LabelledPicture], most: int) -> list[LabelledPictu
     return [pictures[index * len(pictures) // count] for index in range(count)]
 
 
+def _digest(file: Path) -> str:
+    """Return the hash of a picture's file. Raises ModelError for a link that leads nowhere, a FIFO, and others."""
+    try:
+        if other := what_else(file):  # a FIFO would block us
+            raise ModelError(f"the picture {file} is {other}, not a file", hint="remove it")
+        return sha256_of(file)
+    except OSError as error:
+        raise ModelError(f"the picture {file}: {error.strerror}", hint="remove or repair it") from error
+
+
 def as_input(picture: Any, data: ImageFolder) -> NDArray[np.float32]:
     """Return a picture of Pillow as float32, channels first.
 
@@ -102,16 +118,22 @@ def as_input(picture: Any, data: ImageFolder) -> NDArray[np.float32]:
     import numpy as np
     from PIL import Image
 
+    if picture.mode.startswith("I;16"):
+        picture = Image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
     coloured = picture.convert("L" if len(data.mean) == 1 else "RGB")
-    width, height = coloured.size
-    shorter = min(width, height)
-    size = (data.resize * width // shorter, data.resize * height // shorter)
+    size = _resized(picture.size, data.resize)
     left, top = (round((side - data.crop) / 2) for side in size)
     resized = coloured.resize(size, Image.Resampling.BILINEAR)
     cut = resized.crop((left, top, left + data.crop, top + data.crop))
     pixels = np.asarray(cut, np.float32).reshape(data.crop, data.crop, len(data.mean)) / 255
     scaled = (pixels - np.asarray(data.mean, np.float32)) / np.asarray(data.deviation, np.float32)
     return np.ascontiguousarray(scaled.transpose(2, 0, 1), dtype=np.float32)
+
+
+def _resized(size: tuple[int, int], shorter: int) -> tuple[int, int]:
+    """Return width and height of a picture whose shorter side gets this length."""
+    width, height = size
+    return shorter * width // min(size), shorter * height // min(size)
 
 
 def _write(out: Path, data: ImageFolder, pictures: Sequence[LabelledPicture]) -> None:
@@ -122,13 +144,15 @@ def _write(out: Path, data: ImageFolder, pictures: Sequence[LabelledPicture]) ->
         from PIL import Image
     except ImportError:
         raise SetupMissing("Pillow is not installed", hint="pip install 'adreno-bench[images]'") from None
+    Image.MAX_IMAGE_PIXELS = None  # ours is lower; this process decodes and ends
+    warnings.simplefilter("ignore")  # of transparency
     inputs = np.empty((len(pictures), len(data.mean), data.crop, data.crop), np.float32)
     broken = []
     for row, picture in zip(inputs, pictures, strict=True):
         try:
             with Image.open(picture.file, formats=FORMATS) as opened:
-                if opened.width * opened.height > MOST_PIXELS:
-                    raise ValueError(f"{opened.width} x {opened.height} pixels")
+                if max(map(math.prod, (opened.size, _resized(opened.size, data.resize)))) > MOST_PIXELS:
+                    raise ValueError(f"{opened.width} x {opened.height} pixels are too many")
                 row[:] = as_input(opened, data)
         except Exception as error:  # decoders of several formats, each with errors of its own
             why = str(error).removesuffix(repr(str(picture.file))).strip() or type(error).__name__

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +84,60 @@ def test_broken_pictures_are_one_line(tmp_path: Path) -> None:
     ) as no:
         labelled_file(data, tmp_path / "cache")
     assert "\n" not in no.value.message
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "pixel"),
+    [
+        ("CMYK", (0, 255, 255, 0), (255, 0, 0)),
+        ("L", 51, (51, 51, 51)),
+        ("1", 1, (255, 255, 255)),
+        ("I;16", 32896, (128, 128, 128)),
+        ("LA", (51, 0), (51, 51, 51)),
+        ("RGBA", (0, 0, 255, 0), (0, 0, 255)),
+    ],
+)
+def test_every_kind_of_pixel_becomes_three_colours(mode: str, colour: object, pixel: tuple[int, ...]) -> None:
+    data = ImageFolder(folder=Path(), resize=8, crop=8, mean=(0.0,) * 3, deviation=(1 / 255,) * 3)
+    made = as_input(Image.new(mode, (20, 20), colour), data)
+    np.testing.assert_allclose(made[:, 4, 4], pixel, rtol=1e-6)
+
+
+def test_a_palette_with_transparency_and_odd_names_work_without_a_warning(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = folder_of(tmp_path)
+    picture = Image.new("P", (20, 20), 1)
+    picture.putpalette([0, 0, 0, 255, 0, 0] + [0] * 762)
+    picture.save(data.folder / "cat" / "ein Bild \u00fc.png", transparency=bytes([0, 128]))
+    (data.folder / "dog" / "elsewhere.png").symlink_to(data.folder / "cat" / "0.png")
+    loaded = load_labelled(labelled_file(data, tmp_path / "cache"), SPECS)
+    assert loaded.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("width", "height"), [(60_000, 60_000), (1, 60_000_000)])
+def test_a_picture_of_too_many_pixels_is_not_decoded(tmp_path: Path, width: int, height: int) -> None:
+    data = folder_of(tmp_path)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
+    parts = [
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    ]
+    (data.folder / "cat/0.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    with pytest.raises(ModelError, match=rf"cat/0\.png: {width} x {height} pixels are too many"):
+        labelled_file(data, tmp_path / "cache")
+
+
+def test_links_that_lead_nowhere_and_what_is_no_file_are_one_line(tmp_path: Path) -> None:
+    data = folder_of(tmp_path)
+    (data.folder / "cat/link.png").symlink_to("nowhere.png")
+    with pytest.raises(ModelError, match=r"cat/link\.png: No such file or directory"):
+        labelled_file(data, tmp_path / "cache")
+    (data.folder / "cat/link.png").unlink()
+    os.mkfifo(data.folder / "cat/fifo.png")
+    with pytest.raises(ModelError, match=r"cat/fifo\.png is a FIFO, not a file"):
+        labelled_file(data, tmp_path / "cache")
 
 
 def test_a_size_that_is_not_the_models_is_one_line(tmp_path: Path) -> None:
