@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Covers = Callable[[str], bool]
 """Whether the records of a case, by its id, are asked for."""
+MAKES_RECORDS = "`adreno-bench run` makes some"
 
 
 def open_index(place: Path | str) -> RecordSource:
@@ -38,7 +39,7 @@ def open_index(place: Path | str) -> RecordSource:
     index = open_records(place, tell)
     if index.skipped and not index.cases:
         others = f" ({len(index.skipped)} such lines)" if len(index.skipped) > 1 else ""
-        raise UsageError(f"there are no records in {place}: {index.skipped[0]}{others}")
+        raise UsageError(f"there are no records in {place}: {index.skipped[0]}{others}", hint=MAKES_RECORDS)
     for line in skipped_lines(index.skipped):
         tell(line)
     return index
@@ -57,14 +58,14 @@ def no_records(glob: str | None, records: str, index: RecordSource, *, sustained
     """Return the error for a glob that matches no records of a place."""
     cases = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in cases):
-        hint = suggestion(glob, cases) if cases else "`adreno-bench run` makes some"
+        hint = suggestion(glob, cases) if cases else MAKES_RECORDS
         return UsageError(f"no record of {glob!r} in {records}", hint=hint)
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if cases:
         others = "`adreno-bench sustained` and `adreno-bench isa --against FILE` read these"
         return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
-    return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
+    return UsageError(f"there are no records in {records}", hint=MAKES_RECORDS)
 
 
 def read_builds(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[list[Record]]:

@@ -23,7 +23,7 @@ from device_runner.store import cache_root
 from harness.base.case import Axes, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.model import SUFFIXES, OnnxModel, models_given
-from harness.cli.record_filter import load_sides, read_builds
+from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
 from harness.judge.report.screen import Screen
 from harness.judge.report.verdicts import compare_requests, judge_sides
 from harness.judge.sides import Sides
@@ -86,7 +86,10 @@ def load(place: Place) -> Results:
     Raises:
         Failure: There are no records.
     """
-    return Results(tuple(record for build in read_builds(fspath(place), lambda _: True) for record in build))
+    records = tuple(record for build in read_builds(fspath(place), lambda _: True) for record in build)
+    if not records:
+        raise UsageError(f"there are no records in {fspath(place)}", hint=MAKES_RECORDS)
+    return Results(records)
 
 
 def compare(

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+MOST_IDS = 12
+"""Cases that an error names."""
+
+
 @dataclass(frozen=True, repr=False)
 class Results(RunResults):
     """Results of cases: what `run` measured, or what `load` read.
@@ -33,6 +37,15 @@ class Results(RunResults):
 
     def __iter__(self) -> Iterator[CaseExport]:
         return map(export_case, self._newest)
+
+    def __contains__(self, case: object) -> bool:
+        """Return whether a case is among them: a result, or words that are an index."""
+        if isinstance(case, CaseExport):
+            return case in list(self)
+        try:
+            return bool(self[case])  # type: ignore[index]
+        except (KeyError, TypeError):
+            return False
 
     def __getitem__(self, words: str | Sequence[str]) -> CaseExport:
         """Return the latest result of a case, by its id or by words of it. Raises KeyError if not exactly one has them.
@@ -75,7 +88,8 @@ class Results(RunResults):
     def _ambiguity(self, asked: Sequence[str], fitting: Sequence[CaseExport]) -> str:
         """Return why words name no case or several, and what to write instead."""
         if fitting:
-            return f"{len(fitting)} cases have {' and '.join(asked)}: add a word of {_ids(fitting)}"
+            which = f" have {' and '.join(asked)}" if asked else ""
+            return f"{len(fitting)} cases{which}: add a word of {_ids(fitting)}"
         words = set().union(*map(_words_of, self))
         if alien := [word for word in asked if word not in words]:
             return f"no case has {alien[0]!r}: {suggestion(alien[0], sorted(words), choices=(_ids(self),))}"
@@ -100,7 +114,9 @@ def _words_of(case: CaseExport) -> set[str]:
 
 
 def _ids(cases: Iterable[CaseExport]) -> str:
-    return ", ".join(case.case for case in cases)
+    ids = [case.case for case in cases]
+    more = [f"and {len(ids) - MOST_IDS} more"] if len(ids) > MOST_IDS else []
+    return ", ".join([*ids[:MOST_IDS], *more])
 
 
 @dataclass(frozen=True, repr=False)

@@ -49,11 +49,38 @@ def test_a_case_is_named_by_its_words_or_its_id() -> None:
         results["net", "clml"]
     with pytest.raises(KeyError, match="no case has 'textur': did you mean 'texture'"):
         results["net", "textur"]
+    with pytest.raises(KeyError, match=f"3 cases: add a word of {TEXTURE}"):
+        results[()]
     for words in (0, slice(0, 2), ("net", 1), None):
         with pytest.raises(TypeError, match=r'write results\["net", "texture"\], or list\(results\)\[0\]'):
             results[words]  # type: ignore[index]
     with pytest.raises(KeyError, match=f"no case has other and opencl: known are {TEXTURE}"):
         results["other", "opencl"]
+
+
+def test_in_asks_for_words_that_are_an_index_and_for_results() -> None:
+    results = some_results()
+    assert ("net", "texture") in results
+    assert TEXTURE in results
+    assert next(iter(results)) in results
+    assert not any(words in results for words in ("net", "nothing", 0, None))
+
+
+def test_an_error_names_a_dozen_cases_of_many() -> None:
+    results = Results(tuple(a_record(f"net{number}-opencl-float32-untuned", artifact="a") for number in range(30)))
+    with pytest.raises(KeyError, match=r"no case has 'vulkan': known are net0-.*, net11-[^,]*, and 18 more"):
+        results["vulkan"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "makes some"), ('{"benchmark": 3}\n', "not a record of schema 2"), ("a,b\n1,2\n", "2 such lines")],
+)
+def test_a_file_without_records_is_refused_with_what_to_do(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "other.jsonl").write_text(text)
+    with pytest.raises(bench.Failure, match=r"there are no records in .*`adreno-bench run` makes some$") as refused:
+        bench.load(tmp_path / "other.jsonl")
+    assert says in str(refused.value)
 
 
 def test_what_a_file_says_is_what_a_run_returned(tmp_path: Path) -> None:
