@@ -35,7 +35,6 @@ MAIN_JOB = (
         "Judge",
     ),
     Command("bless", "Save the latest right results as baselines.", "Judge"),
-    Command("compare", "Compare two models, sets of options, releases, commits or records files.", "Judge"),
     Command("history", "Measure commits and releases with asv, and publish what moved.", "Judge"),
     Command("show", "Show the latest record of each case, or a summary of one case.", "Explain"),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", "Explain"),

@@ -9,7 +9,9 @@ import msgspec
 from harness.judge.checked_file import checksum_of
 
 
-class SessionView(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class BlessedSessionView(
+    msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A `BlessedSession`."""
 
     started_at: str
@@ -40,7 +42,7 @@ class BaselineView(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
     network: str = ""
     truth: str = ""
     unchecked: str = ""
-    sessions: list[SessionView]
+    sessions: list[BlessedSessionView]
     sha256: str
 
     @property

@@ -310,18 +310,18 @@ def summarise_each(
     summaries: dict[int, SessionSummary | str] = {}
     for valid in _valid_rows(sessions, limits):
         good = zip(valid.reasons, _summaries(valid, location), strict=True)
-        judged = ("; ".join(why) or summary for why, summary in good)
-        summaries.update(zip(valid.places, judged, strict=True))
+        results = ("; ".join(why) or summary for why, summary in good)
+        summaries.update(zip(valid.places, results, strict=True))
     each = (summaries.get(place) or invalid(values, limits) for place, values in enumerate(sessions))
     return [_summary(list(islice(each, len(side)))) for side in sides]
 
 
-def _summary(judged: Sequence[SessionSummary | str]) -> Summary:
+def _summary(results: Sequence[SessionSummary | str]) -> Summary:
     """Return the summary of sessions, of each its own or why it has none."""
-    good = [session for session in judged if isinstance(session, SessionSummary)]
-    if len(good) == len(judged):
+    good = [session for session in results if isinstance(session, SessionSummary)]
+    if len(good) == len(results):
         return Summary(good, ())
-    refused = (f"session {number}: {why}" for number, why in enumerate(judged, 1) if isinstance(why, str))
+    refused = (f"session {number}: {why}" for number, why in enumerate(results, 1) if isinstance(why, str))
     return Summary(good, tuple(refused))
 
 

@@ -1,5 +1,16 @@
-"""Two models, or two sets of options, measured in turns on one device."""
+"""Two models, sets of options, releases, commits or records files, side by side."""
 
-from harness.base.tool import Tool
+from harness.base.tool import Command, Tool
 
-TOOL = Tool("ab", side_by_side="harness.tools.ab.side_by_side:measure_side_by_side")
+TOOL = Tool(
+    "ab",
+    commands=(
+        Command(
+            "compare",
+            "Compare two models, sets of options, releases, commits or records files.",
+            "Judge",
+            "harness.tools.ab.command:compare",
+        ),
+    ),
+    side_by_side="harness.tools.ab.side_by_side:measure_side_by_side",
+)

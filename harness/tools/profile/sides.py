@@ -14,7 +14,6 @@ from harness.base.failures import UsageError
 from harness.judge.baseline import load
 from harness.judge.compare import Comparison, KernelChange
 from harness.judge.gate import Remeasure, blessed_plan
-from harness.judge.revisions.compare import RevisionPair
 from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.turns import Arm
 from harness.tools.profile.groups import kernel_changes
@@ -76,14 +75,13 @@ class RequestKernels:
 class RevisionKernels:
     """The same for two revisions of the compiler."""
 
-    pair: RevisionPair
+    toolchains: Mapping[Arm, Toolchain]
     records: Mapping[Arm, Path]
     """Files of records to keep the profiles beside."""
 
     def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
         """Ask `profile` of either revision. Raises Failure."""
-        toolchains = {Arm.BASE: self.pair.base, Arm.HEAD: self.pair.head}
-        profiles = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
+        profiles = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in self.toolchains.items()}
         for arm, file in self.records.items():
             append_profile(kernels_file(file), profiles[arm])
         return kernel_changes(profiles[Arm.BASE], profiles[Arm.HEAD])

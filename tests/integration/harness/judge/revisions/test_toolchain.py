@@ -27,7 +27,6 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.run_options import RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
-from harness.judge.revisions.compare import OUTCOMES_ALONE, RevisionPair
 from harness.judge.revisions.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.judge.revisions.sources import Revision, Source
 from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
@@ -37,6 +36,7 @@ from harness.judge.verdict import Verdict
 from harness.measure.facts import Reference
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
+from harness.tools.ab.revision_pair import OUTCOMES_ALONE, RevisionPair
 from harness.tools.profile.sides import profile_with
 from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
 
@@ -424,7 +424,7 @@ def test_the_kernels_of_what_is_slower_are_asked_of_both_revisions(tmp_path: Pat
     head = Fake({CASE: "XXX"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24)})
     pair = RevisionPair(base, head)  # type: ignore[arg-type]
     files = {arm: tmp_path / f"{arm.value}.jsonl" for arm in Arm}
-    explain = explainer("compare", pair, files)
+    explain = explainer("compare", {Arm.BASE: base, Arm.HEAD: head}, files)
     (case,) = pair.compare([CASE], Rules(), 16, explain).cases
     assert case.verdict is Verdict.SLOWER
     assert [(one.operator, one.base_ms, one.head_ms) for one in case.kernels] == [("conv2d", 2.0, 3.0)]

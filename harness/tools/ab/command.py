@@ -223,8 +223,9 @@ def _of_revisions(
     minutes: float,
 ) -> ComparisonView:
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
-    from harness.judge.revisions.compare import RevisionPair
     from harness.judge.revisions.toolchain import Toolchain
+    from harness.judge.stats.turns import Arm
+    from harness.tools.ab.revision_pair import RevisionPair
 
     cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)
@@ -234,7 +235,9 @@ def _of_revisions(
         options = on_each_revision(what, select_one(device, cache, screen.say))
         first, second = (Toolchain.of(side, cache, options, screen.say) for side in (base, head))
         pair = RevisionPair(first, second, folder.keep, latency, SessionBudget(minutes, say=screen.say))
-        explain = explainer("compare", pair, {arm: file.path for arm, file in folder.files.items()})
+        explain = explainer(
+            "compare", {Arm.BASE: first, Arm.HEAD: second}, {arm: file.path for arm, file in folder.files.items()}
+        )
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     return ComparisonView(result, confirming.rules, f"base is {base}, head is {head}{folder.remark}")
