@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from harness.base.outcome import ExitCode, Outcome, Owner
@@ -332,8 +333,9 @@ def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSa
 
 def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
     """Return all sessions of one kernel, each sample counted."""
-    plain, slowed = ([ms for p in of for ms in getattr(p, name)] for name in ("reference_ms", "slowed_ms"))
-    return ReferenceSamples(kernel, plain, slowed)
+    plain = chain.from_iterable(probe.reference_ms for probe in of)
+    slowed = chain.from_iterable(probe.slowed_ms for probe in of)
+    return ReferenceSamples(kernel, [*plain], [*slowed])
 
 
 def _reference_changes(base: Sides, head: Sides, keys: Iterable[SeriesKey], rules: Rules) -> dict[str, Change]:

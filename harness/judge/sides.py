@@ -246,12 +246,15 @@ def same_artifact(base: Side, head: Side) -> bool:
 
 def same_build(base: Side, head: Side) -> bool:
     """Return whether both sides ran the same, so that whatever differs is the device's doing."""
-    others = runtime_difference(base, head) or setting_difference([base.settings, head.settings])
-    return same_artifact(base, head) and not others
+    if not same_artifact(base, head):
+        return False
+    return not (runtime_difference(base, head) or setting_difference([base.settings, head.settings]))
 
 
-def setting_difference(settings: Iterable[Mapping[str, int]]) -> str:
+def setting_difference(settings: Sequence[Mapping[str, int]]) -> str:
     """Return how settings differ, in which two times are not comparable; empty if none does, or one is not known."""
+    if not any(settings):  # as good as always
+        return ""
     values: dict[str, dict[int, None]] = defaultdict(dict)
     for key, value in ((key, value) for single in settings for key, value in single.items()):
         values[key][value] = None

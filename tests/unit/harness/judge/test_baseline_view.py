@@ -40,6 +40,7 @@ def test_a_view_has_the_fields_of_its_model() -> None:
         {"unchecked": "no e-5] judge", "max_abs_err": 2.5e-6, "tolerance": 1},
         {"unchecked": "µs", "max_abs_err": 1e-20, "tolerance": 1e16},
         {"quirks": ("q",), "network": "n", "truth": "t", "facts": {"kernels": 3}},
+        {"settings": {"work_group": 64}},
     ],
 )
 def test_a_file_makes_the_side_that_its_model_makes(tmp_path: Path, facts: dict[str, Any]) -> None:
