@@ -191,20 +191,23 @@ class _Judgement:
         error = np.asarray(np.abs(mine - theirs))
         error[beyond & (error == 0)] = 1.0  # large integers may differ and be the same number in floating point
         at = int(np.where(beyond, error, 0.0).argmax()) if error.size else 0
-        worst = float(error.flat[at]) if beyond.any() else 0.0
-        far = (
-            f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: "
-            f"{mine.flat[at]:.6g} instead of {theirs.flat[at]:.6g} (tolerance 0{_count(beyond)})"
-        )
+        right = not beyond.any()
+        worst = 0.0 if right else float(error.flat[at])
+        far = ""
+        if not right:
+            far = (
+                f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: "
+                f"{mine.flat[at]:.6g} instead of {theirs.flat[at]:.6g} (tolerance 0{_count(beyond)})"
+            )
         return Accuracy(
-            right=not beyond.any(),
+            right=right,
             max_abs_err=worst,
             max_rel_err=worst / peak if (peak := peak_and_rms(theirs)[0]) else worst,
             cosine=_cosine(mine.ravel(), theirs.ravel()),
             top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
             tolerance=0.0,
-            complaint=far if beyond.any() else "",
-            rel_rms_err=0.0 if not beyond.any() else peak_and_rms(error)[1] / (peak_and_rms(theirs)[1] or 1.0),
+            complaint=far,
+            rel_rms_err=0.0 if right else peak_and_rms(error)[1] / (peak_and_rms(theirs)[1] or 1.0),
             ties=int((differs & ~beyond).sum()),
         )
 

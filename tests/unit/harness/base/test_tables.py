@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
@@ -149,3 +150,22 @@ def test_markdown_is_never_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_number_has_a_noun_that_agrees(number: int, words: tuple[str, ...], text: str) -> None:
     assert tables.counted(number, *words) == text
+
+
+def test_a_table_without_alignment_has_a_line_for_each_row() -> None:
+    rows = tables.unpadded_markdown([("1", "22"), ("333", "4")], ("a", "b"))
+    assert rows.splitlines() == ["| a | b |", "| --- | --- |", "| 1 | 22 |", "| 333 | 4 |"]
+
+
+def test_a_name_is_folded_behind_its_hyphens_and_underscores() -> None:
+    assert tables._folded_name("squeezenet1_1-texture-float32", 12) == ["squeezenet1_", "1-texture-", "float32"]
+    assert tables._folded_name("", 12) == [""]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_line_in_columns_goes_on_below_its_last_one_unless_that_begins_too_far_right() -> None:
+    stream = io.StringIO()
+    columns = tables.folded("name  20 of all of the words that are here", stream).splitlines()
+    assert columns == ["name  20 of all of the words that are", "      here"]
+    late = tables.folded(f"{'a' * 26}  and a few words of text", stream).splitlines()
+    assert late[1].startswith(" " * tables.GAP + "words")

@@ -35,6 +35,9 @@ def test_the_fastest_path_wins_by_the_evidence_of_several_sessions() -> None:
     assert ranked.lead
     assert ranked.lead.verdict is Verdict.SLOWER
     assert ranked.conclusion.startswith("texture wins, 2.0")
+    span = f"({1 + ranked.lead.low:.2f} to {1 + ranked.lead.high:.2f})"
+    assert 1.9 < 1 + ranked.lead.low < 2.0 < 1 + ranked.lead.high < 2.2
+    assert ranked.conclusion.endswith(f"as fast as opencl {span}")
     assert [standing.sessions for standing in ranked.standings] == [4, 4]
 
 

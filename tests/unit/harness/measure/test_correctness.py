@@ -168,3 +168,12 @@ def test_what_rounding_does_to_an_output_is_allowed(rounding: tuple[float, ...],
     oracle = np.random.default_rng(0).standard_normal(100).astype(np.float32)
     assert compare_answers([oracle * np.float32(1.005)], [oracle], 1e-5, rounding).right is right
     assert not compare_answers([-oracle], [oracle], 1e-5, rounding).right
+
+
+def test_integers_have_the_same_largest_element_or_another_and_none_of_them_is_right() -> None:
+    want = np.array([1, 5, 2])
+    assert compare_answers([want], [want], 1e-3).top1
+    assert not compare_answers([np.array([7, 5, 2])], [want], 1e-3).top1
+    nothing = np.zeros(0, np.int64)
+    empty = compare_answers([nothing], [nothing], 1e-3)
+    assert (empty.right, empty.top1) == (True, True)

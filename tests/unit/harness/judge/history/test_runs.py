@@ -169,3 +169,16 @@ def test_what_is_kept_of_a_commit_is_not_measured_again(tmp_path: Path, monkeypa
     suite = Suite(models=[f"m{n}" for n in range(3)], paths=["opencl"])
     found = [asv_process.record_of(suite, case, "workarounds", tmp_path) for case in cases]
     assert [(record.case, record.wall_ms != []) for record in found] == [(case, True) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (HistoryRequest("virtual", None, ""), ["--record-samples", "--skip-existing"]),
+        (HistoryRequest("virtual", None, "HEAD^!", skip_existing=False), ["--record-samples", "HEAD^!"]),
+        (HistoryRequest("virtual", None, "", record_samples=False, options=["-q"]), ["--skip-existing", "-q"]),
+    ],
+)
+def test_asv_is_given_what_was_asked_for(request_: HistoryRequest, words: list[str]) -> None:
+    given = runs._arguments("m", request_, request_.commits)
+    assert given == ["run", "--machine", "m", "--show-stderr", *words]

@@ -24,7 +24,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.judge.sides import latest_build
 from harness.measure.records import index_database
-from harness.measure.records.index import RecordIndex
+from harness.measure.records.index import MOST_SKIPPED, RecordIndex, skipped_lines
 from harness.measure.records.record import Record, RecordFile, Releases, ResumeKey, parse
 from harness.tools.cache.entries import entries, prune
 
@@ -393,3 +393,10 @@ def test_the_cache_says_whose_index_it_is_and_prunes_it(tmp_path: Path) -> None:
     assert entry.title == str(file)
     prune(root, 0.0)
     assert databases() == []
+
+
+def test_of_many_lines_that_are_no_records_the_first_are_named_and_the_others_counted() -> None:
+    lines = [f"line {number}" for number in range(MOST_SKIPPED + 1)]
+    named = [f"skipped {line}" for line in lines[:MOST_SKIPPED]]
+    assert skipped_lines(lines[:MOST_SKIPPED]) == named
+    assert skipped_lines(lines) == [*named, "skipped 1 more lines"]
