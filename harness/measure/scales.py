@@ -1,7 +1,7 @@
 """Parts of an output that are on a scale of their own: the scores of a detector beside its boxes.
 
-Along each axis (channels, rows, the last one) an output falls into parts of about one scale. Each is held to its own
-peak and to what rounding does to it, so that large numbers do not hide small ones.
+Along each axis (a batch, channels, rows, columns) an output falls into parts of about one scale. Each is held to its
+own peak and to what rounding does to it, so that large numbers do not hide small ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parts_of(want: Numbers, leeway: Leeway, least: float) -> Iterator[Part]:
 
     if leeway.moved is None or want.size == 0 or np.isnan(leeway.moved).any():
         return
-    for axis in sorted({1 % want.ndim, (want.ndim - 2) % want.ndim, want.ndim - 1} if want.ndim else ()):
+    for axis in range(want.ndim):
         groups = _groups(want, axis)
         for group in range(1, int(groups.max()) + 1):
             yield _part(want, leeway, least, axis, groups == group)

@@ -39,6 +39,15 @@ def test_scores_beside_boxes_are_held_to_their_own_scale(axis: int) -> None:
     assert f"{int((want[want < 1] > verdict.tolerance).sum())} of {want.size} elements beyond" in verdict.complaint
 
 
+def test_scores_beside_boxes_of_an_output_without_a_batch_are_held_to_their_own_scale() -> None:
+    want = detector(1)[0]
+    answer = want.copy()
+    answer[want < 1] *= np.float32(1.01)
+    assert compare_answers([answer], [want], 1e-3).right
+    leeway = Leeway(moved=np.abs(want) * np.float32(1e-7), smallest=2.0**-126)
+    assert not compare_answers([answer], [want], 1e-3, (), [leeway]).right
+
+
 def test_many_small_errors_of_one_part_are_seen_in_its_root_mean_square() -> None:
     want = detector(1)
     want[:, 4] = 0.95
