@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from harness.base.failures import CompileFailure
+from harness.base.failures import CompileFailure, UnsupportedOperator
 from harness.compile.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
 from harness.compile.compiler.tir import unbound_blocks, walk
 from harness.compile.paths.base import BuiltModule, PathFacts
@@ -19,6 +19,14 @@ ENTRY = "main"
 _OPERATORS = {"multiply": "Mul", "subtract": "Sub", "divide": "Div", "power": "Pow"}
 """ONNX's names for TVM's, where they differ in more than the first letter."""
 _PHRASES = {"max_pool": "MaxPool", "avg_pool": "AveragePool", "scatter_elements": "ScatterElements"}
+_SORTS_AND_SCANS = {
+    "relax.topk": "TopK",
+    "relax.sort": "a sort",
+    "relax.argsort": "an argsort",
+    "relax.cumsum": "CumSum",
+    "relax.cumprod": "a cumulative product",
+}
+"""Operators of TVM that it does not legalise: a pass of a target's pipeline has to know them."""
 _NO_OPERATOR = ("fused", "tir", "NCHWc", "OIHWo", "opencl")
 """Parts of a function's name that say where an operator comes from and how its tensors lie."""
 HOST_ENTRY = "main_to_host"
@@ -75,6 +83,15 @@ def require_threads(mod: Any, path: str) -> None:
                 hint="`adreno-bench quirks` lists the schedules that are worked around",
                 evidence=f"no thread runs {', '.join(blocks)} of {name}:\n{function.script()}",
             )
+
+
+def require_dispatch(mod: Any) -> None:
+    """Raise UnsupportedOperator for a sort or a scan that no pass of TVM's pipeline has given a kernel."""
+    if names := [name for operator, name in _SORTS_AND_SCANS.items() if list(_calls(mod, operator))]:
+        raise UnsupportedOperator(
+            f"TVM's pipeline for Adreno has no kernel for {', '.join(names)}",
+            hint="fix k, the axis and its extent, of at most 4096: then CumSum and TopK are written otherwise",
+        )
 
 
 def fused_operators(name: str) -> list[str]:

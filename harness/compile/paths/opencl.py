@@ -21,7 +21,7 @@ from harness.compile.paths.base import (
     ignore_module,
 )
 from harness.compile.paths.kernels import check_images
-from harness.compile.paths.lowered_module import path_facts, require_threads
+from harness.compile.paths.lowered_module import path_facts, require_dispatch, require_threads
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,11 @@ class OpenCLPath:
     ) -> Any:
         """TVM's own TIR passes for this target, with the workarounds, then code generation.
 
-        Raises CompileFailure for a function without a schedule.
+        Raises CompileFailure for a function without a schedule, and for a sort or a scan.
         """
         from tvm import relax
 
+        require_dispatch(module)
         require_threads(module, self.name)
         passes = edit_tir(adreno_tir_passes(), workarounds)
 

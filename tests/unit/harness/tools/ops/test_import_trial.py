@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from device_runner.failures import Failure
-from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout
+from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout, UnsupportedOperator
 from harness.base.plan import Job
 from harness.tools.ops import import_trial
 
@@ -37,6 +37,14 @@ def test_a_network_that_tvm_takes_leaves_an_answer(tmp_path: Path) -> None:
 def test_a_network_that_tvm_cannot_legalise_is_refused_with_the_operator(tmp_path: Path) -> None:
     with pytest.raises(CompileFailure, match=r"in LegalizeOps on relax.power .*only applies to float"):
         tried(network("Pow", TensorProto.INT64, 2), tmp_path)
+
+
+def test_a_scan_that_tvms_pipeline_has_no_kernel_for_is_refused_by_name(tmp_path: Path) -> None:
+    model = network("CumSum", TensorProto.FLOAT)
+    model.graph.node[0].input.append("axis")
+    model.graph.initializer.append(helper.make_tensor("axis", TensorProto.INT64, [], [0]))
+    with pytest.raises(UnsupportedOperator, match="no kernel for CumSum"):
+        tried(model, tmp_path)
 
 
 @pytest.mark.parametrize(
