@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from device_runner.failures import Failure
 from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout, UnsupportedOperator
 from harness.base.plan import Job
+from harness.compile.models.preparation import prepare
 from harness.tools.ops import import_trial
 
 
@@ -39,12 +40,25 @@ def test_a_network_that_tvm_cannot_legalise_is_refused_with_the_operator(tmp_pat
         tried(network("Pow", TensorProto.INT64, 2), tmp_path)
 
 
+def with_parameter(operator: str, parameter: list[int]) -> onnx.ModelProto:
+    model = network(operator, TensorProto.FLOAT)
+    model.graph.node[0].input.append("parameter")
+    model.graph.initializer.append(helper.make_tensor("parameter", TensorProto.INT64, [1], parameter))
+    return model
+
+
 def test_a_scan_that_tvms_pipeline_has_no_kernel_for_is_refused_by_name(tmp_path: Path) -> None:
-    model = network("CumSum", TensorProto.FLOAT)
-    model.graph.node[0].input.append("axis")
-    model.graph.initializer.append(helper.make_tensor("axis", TensorProto.INT64, [], [0]))
     with pytest.raises(UnsupportedOperator, match="no kernel for CumSum"):
-        tried(model, tmp_path)
+        tried(with_parameter("CumSum", [0]), tmp_path)
+
+
+@pytest.mark.parametrize(("operator", "parameter"), [("CumSum", 0), ("TopK", 3)])
+def test_a_scan_or_a_sort_that_is_written_otherwise_is_taken(operator: str, parameter: int, tmp_path: Path) -> None:
+    model = with_parameter(operator, [parameter])
+    if operator == "TopK":
+        model.graph.node[0].output.append("places")
+    prepare(model)
+    assert tried(model, tmp_path).exists()
 
 
 @pytest.mark.parametrize(
