@@ -36,7 +36,7 @@ from harness.judge.stats.step import (
 
 ALPHA = 0.001
 """Chance of any step in a series that has none, of one look. Looks at a series that grows by a commit repeat most of
-what was seen; `benchmarks.history_steps` counts alarms over twelve of them (docs/evidence/measurements.md)."""
+what was seen; `benchmarks.history_steps` counts alarms over twelve of them (docs/evidence/findings.md)."""
 FEWEST = 6
 """Fewest points of a series in which a step can be told by itself."""
 REACH = 2
