@@ -103,6 +103,11 @@ class Table:
         """What all cases are, said once: precision and tuning, and whether with workarounds, as far as they agree."""
         return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether a cell shows a change since the last release."""
+        return any(change(row.series) is not None for model in self.rows for row in model.series)
+
     def own(self, row: Row) -> str:
         """Return what tells a series from others of its model and path."""
         kinds, quirks = map(set, self._labels)

@@ -340,6 +340,7 @@ def test_what_all_cases_share_is_said_once_and_what_is_empty_in_one_line(tmp_pat
     write_site(load(folder.path), tmp_path, "graphs.html")
     front = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert front.count("float32 untuned") == front.count("with workarounds") == 1
+    assert words.SINCE_RELEASE not in front, "there is one release"
     moved = (tmp_path / "moved.html").read_text(encoding="utf-8")
     assert "Nothing turned wrong, broken, slower, faster, fixed." in moved
     assert "<h2" not in moved
