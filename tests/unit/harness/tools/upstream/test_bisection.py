@@ -255,7 +255,7 @@ def test_the_bad_end_says_what_to_look_for() -> None:
 
 
 def test_a_defect_older_than_every_release_is_looked_for_in_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tools.upstream.bisect.bisection.RELEASES", {"bad0": None})
+    monkeypatch.setattr("harness.tools.upstream.bisect.line.RELEASES", {"bad0": None})
     with pytest.raises(UsageError, match=r"bad0 is the oldest release .* clone TVM, and pass --repo FOLDER"):
         bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
 
