@@ -12,7 +12,7 @@ from device_runner.failures import Failure
 from harness.base.outcome import ExitCode, Outcome, exit_code
 from harness.base.plan import Plan
 from harness.base.tables import size, table
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_DEVICE,
     AsJson,

@@ -1,19 +1,23 @@
-"""Complete the commands of hints, so that they run as printed: with records file, suite and models."""
+"""Commands that a text tells to type next: as they run, and after Ctrl-C."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from harness.cli.options import DEFAULT_RECORDS
+from device_runner.interrupt import interruption
+from harness.base.terminal import tell
+from harness.cli.completion import DEFAULT_RECORDS
 
 _LOOK = re.compile(r"`(adreno-bench (diverge|kernels|show --all) [^`]+)`")
 
 
 def runnable(text: str, records: Path | str, models: Sequence[str] = ()) -> str:
-    """Complete each command of a text that looks at a record.
+    """Complete each command of a text that looks at a record, so that it runs as printed.
 
     Args:
         text: What a command prints.
@@ -28,3 +32,20 @@ def runnable(text: str, records: Path | str, models: Sequence[str] = ()) -> str:
         return f"`{command[1]} {options}`" if options else command[0]
 
     return _LOOK.sub(whole, text)
+
+
+@contextmanager
+def last_words(words: str | Callable[[], str], more: Sequence[str] = ()) -> Iterator[None]:
+    """Print a line once the body, or the function that this decorates, has cleaned up after Ctrl-C.
+
+    Args:
+        words: What is kept and what comes next; `{command}` stands for the command line.
+        more: Words that the command line needs to go on.
+    """
+    try:
+        yield
+    finally:
+        if interruption():
+            command = shlex.join(["adreno-bench", *sys.argv[1:], *more])
+            text = words if isinstance(words, str) else words()
+            tell("interrupted: " + text.replace("{command}", f"`{command}`"))

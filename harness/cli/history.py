@@ -15,7 +15,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.tables import counted
 from harness.base.terminal import tell
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine, output_option, seldom_option
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 

@@ -20,8 +20,7 @@ from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size
 from harness.base.tool import place_of
-from harness.cli.hints import runnable
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words, runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,

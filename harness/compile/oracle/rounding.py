@@ -9,7 +9,7 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
@@ -24,41 +24,10 @@ if TYPE_CHECKING:
 
 AMOUNT = 2.0**-21
 """Most that a number is moved, relative to itself: four units in the last place of float32."""
-HALF_AMOUNT = 2.0**-8
-"""The same of float16: 2^13 times as far, as its units are."""
 HALF = 2.5e-3
 """Least movement of a network in half precision: an eighth of the tolerance of such cases."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
-
-
-def measure_task_rounding(
-    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
-) -> list[float]:
-    """Measure the rounding of one compiled function, of which only the inputs can be moved.
-
-    In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
-    """
-    import numpy as np
-
-    half = any(array.dtype == np.float16 for array in inputs)
-    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
-    movements = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
-    return [each * AMOUNT / HALF_AMOUNT if half else each for each in movements]
-
-
-def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
-    """Return every real number with a random factor next to 1."""
-    import numpy as np
-
-    rng = np.random.default_rng(draw)
-
-    def move(array: Array) -> Array:
-        amount = HALF_AMOUNT if array.dtype == np.float16 else AMOUNT
-        moved: Array = array.astype(np.float64) * rng.uniform(1 - amount, 1 + amount, array.shape)
-        return moved.astype(array.dtype)
-
-    return [move(array) if array.dtype.kind == "f" else array for array in arrays]
 
 
 def farthest(outputs: Sequence[Array], answers: Iterable[Sequence[Array]]) -> list[Array]:

@@ -90,7 +90,7 @@ def require_dispatch(mod: Any) -> None:
     if names := [name for operator, name in _SORTS_AND_SCANS.items() if list(_calls(mod, operator))]:
         raise UnsupportedOperator(
             f"TVM's pipeline for Adreno has no kernel for {', '.join(names)}",
-            hint="fix k, the axis and its extent, of at most 4096: then CumSum and TopK are written otherwise",
+            hint="fix k, the axis and its extent: then TopK, and CumSum of up to 4096 places, are written otherwise",
         )
 
 

@@ -16,7 +16,7 @@ from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.cli.commands import usage_line
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,

@@ -12,7 +12,7 @@ import typer
 
 from harness.base.failures import UsageError
 from harness.base.tables import table
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_BASELINES,
     MODEL_OPTIONS,

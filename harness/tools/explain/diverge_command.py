@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.base.terminal import tell
-from harness.cli.hints import runnable
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words, runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,

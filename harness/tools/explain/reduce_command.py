@@ -11,7 +11,7 @@ import typer
 from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.tables import counted
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out

@@ -10,7 +10,7 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.outcome import ExitCode
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     AsJson,

@@ -15,7 +15,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.request import QuirkPolicy
 from harness.base.tables import table
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,

@@ -15,7 +15,7 @@ from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome, exit_code, without_findings
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,

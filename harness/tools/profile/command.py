@@ -11,7 +11,7 @@ import typer
 
 from harness.base.case import Case
 from harness.base.failures import UsageError
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,

@@ -34,7 +34,6 @@ from harness.compile.compiler.pass_runner import StepFailed
 from harness.compile.compiler.passes import passes_from_first
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
-from harness.compile.oracle.rounding import measure_task_rounding
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
 from harness.compile.paths.lowered_module import vdevices
@@ -50,6 +49,7 @@ from harness.compile.schedules.tasks import (
 )
 from harness.compile.schedules.trace import check, plain
 from harness.tools.tune.drawing import schedule_of
+from harness.tools.tune.rounding import measure_task_rounding
 
 TASKS, FUNCTIONS = "tasks.json", "functions.json"
 TRACE = "trace.json"

@@ -14,7 +14,7 @@ from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_DEVICE,
     AsJson,

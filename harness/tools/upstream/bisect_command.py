@@ -16,7 +16,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
 from harness.cli.completion import quirks
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,

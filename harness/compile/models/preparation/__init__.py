@@ -15,7 +15,6 @@ from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import write_casts
 from harness.compile.models.preparation.constants import fold_constants
-from harness.compile.models.preparation.cumulative_sums import write_cumulative_sums
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
@@ -28,7 +27,7 @@ from harness.compile.models.preparation.quantised import dequantise_narrow_weigh
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.reversed_sequences import write_reversals
 from harness.compile.models.preparation.spectra import write_spectra
-from harness.compile.models.preparation.top_k import write_top_k
+from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 from harness.compile.models.preparation.unread import remove_unread
 
 STEPS: tuple[Callable[[Any], str], ...] = (

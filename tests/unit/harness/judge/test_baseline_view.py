@@ -10,7 +10,7 @@ from fake_records import IDENTITY, sessions
 from device_runner.failures import Failure
 from harness.base.failures import UsageError
 from harness.judge.baseline import Baseline, BlessedSession, bless_build, load, read_side, sides, sides_in
-from harness.judge.baseline_view import BaselineView, SessionView
+from harness.judge.baseline_view import BaselineView, BlessedSessionView
 from harness.judge.checked_file import LARGEST_BYTES
 from harness.measure.facts import Reference
 
@@ -28,7 +28,7 @@ def blessed(folder: Path, **facts: Any) -> Path:
 def test_a_view_has_the_fields_of_its_model() -> None:
     aliases = {field.alias or name for name, field in Baseline.model_fields.items()}
     assert {field.encode_name for field in msgspec.structs.fields(BaselineView)} - NOT_OF_A_SIDE == aliases
-    assert {field.name for field in msgspec.structs.fields(SessionView)} == {*BlessedSession.model_fields}
+    assert {field.name for field in msgspec.structs.fields(BlessedSessionView)} == {*BlessedSession.model_fields}
 
 
 @pytest.mark.parametrize(

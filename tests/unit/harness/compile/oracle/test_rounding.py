@@ -20,7 +20,6 @@ from harness.compile.oracle.rounding import (
     AMOUNT,
     HALF,
     coordinate_rounding,
-    measure_task_rounding,
     move_numbers,
 )
 from harness.measure.correctness import compare_answers
@@ -107,33 +106,6 @@ def test_a_network_in_half_precision_moves_as_far_as_that_rounds() -> None:
     assert measured.half == HALF
     assert measured.leeway(2.0, "float32", computes_half=True).floor == 2 * HALF
     assert measured.leeway(2.0, "float32", computes_half=False).floor == 0.0
-
-
-def test_a_function_that_is_no_network_moves_with_its_inputs_and_its_indices_are_kept() -> None:
-    inputs: list[Any] = [X, np.full_like(X, 1000.0), np.arange(3)]
-
-    def task_rounding(far: float) -> float:
-        def ask(arrays: Sequence[Any]) -> list[np.ndarray]:
-            assert arrays[2].tolist() == [0, 1, 2]
-            return [(arrays[0] + far * arrays[1]) - far * np.float32(1000.0)]
-
-        (found,) = measure_task_rounding(ask, inputs, ask(inputs))
-        return found
-
-    assert task_rounding(0.0) < 2 * AMOUNT
-    assert task_rounding(1.0) > 100 * AMOUNT
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_a_difference_of_large_numbers_moves_a_function_by_many_units_of_its_own_format(dtype: Any) -> None:
-    factor = ROUNDING_FACTOR[np.dtype(dtype).name]
-    numbers = (X * np.float32(3) + np.float32(20)).astype(dtype)
-
-    def ask(arrays: Sequence[Any]) -> list[np.ndarray]:
-        return [(arrays[0] - dtype(20)).astype(dtype)]
-
-    (found,) = measure_task_rounding(ask, [numbers], ask([numbers]))
-    assert 10 < factor * found / float(np.finfo(dtype).eps) < 300
 
 
 @pytest.mark.parametrize("shape", [(1, 63), (2, 64)])

@@ -12,7 +12,7 @@ from interruptible import ended_by
 
 from harness.cli import every_command
 from harness.cli.commands import load_command
-from harness.cli.last_words import last_words
+from harness.cli.hints import last_words
 
 SERVE = {"doctor", "devices", "serve", "cache"}
 """Commands that end in seconds, or run until Ctrl-C."""

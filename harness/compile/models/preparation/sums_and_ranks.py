@@ -1,0 +1,136 @@
+"""CumSum as sums and TopK as ranks: TVM's pipelines for Adreno have no kernel for either.
+
+The rank of a number is how many come before it: those that are larger, and equal ones at earlier places. Both compare
+each place along an axis with each other. A TopK of many places takes the first of each piece, then the first of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from harness.base.tables import counted
+from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.gathers import along
+from harness.compile.models.preparation.opset import opset_of
+
+if TYPE_CHECKING:
+    from harness.compile.models.spec import Array
+
+MOST_PLACES = 4096
+"""Most places along an axis that are compared with each other: the constant of more pairs would be too large."""
+
+
+def write_cumulative_sums(model: Any) -> str:
+    """Sum, for each place along a known axis, the numbers up to it."""
+    import numpy as np
+    from onnx import helper
+
+    view, write, opset = NetworkView(model), NodeWriter(model, "cumulative_sum"), opset_of(model)
+
+    def sums(node: Any) -> list[Any] | None:
+        numbers, kind, axes = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
+        shape = view.shape(numbers)
+        if kind is None or axes is None or not shape or shape[axis := int(axes.item()) % len(shape)] > MOST_PLACES:
+            return None
+        places = np.arange(shape[axis])
+        later, earlier = places[:, None], places
+        if attribute_of(node, "reverse", 0):
+            later, earlier = earlier, later
+        counts = earlier < later if attribute_of(node, "exclusive", 0) else earlier <= later
+        triangle = write.constant(counts.reshape(*counts.shape, *[1] * (len(shape) - axis - 1)))
+        zero = write.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+        pairs = along(write, "Unsqueeze", numbers, axis, opset)
+        chosen = write.add("Where", triangle, pairs, zero)
+        summed = along(write, "ReduceSum", chosen, axis + 1, opset)
+        along(write, "Squeeze", summed, axis + 1, opset, node.output[0])
+        return write.take()
+
+    count = len(replace_nodes(model.graph, sums, "CumSum"))
+    return f"wrote {counted(count, 'CumSum', 'CumSum')} as sums over a triangle" if count else ""
+
+
+def write_top_k(model: Any) -> str:
+    """Count the rank of each number along a known axis, and take those of the first ranks in their order."""
+    view, write, opset = NetworkView(model), NodeWriter(model, "top_k"), opset_of(model)
+
+    def ranks(node: Any) -> list[Any] | None:
+        numbers, kind, count = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
+        shape = view.shape(numbers)
+        if kind is None or count is None or not shape or not attribute_of(node, "sorted", 1):
+            return None
+        axis, k = attribute_of(node, "axis", -1) % len(shape), int(count.item())
+        pieces = -(-shape[axis] // MOST_PLACES)
+        if k * pieces > MOST_PLACES:
+            return None
+        outputs = node.output[0], node.output[1] if len(node.output) > 1 else ""
+        larger = "Greater" if attribute_of(node, "largest", 1) else "Less"
+        ranking = _Ranking(write, opset, kind.elem_type, axis, len(shape) - axis - 1, larger)
+        if pieces == 1:
+            ranking.write_first(numbers, range(shape[axis]), k, outputs)
+        else:
+            ends = [shape[axis] * piece // pieces for piece in range(pieces + 1)]
+            ranking.write_first_of_each(numbers, ends, k, outputs)
+        return write.take()
+
+    count = len(replace_nodes(model.graph, ranks, "TopK"))
+    return f"wrote {counted(count, 'TopK', 'TopK')} as ranks" if count else ""
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """Writes the first numbers along an axis, and their places, in their order."""
+
+    writer: NodeWriter
+    opset: int
+    number_format: int
+    axis: int
+    later_axes: int
+    larger: str
+    """Operator by which a number comes before another."""
+
+    def write_first_of_each(self, numbers: str, ends: Sequence[int], k: int, outputs: tuple[str, str]) -> None:
+        """Write the first of each piece, then the first of those, in which equal numbers keep their order."""
+        firsts = []
+        for start, end in pairwise(ends):
+            bounds = (self.writer.integers(number) for number in (start, end, self.axis))
+            firsts.append(self.write_first(self.writer.add("Slice", numbers, *bounds), range(start, end), k))
+        values, places = (self.writer.add("Concat", *parts, axis=self.axis) for parts in zip(*firsts, strict=True))
+        self.write_first(values, range(k * len(firsts)), k, outputs, self._along("Unsqueeze", places, self.axis))
+
+    def write_first(
+        self, numbers: str, row: range, k: int, outputs: tuple[str, str] | None = None, places: str = ""
+    ) -> tuple[str, str]:
+        """Write the first of numbers that stand at the places of a row, or at `places`; returns both results' names."""
+        import numpy as np
+        from onnx import TensorProto, helper
+
+        add, after = self.writer.add, self.axis + 1
+        places_here = np.arange(len(row))
+        own, others = (self._along("Unsqueeze", numbers, place) for place in (after, self.axis))
+        earlier = self._column(places_here < places_here[:, None])
+        ties = add("And", add("Equal", others, own), earlier)
+        before = add("Or", add(self.larger, others, own), ties)
+        rank = self._total(add("Cast", before, to=TensorProto.INT64))
+        here = add("Equal", self._along("Unsqueeze", rank, self.axis), self._column(np.arange(k)[:, None]))
+        zero = np.zeros((), helper.tensor_dtype_to_np_dtype(self.number_format))
+        value_name, place_name = outputs or (self.writer.name(), self.writer.name())
+        self._total(add("Where", here, others, self.writer.constant(zero)), value_name)
+        if place_name:
+            row_places = places or self._column(np.array(row))
+            self._total(add("Where", here, row_places, self.writer.constant(np.zeros((), np.int64))), place_name)
+        return value_name, place_name
+
+    def _total(self, pairs: str, output: str = "") -> str:
+        summed = self._along("ReduceSum", pairs, self.axis + 1)
+        return self._along("Squeeze", summed, self.axis + 1, output)
+
+    def _along(self, operator: str, tensor: str, axis: int, output: str = "") -> str:
+        return along(self.writer, operator, tensor, axis, self.opset, output)
+
+    def _column(self, array: Array) -> str:
+        """Write a constant whose last axis is the pairs' last one of this axis."""
+        return self.writer.constant(array.reshape(*array.shape, *[1] * self.later_axes))

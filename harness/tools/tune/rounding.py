@@ -1,0 +1,43 @@
+"""What rounding does to one compiled function, as `harness.compile.oracle.rounding` finds it for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+HALF_AMOUNT = 2.0**-8
+"""Most that a number of float16 is moved: 2^13 times as far as one of float32, as its units are."""
+
+
+def measure_task_rounding(
+    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[float]:
+    """Measure the rounding of one compiled function, of which only the inputs can be moved.
+
+    In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
+    """
+    import numpy as np
+
+    half = any(array.dtype == np.float16 for array in inputs)
+    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    movements = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
+    return [each * AMOUNT / HALF_AMOUNT if half else each for each in movements]
+
+
+def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
+    """Return every real number with a random factor next to 1."""
+    import numpy as np
+
+    rng = np.random.default_rng(draw)
+
+    def move(array: Array) -> Array:
+        amount = HALF_AMOUNT if array.dtype == np.float16 else AMOUNT
+        moved: Array = array.astype(np.float64) * rng.uniform(1 - amount, 1 + amount, array.shape)
+        return moved.astype(array.dtype)
+
+    return [move(array) if array.dtype.kind == "f" else array for array in arrays]
