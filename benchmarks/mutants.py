@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 
-from harness.base.tables import unpadded_markdown
-
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ("tests/unit", "tests/integration")
 CORE = ("harness/base", "harness/compile", "harness/measure", "harness/judge", "device_runner")
@@ -172,6 +170,8 @@ def _test(place: Place) -> None:
 
 def table(tried: Sequence[tuple[Place, bool]]) -> str:
     """Build the table: by package, how many faults were found."""
+    from harness.base.tables import unpadded_markdown  # not before: a fork has to load its own, with the fault
+
     packages = sorted({package_of(place) for place, _ in tried})
     rows = [row(package, [found for place, found in tried if package_of(place) == package]) for package in packages]
     return unpadded_markdown([*rows, row("all", [found for _, found in tried])], ("package", "faults", "found"))
