@@ -19,11 +19,11 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.tables import table
 from harness.judge.confirm import MOST_SESSIONS
-from harness.judge.revisions.toolchain import CaseBuild
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.shared.revision_search import RevisionSearch
+from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
 from harness.tools.upstream.bisect.judging import Inspection, Reason, RevisionJudge, RevisionRunner
 from harness.tools.upstream.bisect.question import BisectionStore

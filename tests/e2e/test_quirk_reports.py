@@ -13,7 +13,7 @@ from harness.compile.compiler.releases import RELEASES, tvm_version
 from harness.compile.quirks import QUIRKS, Presence, quirks_of
 from harness.judge.revisions.environment import InstallFailure
 from harness.judge.revisions.sources import revision
-from harness.judge.revisions.toolchain import CommandLine
+from harness.tools.shared.toolchain import CommandLine
 from harness.tools.upstream.report import report_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]

@@ -12,6 +12,7 @@ changed harness is another install command, which makes asv install again.
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +25,6 @@ from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.revisions.git import call, git
 from harness.judge.revisions.sources import PINS, commit, init, write_configuration
-from harness.judge.revisions.toolchain import copy_files, source_files
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0
@@ -133,3 +133,17 @@ def _harness_wheel(folder: Path, root: Path) -> Path:
         if done.returncode or not (wheels := list(target.glob("*.whl"))):
             raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)
     return wheels[0]
+
+
+def source_files(root: Path, names: Sequence[str]) -> list[Path]:
+    """Return the files of these names, and those in the folders of these names, but for what Python made of them."""
+    files = (file for name in names for file in (root / name, *sorted((root / name).rglob("*"))))
+    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+
+
+def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
+    """Copy files from below `root` to the same places below a folder."""
+    for file in files:
+        copy = folder / file.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)

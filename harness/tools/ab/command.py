@@ -223,9 +223,9 @@ def _of_revisions(
     minutes: float,
 ) -> ComparisonView:
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
-    from harness.judge.revisions.toolchain import Toolchain
     from harness.judge.stats.turns import Arm
     from harness.tools.ab.revision_pair import RevisionPair
+    from harness.tools.shared.toolchain import Toolchain
 
     cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)

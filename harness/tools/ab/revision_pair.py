@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import Explain, SessionBudget, settle
 from harness.judge.in_turns import Measure
-from harness.judge.revisions.toolchain import CaseBuild, Toolchain
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
+from harness.tools.shared.toolchain import CaseBuild, Toolchain
 
 Keep = Callable[[Arm, Record], None]
 OUTCOMES_ALONE = "only outcomes are compared"

@@ -390,7 +390,7 @@ def _of_cases(glob: str, cases: Sequence[str], asked: CodeQuestion, screen: Scre
 
 def _of_revision(word: str, cases: Sequence[str], asked: CodeQuestion, screen: Screen) -> list[CompiledCase]:
     """Return what another release, or a commit, makes of the cases, in an environment of its own."""
-    from harness.judge.revisions.toolchain import Toolchain
+    from harness.tools.shared.toolchain import Toolchain
 
     cache, options = cache_root(), on_each_revision(asked.what, asked.device)
     toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)

@@ -27,10 +27,10 @@ from harness.compile.artifacts.planner import SEED, device_request, witness_requ
 from harness.compile.models.spec import Original
 from harness.compile.quirks import quirks_for
 from harness.judge.revisions.sources import revision
-from harness.judge.revisions.toolchain import CommandLine
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
 from harness.tools.ops.catalogue import INPUTS, MODEL, PREPARED, Catalogue, OperatorCase
+from harness.tools.shared.toolchain import CommandLine
 
 MODES = {False: "with workarounds", True: "as shipped"}
 """What the table calls it, by `as_shipped`."""

@@ -14,12 +14,12 @@ from harness.base.failures import UsageError
 from harness.judge.baseline import load
 from harness.judge.compare import Comparison, KernelChange
 from harness.judge.gate import Remeasure, blessed_plan
-from harness.judge.revisions.toolchain import Toolchain
 from harness.judge.stats.turns import Arm
 from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.measure import WatchedProfile, append_profile, watch_case
 from harness.tools.shared.kernels.peaks import load_peaks
 from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
+from harness.tools.shared.toolchain import Toolchain
 
 if TYPE_CHECKING:
     from harness.base.plan import Plan

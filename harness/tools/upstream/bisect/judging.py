@@ -15,7 +15,6 @@ from harness.base.outcome import Outcome
 from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
 from harness.judge.revisions.environment import InstallFailure
-from harness.judge.revisions.toolchain import ATTEMPTS, CaseBuild
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import finite
@@ -24,6 +23,7 @@ from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
 from harness.tools.shared.revision_search import RevisionState
+from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild
 
 NOT_INSTALLABLE = "does not build"
 NOT_FITTING = "does not fit"
@@ -39,7 +39,7 @@ class Reason(str, Enum):
 
 
 class RevisionRunner(Protocol):
-    """One revision, ready to be used: a `harness.judge.revisions.toolchain.Toolchain`, or a fake of the tests."""
+    """One revision, ready to be used: a `harness.tools.shared.toolchain.Toolchain`, or a fake of the tests."""
 
     def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         """Compile cases."""

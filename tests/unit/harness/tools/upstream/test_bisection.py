@@ -22,11 +22,11 @@ from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
 from harness.judge.revisions.environment import InstallFailure
 from harness.judge.revisions.sources import Revision, Source
-from harness.judge.revisions.toolchain import CaseBuild
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record
 from harness.tools.shared.revision_search import RevisionState
+from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
 from harness.tools.upstream.bisect.judging import Reason, RevisionJudge, RevisionRunner, reason_of, state_of
 from harness.tools.upstream.bisect.question import STATE, BisectionStore, bisection_store

@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from harness.base.process import Listener, bound, end
 from harness.base.run_options import RunOptions
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
+from harness.judge.history.releases import copy_files, source_files
 from harness.judge.revisions.environment import environment
 from harness.judge.revisions.sources import Revision
 from harness.measure.progress import STILL
@@ -64,20 +64,6 @@ def snapshot(cache: Path) -> Path:
     folder = Store(cache, "harness", sums=False).obtain(key, make, COPY_TIMEOUT_S)
     keep(folder)
     return folder
-
-
-def source_files(root: Path, names: Sequence[str]) -> list[Path]:
-    """Return the files of these names, and those in the folders of these names, but for what Python made of them."""
-    files = (file for name in names for file in (root / name, *sorted((root / name).rglob("*"))))
-    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
-
-
-def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
-    """Copy files from below `root` to the same places below a folder."""
-    for file in files:
-        copy = folder / file.relative_to(root)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, copy)
 
 
 def _describe(folder: Path) -> None:
