@@ -67,14 +67,14 @@ def test_inference_follows_the_clock_that_heat_lowers(
 def test_an_inference_lasts_as_long_as_the_clock_of_the_level_says(
     phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
 ) -> None:
-    phone.fault(heat=COLD, simulate_inference_s=0.003)
+    phone.fault(heat=COLD, simulate_inference_s=0.03)  # long beside what a busy host adds
     try:
         with device.session({}, timeout_s=LONG_S) as session:
             loaded = session.load(opencl_program, timeout_s=LONG_S)
             loaded.run([np.ones((4, 8), np.float32)], timeout_s=LONG_S)
             for level, clock_mhz in enumerate(PhoneState().gpu.levels_mhz):
                 phone.update(gpu={"thermal_level": level})
-                expected = pytest.approx(3 * 800 / clock_mhz, rel=0.05)  # a busy host adds to all but the fastest
+                expected = pytest.approx(30 * 800 / clock_mhz, rel=0.05)
                 assert eventually(lambda: min(loaded.wall_ms(9, timeout_s=LONG_S)) == expected)  # noqa: B023
     finally:
         phone.update(gpu={"thermal_level": 0})
