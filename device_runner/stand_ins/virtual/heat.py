@@ -109,6 +109,7 @@ class Heating:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._faults = FaultFile(home / FAULTS_JSON)
+        self._heat: Heat | None = None
         self._body: Body | None = None
         self._boot = ""
         self._busy_us: tuple[int, ...] = ()
@@ -119,12 +120,11 @@ class Heating:
     def tick(self, seconds: float) -> None:
         """Advance by the time since the last tick."""
         heat = self._faults.now.heat
-        if heat is None:
-            if self._body:
-                self._body = None
-                phone.show(self._home, lambda state: state)
-            return
-        phone.show(self._home, lambda state: self._next(state, heat, seconds))
+        if heat != self._heat:  # another body, which has rested
+            self._heat, self._body = heat, None
+            phone.show(self._home, lambda state: state)
+        if heat:
+            phone.show(self._home, lambda state: self._next(state, heat, seconds))
 
     def _next(self, state: PhoneState, heat: Heat, seconds: float) -> PhoneState:
         self._begin_anew(state)

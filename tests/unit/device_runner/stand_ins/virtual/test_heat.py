@@ -99,6 +99,17 @@ def test_work_shows_in_every_node_and_nothing_of_it_in_the_state(home: Path) -> 
     assert node(home, "gpuclk") == "200000000", "a GPU that has nothing to do is at its lowest clock"
 
 
+def test_another_heat_begins_with_a_phone_that_has_rested(home: Path) -> None:
+    model = Heating(home)
+    model.tick(0.1)
+    (home / BUSY_FILE).write_text("5000000\n")
+    model.tick(0.1)
+    assert int(node(home, "temp")) > 36_000
+    faults.write(home / FAULTS_JSON, Faults(heat=Heat(speed=1e-6)))
+    model.tick(0.1)
+    assert node(home, "temp") == "36000"
+
+
 def test_it_ends_with_the_fault(home: Path) -> None:
     model = Heating(home)
     (home / BUSY_FILE).write_text("0\n")
