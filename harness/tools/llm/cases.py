@@ -100,7 +100,7 @@ def test_of(name: str) -> LlmTest:
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
-class LibraryTable(BaseModel):
+class LibraryTable(BaseModel, ABC):
     """Tests of libraries as a suite has them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -109,9 +109,9 @@ class LibraryTable(BaseModel):
     tests: list[str] = Field([*TESTS], min_length=1)
     chunk: int | None = Field(None, gt=0, le=CHUNK)
 
+    @abstractmethod
     def tasks(self, folder: Path) -> Sequence[Any]:
         """Return the tests of each library; paths are below a folder. Raises UsageError."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def write_top_k(model: Any) -> str:
     def ranks(node: Any) -> list[Any] | None:
         numbers, kind, count = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
         shape = view.shape(numbers)
-        if kind is None or count is None or not shape or not attribute_of(node, "sorted", 1):
+        if kind is None or count is None or not shape or 0 in shape or not attribute_of(node, "sorted", 1):
             return None
         axis, k = attribute_of(node, "axis", -1) % len(shape), int(count.item())
         pieces = -(-shape[axis] // MOST_PLACES)

@@ -64,8 +64,8 @@ def test_places_may_be_left_out_and_integers_ranked() -> None:
     np.testing.assert_array_equal(answers(plain, {"x": np.array([3, 9, -1, 9])})[0], [9, 9])
 
 
-@pytest.mark.parametrize(("shape", "sorted_"), [(["n"], 1), ([8], 0)])
-def test_a_top_k_of_unknown_extent_or_any_order_stays(shape: list[str | int], sorted_: int) -> None:
+@pytest.mark.parametrize(("shape", "sorted_"), [(["n"], 1), ([8], 0), ([2, 0], 1)])
+def test_a_top_k_of_unknown_extent_or_any_order_or_no_numbers_stays(shape: list[str | int], sorted_: int) -> None:
     node = helper.make_node("TopK", ["x", "k"], ["y", "i"], sorted=sorted_)
     plain, said = changed(network([node], {"x": shape}, ("y", "i"), k=np.array([2])), write_top_k)
     assert (said, kinds(plain)) == ("", ["TopK"])
