@@ -33,6 +33,9 @@ OUTPUT_LIMIT_BYTES = 16 << 20
 
 TITLE_LIMIT = 160
 
+_CLOSED = "closed"
+"""Why the server says FAIL when the device closes a stream before it opens: an unknown service, or adbd ends."""
+
 SERVER_ANSWERS_S = 1.0
 RESTART = "restart the device, or plug it in again"
 
@@ -169,6 +172,9 @@ class Adb:
             message = f"device {self.serial} did not answer within {deadline.seconds:g} s: {action}"
             raise DeviceLost(message, hint=RESTART) from None
         except AdbRefusal as refused:
+            if str(refused) == _CLOSED:
+                message = f"the connection to device {self.serial} broke: the device closed it: {action}"
+                raise DeviceLost(message, hint=RESTART) from refused
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
         except OSError as error:
             self._require_server()

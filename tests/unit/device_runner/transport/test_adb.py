@@ -57,7 +57,7 @@ def test_the_deadline_is_of_the_whole_call_however_busy_the_device_talks() -> No
 
 
 def test_a_script_goes_by_its_name_in_messages() -> None:
-    with fake_adb({}) as server, pytest.raises(DeviceLost, match=r"closed: compare a 'b c'$"):
+    with fake_adb({}) as server, pytest.raises(DeviceLost, match=r"closed it: compare a 'b c': "):
         Adb(SERIAL, server.port).shell(["sh", "-c", "many\nlines", "compare", "a", "b c"], timeout_s=60)
 
 
@@ -94,6 +94,11 @@ def test_a_stream_that_ends_before_the_exit_code_is_a_lost_device() -> None:
 
     with fake_adb({"shell,v2,raw": vanish}) as server, pytest.raises(DeviceLost, match="broke"):
         Adb(SERIAL, server.port).shell(["x"], timeout_s=60)
+
+
+def test_a_device_that_closes_a_stream_before_it_opens_broke_the_connection() -> None:
+    with fake_adb({}) as server, pytest.raises(DeviceLost, match=r"broke: the device closed it: read: restart"):
+        Adb(SERIAL, server.port).shell(["read"], timeout_s=60)
 
 
 def test_nonsense_from_the_server_is_a_lost_device() -> None:
