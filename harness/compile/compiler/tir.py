@@ -101,6 +101,19 @@ def with_block(realize: Any, body: Any, buffers: Any) -> Any:
     return _blocks().SBlockRealize(realize.iter_values, realize.predicate, block)
 
 
+def spatial_block(realize: Any, value: Any) -> Any:
+    """Return the realisation of a block that stores `value` where it reduced, with no axis of a reduction."""
+    from tvm import tirx
+
+    b, s = realize.block, realize.block.body
+    axes = [tirx.IterVar(axis.dom, axis.var, tirx.IterVar.DataPar) for axis in b.iter_vars]
+    store = tirx.BufferStore(s.buffer, value, s.indices)
+    block = _blocks().SBlock(
+        axes, b.reads, b.writes, b.name_hint, store, None, b.alloc_buffers, b.match_buffers, b.annotations
+    )
+    return _blocks().SBlockRealize(realize.iter_values, realize.predicate, block)
+
+
 def new_block(body: Any, buffers: Any) -> Any:
     """Return a block that does nothing but allocate buffers around a statement."""
     return _blocks().SBlockRealize([], True, _blocks().SBlock([], [], [], "", body, None, buffers))

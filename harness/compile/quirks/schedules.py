@@ -8,8 +8,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, writes_texture
-from harness.compile.compiler.passes import Passes, adreno_tir_passes, insert_before, own_pass, passes_before
-from harness.compile.compiler.tir import SCHEDULE, local_memory, walk
+from harness.compile.compiler.passes import (
+    Passes,
+    adreno_tir_passes,
+    insert_before,
+    insert_before_first,
+    own_pass,
+    passes_before,
+)
+from harness.compile.compiler.tir import (
+    SCHEDULE,
+    is_block,
+    local_memory,
+    map_children,
+    spatial_block,
+    statement_pass,
+    walk,
+)
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
 
@@ -45,6 +60,33 @@ def stay_in_local_memory(passes: Passes) -> Passes:
         return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
 
     return insert_before(passes, SCHEDULE, own_pass(SCHEDULE, run))
+
+
+def reduce_no_single_elements(passes: Passes) -> Passes:
+    """Before TVM's rules, make plain stores of reductions over a single element."""
+    return insert_before_first(passes, SCHEDULE, statement_pass("ReduceNoSingleElements", _without_reductions_of_one))
+
+
+def _without_reductions_of_one(statement: Any) -> Any:
+    rewritten = map_children(statement, _without_reductions_of_one)
+    value = _only_element(rewritten.block) if is_block(rewritten) else None
+    return rewritten if value is None else spatial_block(rewritten, value)
+
+
+def _only_element(block: Any) -> Any:
+    """Return what a block reduces if that is one element and the start is neutral, as TE has it; otherwise None."""
+    from tvm import tirx
+    from tvm_ffi import structural_equal
+
+    reduced = [axis.dom.extent for axis in block.iter_vars if axis.iter_type == tirx.IterVar.CommReduce]
+    single = reduced and all(getattr(extent, "value", 0) == 1 for extent in reduced)
+    if block.init is None or not single or not isinstance(block.body, tirx.BufferStore):
+        return None
+    value, sum_so_far = block.body.value, tirx.BufferLoad(block.body.buffer, block.body.indices)
+    if not isinstance(value, (tirx.Add, tirx.Mul, tirx.Max, tirx.Min)):
+        return None
+    others = [operand for operand in (value.a, value.b) if not structural_equal(operand, sum_so_far)]
+    return others[0] if len(others) == 1 else None
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
@@ -199,6 +241,16 @@ QUIRKS = (
         workaround="what the epilogue reads is in local memory, which the work-items of a group share",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=put_first(reduction_with_shared_tile)),
+    ),
+    Quirk(
+        "reduction-of-one",
+        "what follows a reduction over a single element, such as the bias of a depthwise 1x1 convolution, is applied "
+        "twice: to the start of the reduction, too",
+        upstream="src/s_tir/schedule/primitive/compute_inline.cc: reverse_compute_inline puts the consumer into a "
+        "block's init, too, once normalize_prim_func has dropped the axes of the reduction",
+        workaround="such reductions become plain stores before TVM's rules see them",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=reduce_no_single_elements),
     ),
     Quirk(
         "local-memory-overflow",

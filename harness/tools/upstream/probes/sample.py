@@ -82,6 +82,9 @@ conv_and_padding = partial(_convs, lambda op, conv: op.nn.pad(conv(), (0, 0, 0, 
 grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
 """A 1x1 convolution in two groups, then a rectifier."""
 
+depthwise_conv_and_sigmoid = partial(_convs, lambda op, conv: op.sigmoid(conv()), groups=_CHANNELS, kernel=1)
+"""A depthwise 1x1 convolution, whose sums have one product each, then a sigmoid."""
+
 
 def biased_conv_and_silu() -> Any:
     """Return a convolution with a bias and `x * sigmoid(x)`, between two convolutions."""

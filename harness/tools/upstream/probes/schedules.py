@@ -17,6 +17,7 @@ from harness.tools.upstream.probes.sample import (
     average_pool_into_image,
     concat,
     conv_and_padding,
+    depthwise_conv_and_sigmoid,
     fails_to_lower,
     grouped_conv_and_activation,
     lower,
@@ -35,6 +36,13 @@ def _private_numbers(*applied: Workaround) -> ProbeAnswer:
         return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
     defect = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
     return ProbeAnswer.of(max(sizes) > _GROUP, defect)
+
+
+def _sum_of_one(*applied: Workaround) -> ProbeAnswer:
+    """Build a sigmoid of sums over one product, and count how often the kernel computes it."""
+    code = "".join(kernel.body for kernel in kernels(source(depthwise_conv_and_sigmoid(), applied, OpenCLPath())))
+    times = code.count("exp(")
+    return ProbeAnswer.of(times > 1, f"a sigmoid behind sums of one product is computed {times} times for a number")
 
 
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
@@ -71,6 +79,7 @@ def _stores_single_numbers(module: Any, name: str, what: str) -> ProbeAnswer:
 PROBES: dict[str, Probe] = {
     "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
     "reduction-epilogue-private": _private_numbers,
+    "reduction-of-one": _sum_of_one,
     "local-memory-overflow": _local_memory,
     "texture-average-pool": _average_pool_into_image,
     "texture-scalar-schedule": _concatenation_into_image,

@@ -65,6 +65,7 @@ def test_path_and_precision_decide() -> None:
         "function-of-constants",
         "long-kernel-name",
         "reduction-epilogue-private",
+        "reduction-of-one",
         "local-memory-overflow",
         "opaque-kernel-schedule",
     }
