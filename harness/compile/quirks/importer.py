@@ -43,14 +43,37 @@ def fold_functions_of_constants(mod: Any) -> Any:
     """Evaluate calls of the importer's own functions on constants, while these have no target."""
     from tvm import relax
 
-    calls = _calls_of_functions(mod)
-    folded = relax.transform.FoldConstant()(mod) if calls else mod
-    return folded if _calls_of_functions(folded) < calls else mod
+    if not _has_function_of_constants(mod):
+        return mod
+    folded = relax.transform.FoldConstant()(mod)
+    return folded if _calls_of_functions(folded) < _calls_of_functions(mod) else mod
+
+
+def _has_function_of_constants(mod: Any) -> bool:
+    """Return whether a function is called on what no input changes. To try takes long: FoldConstant compiles calls."""
+    from tvm import relax
+
+    variables = {*mod["main"].params}
+    for binding in _bindings(mod):
+        name = _operator(binding.value)
+        if name != "relax.shape_of" and not variables.isdisjoint(relax.analysis.free_vars(binding.value)):
+            variables.add(binding.var)
+        elif name == "relax.call_tir":
+            return True
+    return False
 
 
 def _calls_of_functions(mod: Any) -> int:
-    values = (binding.value for block in mod["main"].body.blocks for binding in block.bindings)
-    return sum(getattr(getattr(value, "op", None), "name", "") == "relax.call_tir" for value in values)
+    return sum(_operator(binding.value) == "relax.call_tir" for binding in _bindings(mod))
+
+
+def _bindings(mod: Any) -> list[Any]:
+    return [binding for block in mod["main"].body.blocks for binding in block.bindings]
+
+
+def _operator(value: Any) -> str:
+    """Return the name of the operator that is called; empty for anything else."""
+    return str(getattr(getattr(value, "op", None), "name", ""))
 
 
 def without_dropout(mod: Any) -> Any:
