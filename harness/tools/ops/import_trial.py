@@ -39,11 +39,12 @@ def import_network(job: dict[str, Any], out: Path) -> None:
     from harness.compile.compiler.pass_runner import run_step
     from harness.compile.compiler.passes import adreno_relax_passes
     from harness.compile.paths.lowered_module import require_dispatch
+    from harness.tools.ops.distinct_calls import with_distinct_calls
 
     request = request_of(job)
     mod, _ = import_request(request)
     with stepping("lower"), target_of(request) as target:
-        legal = run_step("LegalizeOps", relax.transform.LegalizeOps(), mod)
+        legal = run_step("LegalizeOps", relax.transform.LegalizeOps(), with_distinct_calls(mod))
         if all(each.info.name != SORT_PASS for each in adreno_relax_passes(target)):
             require_dispatch(legal)
     (out / ANSWER).touch()
