@@ -47,10 +47,17 @@ class Forks:
         self._lock = threading.Lock()
         self._closed = False
 
+    def load(self) -> None:
+        """Start the process that loads the compiler, for a worker that is wanted soon.
+
+        It has no thread of ours before the first worker, so that this process may still fork.
+        """
+        self._living_server()
+
     def start(self, job_file: Path, log: Path) -> Fork:
         """Return a worker at a job; what it prints goes to the log. Raises RigFailure once this is closed."""
         for _ in range(STARTS):
-            server = self._living_server()
+            server = self._living_server(listen=True)
             try:
                 return server.fork(job_file, log)
             except OSError:  # it was killed between two jobs
@@ -65,7 +72,7 @@ class Forks:
                 self._server.kill()
         self._resources.close()
 
-    def _living_server(self) -> _Server:
+    def _living_server(self, *, listen: bool = False) -> _Server:
         with self._lock:
             if self._closed:
                 raise RigFailure("the build was stopped")
@@ -73,6 +80,8 @@ class Forks:
                 self._temporary = self._resources.enter_context(scratch_folder())
             if self._server is None or self._server.ended:
                 self._server = _Server(self._command, self._temporary)
+            if listen:
+                self._server.listen()
             return self._server
 
     def _forget(self, server: _Server) -> None:
@@ -108,7 +117,7 @@ class Fork:
 
 
 class _Server:
-    """The process that forks, and a thread that hears how its forks ended."""
+    """The process that forks, and a thread that hears how its forks ended once it listens."""
 
     def __init__(self, command: Sequence[str], temporary: Path) -> None:
         self._codes: dict[int, Future[int]] = {}
@@ -124,7 +133,12 @@ class _Server:
                 start_new_session=True,
                 env={**os.environ, **ONE_THREAD, "TMPDIR": str(temporary)},
             )
-        threading.Thread(target=self._listen, name="fork server", daemon=True).start()
+        self._listener = threading.Thread(target=self._hear, name="fork server", daemon=True)
+
+    def listen(self) -> None:
+        """Hear how forks end, from before the first."""
+        if not self._listener.ident:
+            self._listener.start()
 
     @property
     def ended(self) -> bool:
@@ -151,7 +165,7 @@ class _Server:
     def _order(self, order: dict[str, object]) -> None:
         self._socket.sendall(json.dumps(order).encode())
 
-    def _listen(self) -> None:
+    def _hear(self) -> None:
         """Pass on how each fork ended. Once the process is gone, tell that to all who still wait."""
         with self._socket, contextlib.suppress(OSError):
             while answer := self._socket.recv(PACKET_BYTES):

@@ -230,6 +230,7 @@ MODELS = "models"
 def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes | None = None) -> PreparedNetwork:
     """Open a user's file or a network of the zoo as it is compiled. Raises UsageError."""
     if name.endswith(SUFFIXES):
+        import_module("onnx")  # here, and not in the fork and then here
         file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
         return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
     return PreparedNetwork(model_source(name).outline(), [])

@@ -17,6 +17,7 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.base.suite import Limits
+from harness.compile.artifacts.forks import Forks
 from harness.compile.artifacts.jobs import request_of
 from harness.compile.artifacts.keys import compile_job
 from harness.compile.artifacts.planner import device_request
@@ -56,13 +57,30 @@ def request_for(file: Path) -> CompileRequest:
     return replace(device_request(Identity("none", "none")), model_file=str(file), path=PATH, quirks=quirks)
 
 
-def refusal_of(model: Any, cache: Path) -> str:
-    """Return why TVM refuses a network of static shapes; empty if it takes it, or does not answer in time."""
-    data: bytes = model.SerializeToString()
-    with scratch_folder() as folder, Builder(cache, LIMITS, processes=1) as builder:
-        file = folder / "model.onnx"
-        file.write_bytes(data)
-        built = compile_job(request_for(file), hashlib.sha256(data).hexdigest(), "the network")
-        job = replace(built, kind=KIND, key=key_of({KIND: built.key}))
-        answer = builder.build([job])[job.key]
-    return str(answer) if isinstance(answer, CompileFailure) and answer.outcome == CompileFailure.outcome else ""
+class ImportTrial:
+    """Asks TVM about networks of static shapes. A context manager: leaving it ends the compiler."""
+
+    def __init__(self, cache: Path) -> None:
+        self._forks = Forks()
+        self._builder = Builder(cache, LIMITS, processes=1, forks=self._forks)
+
+    def __enter__(self) -> ImportTrial:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._builder.__exit__(*error)
+
+    def load(self) -> None:
+        """Load the compiler while the network is prepared, which this process may fork for."""
+        self._forks.load()
+
+    def refusal_of(self, model: Any) -> str:
+        """Return why TVM refuses a network; empty if it takes it, or does not answer in time."""
+        data: bytes = model.SerializeToString()
+        with scratch_folder() as folder:
+            file = folder / "model.onnx"
+            file.write_bytes(data)
+            built = compile_job(request_for(file), hashlib.sha256(data).hexdigest(), "the network")
+            job = replace(built, kind=KIND, key=key_of({KIND: built.key}))
+            answer = self._builder.build([job])[job.key]
+        return str(answer) if isinstance(answer, CompileFailure) and answer.outcome == CompileFailure.outcome else ""

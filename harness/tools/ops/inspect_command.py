@@ -59,16 +59,20 @@ def inspect(
     from device_runner.store import cache_root
     from harness.base.model import SUFFIXES, fixes_given, shapes_given
     from harness.compile.models.sources import open_model
-    from harness.tools.ops.import_trial import refusal_of
+    from harness.tools.ops.import_trial import ImportTrial
     from harness.tools.ops.summary import summarize
 
-    network, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
-    summary = summarize(network)
-    lacking = unknown_operators(network, onnx_operators())
-    host = nodes_by_kind(network, lambda kind: kind in host_operators())
-    refusals = refusals_of(network)
-    if model.endswith(SUFFIXES) and not (lacking or host or summary.double or refusals) and _is_static(summary):
-        refusals |= {why: list(PATHS) for why in [refusal_of(network, cache_root())] if why}
+    is_file = model.endswith(SUFFIXES)
+    with ImportTrial(cache_root()) as trial:
+        if is_file:
+            trial.load()
+        network, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
+        summary = summarize(network)
+        lacking = unknown_operators(network, onnx_operators())
+        host = nodes_by_kind(network, lambda kind: kind in host_operators())
+        refusals = refusals_of(network)
+        if is_file and not (lacking or host or summary.double or refusals) and _is_static(summary):
+            refusals |= {why: list(PATHS) for why in [trial.refusal_of(network)] if why}
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
     else:

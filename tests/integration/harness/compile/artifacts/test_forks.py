@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,13 @@ def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(worker
     assert outcome(workers, tmp_path, "crash") == -11
     assert outcome(workers, tmp_path, "last") == 7
     assert (tmp_path / "last.log").read_text() == "['last']\n"
+
+
+def test_a_compiler_that_is_loaded_early_leaves_this_process_free_to_fork(workers: Forks, tmp_path: Path) -> None:
+    threads = threading.active_count()
+    workers.load()
+    assert threading.active_count() == threads
+    assert outcome(workers, tmp_path, "first") == 7
 
 
 def test_a_fork_that_hangs_is_ended_alone_and_with_what_it_started(workers: Forks, tmp_path: Path) -> None:

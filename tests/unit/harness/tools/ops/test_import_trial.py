@@ -80,4 +80,5 @@ def test_only_an_answer_of_tvms_is_a_refusal(
             return {job.key: failure for job in jobs}
 
     monkeypatch.setattr(import_trial, "Builder", Refusing)
-    assert import_trial.refusal_of(network("Relu", TensorProto.FLOAT), tmp_path) == said
+    with import_trial.ImportTrial(tmp_path) as trial:
+        assert trial.refusal_of(network("Relu", TensorProto.FLOAT)) == said
