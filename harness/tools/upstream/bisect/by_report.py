@@ -133,7 +133,11 @@ def _graft(revision: Revision, python: Path, paths: Sequence[str]) -> Iterator[P
             archive = scratch / "files.tar"
             git(repo, "archive", f"--output={archive}", commit, "--", *there)
             with tarfile.open(archive) as files:
-                files.extractall(scratch, filter="data")
+                # Python before 3.11.4 has no filters. Without links nothing can lead out of the folder.
+                if other := next((member.name for member in files if not (member.isreg() or member.isdir())), ""):
+                    raise InstallFailure(f"{other} is no file")
+                files.extraction_filter = getattr(tarfile, "data_filter", None)
+                files.extractall(scratch)
             shutil.copytree(scratch / PACKAGE, package.parent, dirs_exist_ok=True)
         yield package.parent
 

@@ -77,6 +77,17 @@ def test_a_commit_without_the_file_is_before_the_defect(line: list[Revision], py
     assert "No module named 'tvm.pattern'" in found.answers["c0"].seen
 
 
+def test_a_commit_with_a_link_is_skipped(line: list[Revision], python: Path, tmp_path: Path) -> None:
+    repo = line[0].source.repo
+    file = repo / "python/tvm/pattern.py"
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere.py")
+    git(repo, "commit", "--quiet", "--all", "-m", "link")
+    linked = dataclasses.replace(line[0], commit=git(repo, "rev-parse", "HEAD").strip())
+    with pytest.raises(InstallFailure, match=r"python/tvm/pattern\.py is no file"):
+        grafted_commits(SCRIPT, python, ["python/tvm/pattern.py"])(linked)
+
+
 def test_a_fix_is_found_in_the_same_way(line: list[Revision]) -> None:
     fixed = find_turn(line[1:], _told([Presence.PRESENT] * 3 + [Presence.ABSENT] * 3), print)
     assert (fixed.search.good, fixed.search.candidates) == ("c3", ["c4"])
