@@ -64,7 +64,10 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
             for extent, stride, extra, width, end in zip(extents, strides, more, widths, wanted, strict=True)
         ]
         return totals if min(totals) >= 0 else None
-    return [
-        max((-(-extent // stride) - 1) * stride + width - extent, 0)
+    totals = [
+        (-(-extent // stride) - 1) * stride + width - extent
         for extent, stride, width in zip(extents, strides, widths, strict=True)
     ]
+    if node.op_type != "Conv" and min(totals) < -1:
+        return None  # onnxruntime's pools then begin at the second pixel
+    return [max(total, 0) for total in totals]
