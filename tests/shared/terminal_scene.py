@@ -1,7 +1,7 @@
 """A week of work with long names and long complaints: records, baselines, a cache, a history, and what commands find.
 
 What takes minutes is replaced where a command meets it: adb, the machine's examination, the probes of TVM, a device and
-what is built for it, and a bisection's run.
+what is built for it, and a bisection's run. So are processes that compact, by threads.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,7 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, props: Path |
     monkeypatch.setattr("harness.tools.doctor.command.examine", lambda _cache: _findings())
     answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(QUIRKS)
     monkeypatch.setattr("harness.tools.upstream.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
+    monkeypatch.setattr("harness.tools.lake.compaction._pool", ThreadPoolExecutor)
     monkeypatch.setattr("harness.measure.workbench.open_workbench", _open_workbench)
     monkeypatch.setattr("harness.tools.upstream.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
 

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from phone_libraries import ANDROID, EM_X86_64, FFI, HOST, OPENCL, PROGRAM, RUNTIME, link, mark, runtime_in
 from typer.testing import CliRunner
@@ -202,7 +202,6 @@ def sample(good: Path) -> bytes:
     return (good / "libtvm_runtime.so").read_bytes()
 
 
-@settings(max_examples=60)
 @given(data=st.data())
 def test_damage_is_never_more_than_a_refusal(
     tmp_path_factory: pytest.TempPathFactory, good: Path, data: st.DataObject

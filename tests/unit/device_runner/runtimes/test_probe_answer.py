@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity, PeakMemory
@@ -141,7 +141,6 @@ def test_no_answer_does_harm(text: bytes) -> None:
         return
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(sorted(DEVICE)), values))
 def test_no_word_of_a_device_does_harm(changes: dict[str, Any]) -> None:
     try:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import device_runner
@@ -15,7 +15,6 @@ from device_runner.transport.quoting import quoted
 ARGUMENT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-@settings(max_examples=40)
 @given(st.lists(ARGUMENT, min_size=1, max_size=4))
 def test_a_shell_gets_the_arguments_that_were_given(arguments: list[str]) -> None:
     said = subprocess.run(["sh", "-c", f"printf '%s\\0' {quoted(*arguments)}"], capture_output=True, check=True)

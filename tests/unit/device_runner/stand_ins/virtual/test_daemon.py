@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.stand_ins.virtual import daemon, faults, services
@@ -379,7 +379,6 @@ packets = st.builds(
 conversations = st.lists(packets | st.binary(max_size=40), max_size=12).map(b"".join)
 
 
-@settings(max_examples=100)
 @given(data=st.data())
 def test_no_conversation_kills_the_daemon(talk: Run, data: st.DataObject) -> None:
     async def conversation(running: Daemon) -> None:
@@ -402,7 +401,6 @@ reverse_requests = st.tuples(
 ).map(lambda parts: "reverse:" + "".join(parts))
 
 
-@settings(max_examples=50)
 @given(requests=st.lists(reverse_requests, min_size=1, max_size=6))
 def test_reverse_answers_every_request(talk: Run, requests: list[str]) -> None:
     async def conversation(running: Daemon) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
@@ -98,7 +98,6 @@ def test_an_array_that_is_cut_short(tmp_path: Path) -> None:
         load_inputs(file, SPECS[:1])
 
 
-@settings(max_examples=100)
 @given(at=st.integers(0, 700), byte=st.integers(0, 255), keep=st.integers(0, 800))
 def test_damage_is_a_model_error_or_nothing(
     tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, keep: int

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
@@ -89,7 +89,6 @@ def test_truncated(tmp_path: Path) -> None:
         load(file)
 
 
-@settings(max_examples=60)
 @given(data=st.binary(max_size=400), keep=st.integers(0, 250))
 def test_damage_is_a_model_error_or_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes, keep: int) -> None:
     file = tmp_path_factory.mktemp("damage") / "model.onnx"
@@ -216,7 +215,6 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=50)
 @given(data=st.composite(mutated)())
 def test_a_mutated_file_is_prepared_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("mutated")

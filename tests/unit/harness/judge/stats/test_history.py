@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.judge.stats.history import segment
@@ -161,14 +161,12 @@ def test_heavy_tails_raise_few_alarms() -> None:
 
 
 @given(st.lists(st.floats(0.1, 1000), min_size=6, max_size=25), st.floats(0.01, 100))
-@settings(max_examples=40)
 def test_the_unit_moves_no_step(values: list[float], factor: float) -> None:
     plain, scaled = segment(values), segment([factor * value for value in values])
     assert [step.index for step in plain] == [step.index for step in scaled]
 
 
 @given(st.lists(st.floats(), max_size=20))
-@settings(max_examples=60)
 def test_no_numbers_raise(values: list[float]) -> None:
     segment(values)
     segment(values, noise=Noise(0.01, 4))

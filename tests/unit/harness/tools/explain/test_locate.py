@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fake_records import a_record
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -43,7 +43,6 @@ class Bench:
         return PieceTrial(piece, a_record(outcome=outcome), Path(name))
 
 
-@settings(max_examples=40)
 @given(st.data(), st.integers(1, 60))
 def test_the_operator_and_the_smallest_piece_around_it_are_found_in_few_runs(data: st.DataObject, count: int) -> None:
     off = data.draw(st.integers(1, count))

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from fake_records import a_record
 from fake_trials import FakeTrials
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
@@ -32,7 +32,6 @@ def quietly(_line: str) -> None:
     """Nobody listens."""
 
 
-@settings(max_examples=50)
 @given(st.sets(st.integers(0, 30), min_size=1, max_size=4), st.integers(31, 40))
 def test_what_is_left_is_what_is_needed_and_nothing_else(needed: set[int], count: int) -> None:
     found = minimal_subset(range(count), lambda some: needed <= set(some), Deadline(PLENTY_S))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from harness.cli import app, show
 from harness.measure.records.record import RecordFile
+from harness.tools.lake import compaction
 
 LAKE = find_spec("duckdb") is not None and find_spec("pyarrow") is not None
 needs_lake = pytest.mark.skipif(not LAKE, reason="`make scale` installs DuckDB and pyarrow")
@@ -34,6 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("ADRENO_BENCH_CACHE", str(folder / "cache"))
+        patch.setattr(compaction, "_pool", ThreadPoolExecutor)
         for night in (1, 2):
             moment = f"2026-03-0{night}T00:00:00"
             found = [one for case in CASES for one in sessions(10, seed=night, case=case, started_at=moment)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import SetupMissing
@@ -147,7 +147,6 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
         plain_archive(tmp_path / "bomb.pt2")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 5000), st.binary(max_size=40), st.integers(0, 5000))
 def test_a_damaged_file_is_one_clear_line(tmp_path: Path, place: int, put: bytes, cut: int) -> None:
     data = archive(tmp_path / "net.pt2").read_bytes()
@@ -157,7 +156,6 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, place: int, put: bytes
         plain_archive(tmp_path / "net.pt2")
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(max_size=5),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -198,7 +198,6 @@ def chains(draw: st.DrawFn) -> Any:
     return network(nodes, outputs, w=X + 1)
 
 
-@settings(max_examples=40)
 @given(chains())
 def test_every_answer_stays_the_same_and_nothing_is_left_to_clean(model: Any) -> None:
     clean, _ = cleaned(model)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from small_networks import answers, changed, kinds, network, values
@@ -75,7 +75,6 @@ def layers(draw: st.DrawFn) -> tuple[Any, Any]:
     return layer(kind, length, batch, direction, **inputs, **more), values(length, batch, FEATURES)
 
 
-@settings(max_examples=60, deadline=None)
 @given(layers())
 def test_every_layer_is_computed_as_onnxruntime_does(drawn: tuple[Any, Any]) -> None:
     require_same(*drawn)
