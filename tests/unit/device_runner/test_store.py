@@ -146,7 +146,9 @@ def test_what_can_be_no_key_is_not_there(tmp_path: Path, key: str) -> None:
 
 def test_what_a_killed_process_left_of_a_key_is_removed_with_the_next_making(tmp_path: Path) -> None:
     store = Store(tmp_path, "artifacts")
-    left, other = (tmp_path / "artifacts" / name for name in (".key.0123abcd", ".key.post1.0123abcd"))
+    with store.making("key", 1.0) as scratch:
+        name = scratch.name
+    left, other = (tmp_path / "artifacts" / folder for folder in (name, ".key.post1.0123abcd"))
     for folder in (left, other):
         folder.mkdir(parents=True)
         (folder / "part").touch()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from harness.compile.oracle.leeway import Leeway
 from harness.measure.correctness import compare_answers
 
 ARRAYS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=4, max_side=5), elements=st.floats(-1e3, 1e3, width=32))
@@ -98,11 +99,31 @@ def test_top1_and_cosine_tell_a_small_error_from_another_answer() -> None:
     assert other.cosine < 0
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_the_cosine_of_answers_whose_squares_leave_the_range_is_theirs(scale: float) -> None:
-    oracle = np.array([0.1, 0.9, 0.2], np.float32) * np.float32(scale)
+@pytest.mark.parametrize("scale", [np.float32(1e-30), np.float32(1e30), np.float64(1e-200), np.float64(1e200)])
+def test_the_cosine_of_answers_whose_squares_leave_the_range_is_theirs(scale: np.floating) -> None:
+    oracle = np.array([0.1, 0.9, 0.2], scale.dtype) * scale
     assert round(compare_answers([oracle], [oracle], 1e-3).cosine, 6) == 1.0
     assert compare_answers([-oracle], [oracle], 1e-3).cosine < 0
+
+
+def test_an_answer_that_is_not_finite_has_no_cosine() -> None:
+    oracle = np.array([0.1, 0.9], np.float32)
+    assert compare_answers([np.array([0.1, np.nan], np.float32)], [oracle], 1e-3).cosine == 0.0
+
+
+def test_the_element_that_is_farthest_beyond_its_own_tolerance_is_named() -> None:
+    oracle = np.tile(np.array([600.0] * 4 + [0.5] * 8, np.float32), (64, 1))
+    leeway = Leeway(moved=np.abs(oracle) * np.float32(1e-7), smallest=2.0**-126)
+    answer = oracle.copy()
+    answer[3, 0] += 20
+    answer[5, 7] += 5
+    assert "at [5, 7]" in compare_answers([answer], [oracle], 2e-2, (), [leeway]).complaint
+
+
+def test_an_exact_output_of_integers_never_decides_before_a_real_one() -> None:
+    whole, real = np.array([3, 4]), np.array([1.0, 0.5], np.float32)
+    verdict = compare_answers([whole, real + np.float32(1e-5)], [whole, real], 1e-3)
+    assert verdict.max_abs_err == pytest.approx(1e-5, rel=0.1)
 
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-7, 1.0, 1e7, 1e30])

@@ -28,6 +28,8 @@ def softmax(logits: np.ndarray) -> np.ndarray:
         (np.full((1, 1000), 0.001, np.float32), "is constant: 0.001 everywhere"),
         (0.001 + 1e-9 * LOGITS, "is constant: 0.001 everywhere"),
         (np.full((2, 3), 7, np.int64), "is constant: 7 everywhere"),
+        (np.zeros(2, np.int64), "is all zero"),
+        (np.full(2, 7, np.int64), "is constant: 7 everywhere"),
         (softmax(LOGITS * 1000), "is saturated: every element is 0 or 1"),
         (np.clip(LOGITS * 1e6, 0, 6), "is saturated: every element is 0 or 6"),
         (1 / (1 + np.exp(-np.float32(20) * np.array([3, -3], np.float32))), "is saturated: every element is"),

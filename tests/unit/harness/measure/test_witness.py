@@ -67,7 +67,7 @@ class LLVM(Builder):
         return self._found if self._known else None
 
 
-def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "", plan: Plan = PLAN) -> Record:
+def record_of(folder: Path, truth: object, llvm: LLVM | None, unchecked: str = "", plan: Plan = PLAN) -> Record:
     """Of a device that answers `ANSWER`."""
     built: Things = things(folder / "built")
     save_arrays(folder / "built" / OUTPUTS, [np.asarray(truth)])
@@ -88,6 +88,11 @@ def test_llvm_is_asked_only_where_the_answer_is_wrong(
     assert record.owner is owner
     assert witness.asked == (owner is not Owner.NOBODY)
     assert (record.part(WitnessReport) is None) is (owner is Owner.NOBODY)
+
+
+def test_without_a_builder_nobody_is_asked(tmp_path: Path) -> None:
+    record = record_of(tmp_path, OTHER, None)
+    assert (record.outcome, record.part(WitnessReport)) == (Outcome.WRONG_RESULT, None)
 
 
 NODES = [

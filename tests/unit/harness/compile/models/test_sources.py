@@ -153,6 +153,12 @@ def test_a_dynamic_file_is_prepared_with_its_shapes_and_says_so(tmp_path: Path) 
     assert spec.shape == (2, 4)
 
 
+def test_what_is_changed_is_said_of_a_model_with_a_file_of_inputs(tmp_path: Path) -> None:
+    np.savez(inputs := tmp_path / "x.npz", x=np.ones((2, 4), np.float32))
+    source = OnnxFile("mine", saved(tmp_path, relu_model(["batch", 4])), {"batch": 2}, inputs=inputs)
+    assert source.changes(tmp_path / "cache") == ("fixed x [2, 4]",)
+
+
 def test_what_an_exporter_left_is_kept_where_that_is_asked(tmp_path: Path) -> None:
     model = relu_model()
     model.graph.node.insert(0, helper.make_node("Identity", ["x"], ["same"]))

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.compile.oracle.leeway import Leeway, load_leeway, save_leeway
+from harness.compile.oracle.leeway import Leeway, Measured, load_leeway, save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.measure.correctness import compare_answers
@@ -192,6 +192,13 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
     assert (read.rounding, read.choices, sorted(read.decided)) == (0.0, False, ["float16", "float32"])
     np.testing.assert_array_equal(read.decided["float16"], measured[0].decided["float16"])
     assert load_leeway(tmp_path / "nothing.npz") == []
+
+
+def test_what_could_not_be_measured_excuses_nothing() -> None:
+    distances = np.array([np.nan, np.inf, 0.5], np.float32)
+    leeway = Measured(own=distances, decided={"float32": distances}).leeway(1.0, "float32", computes_half=False)
+    for excused in (leeway.own, leeway.decided):
+        np.testing.assert_array_equal(excused, np.array([0.0, 0.0, 0.5], np.float32))
 
 
 def test_half_precision_makes_more_ties() -> None:
