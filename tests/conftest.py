@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import kept_kernels
@@ -16,6 +16,7 @@ from shared_runtimes import link_runtimes
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.stand_ins.virtual import opencl as layer
 from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.measure.records.view import without_garbage_collection
 from harness.tools.runtime.check import examine, host_interface
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
@@ -61,6 +62,13 @@ SELDOM = {"long": "make test-long", "rest": "make test-rest"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true", help="keep how long each test took (make durations)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import all tests without looking for garbage among the modules: a sixth of the time that it takes."""
+    with without_garbage_collection():
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
