@@ -71,9 +71,14 @@ class Place:
 
 
 def tests_of(module: Path) -> list[str]:
-    """Return the files of a module's own tests; `module` is below the root."""
-    files = [Path(folder) / module.parent / f"test_{module.name}" for folder in TESTS]
-    return [str(file) for file in files if (ROOT / file).exists()]
+    """Return the files of a module's own tests, also several of one module; `module` is below the root."""
+    folders = [ROOT / folder / module.parent for folder in TESTS]
+    return [
+        str(file.relative_to(ROOT))
+        for folder in folders
+        for name in (f"test_{module.stem}.py", f"test_{module.stem}_*.py")
+        for file in sorted(folder.glob(name))
+    ]
 
 
 def change(node: ast.AST) -> str:
