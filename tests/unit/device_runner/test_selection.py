@@ -16,6 +16,7 @@ from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, is_built_in, list_devices
 from device_runner.selection import (
     AmbiguousDevice,
+    expand,
     matches,
     parse_labels,
     recall_identity,
@@ -65,6 +66,13 @@ def chosen(folder: Path, *wanted: str) -> list[str]:
 )
 def test_names_labels_and_all_mean_devices(tmp_path: Path, wanted: list[str], names: list[str]) -> None:
     assert chosen(tmp_path, *wanted) == names
+
+
+@pytest.mark.usefixtures("phones")
+def test_all_and_a_number_of_phones_stand_for_their_names_and_any_other_text_for_itself(tmp_path: Path) -> None:
+    assert expand("all", tmp_path) == ["A", "B", "C", ODD]
+    assert expand("virtual:2", tmp_path) == ["virtual-1", "virtual-2"]
+    assert expand("soc=SM8650", tmp_path) == ["soc=SM8650"]
 
 
 @pytest.mark.usefixtures("phones")

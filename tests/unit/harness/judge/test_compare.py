@@ -263,6 +263,12 @@ def test_outcomes_are_compared_before_latencies(base: Outcome, head: Outcome, ve
     assert comparison.reasons
 
 
+def test_a_finding_without_a_latency_is_certain_and_what_tells_nothing_has_no_confidence() -> None:
+    wrong, lost = ([a_record(outcome=outcome)] for outcome in (Outcome.WRONG_RESULT, Outcome.DEVICE_LOST))
+    assert the_one([a_record()], wrong).confidence == 1.0
+    assert the_one([a_record()], lost).confidence is None
+
+
 def test_a_case_that_was_wrong_in_one_session_of_several_is_wrong() -> None:
     flaky = [*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off by one"), *sessions(10)]
     assert the_one(sessions(10), flaky).verdict is Verdict.WRONG

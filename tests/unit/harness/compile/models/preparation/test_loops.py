@@ -95,6 +95,16 @@ def test_a_loop_that_an_input_ends_stays_and_says_how_to_fix_it() -> None:
     assert (kinds(plain), said) == (["Loop"], "")
 
 
+@pytest.mark.parametrize("ends", [("n", ""), ("rounds", "c"), ("n", "c")])
+def test_a_loop_whose_number_of_rounds_or_first_condition_is_an_input_stays(ends: tuple[str, str]) -> None:
+    model = counted_loop(*ends)
+    for name, kind in zip(ends, (INT64, BOOL), strict=True):
+        if name in ("n", "c"):
+            model.graph.input.append(helper.make_tensor_value_info(name, kind, []))
+    plain, said = changed(model, unroll_loops)
+    assert (kinds(plain), said) == (["Loop"], "")
+
+
 def test_a_loop_in_a_loop_and_a_weight_that_all_rounds_share() -> None:
     inner = body(
         [helper.make_node("Identity", ["was"], ["going"]), helper.make_node("Add", ["v", "outside"], ["w"])],
