@@ -169,3 +169,11 @@ def test_a_line_in_columns_goes_on_below_its_last_one_unless_that_begins_too_far
     assert columns == ["name  20 of all of the words that are", "      here"]
     late = tables.folded(f"{'a' * 26}  and a few words of text", stream).splitlines()
     assert late[1].startswith(" " * tables.GAP + "words")
+
+
+@pytest.mark.parametrize(
+    ("count_bytes", "text"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (2_500_000, "2.5 MB"), (12e9, "12 GB")],
+)
+def test_sizes_have_the_largest_unit_below_them(count_bytes: float | None, text: str) -> None:
+    assert tables.size(count_bytes) == text

@@ -17,7 +17,7 @@ from device_runner.device import Identity
 from harness.base.failures import ModelError
 from harness.base.suite import load_suite
 from harness.compile.artifacts.planner import check, model_digest, plan_case
-from harness.compile.models.input_files import load_inputs
+from harness.compile.models.input_files import load_inputs, read_header
 from harness.compile.models.spec import InputSpec
 from harness.tools.zoo import tiny
 
@@ -134,3 +134,10 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_is_started(tmp_path
     suite = load_suite(suite_file)
     with pytest.raises(ModelError, match=r"'input' is float32 \[1, 3, 8, 8\], and the model takes float32"):
         check(suite, suite.cases, tmp_path)
+
+
+def test_a_file_of_numpys_second_version_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "x.npy").open("wb") as stream:
+        np.lib.format.write_array(stream, np.ones((2, 3), np.float32), version=(2, 0))
+    with (tmp_path / "x.npy").open("rb") as stream:
+        assert read_header(tmp_path / "x.npy", stream, "x")[0] == (2, 3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from harness.judge.stats.engine import compare, compare_sessions, compare_summaries, estimate_sides
-from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.pair import Change, Estimate, Rules
 from harness.judge.stats.session import Noise, SampleLimits, SessionSummary, summarise
 from harness.judge.stats.suite import adjusted_p_values, flips, geometric_mean, hold
 from harness.judge.verdict import Verdict
@@ -254,3 +254,8 @@ def test_a_ranking_flips_only_when_both_orders_are_certain() -> None:
     assert flip.before == pytest.approx(0.25, abs=0.05)
     assert flip.after == pytest.approx(-0.2, abs=0.05)
     assert flips(base, base) == []
+
+
+def test_base_and_head_lie_around_the_location_as_far_apart_as_the_shift() -> None:
+    estimate = Estimate(math.log(1.21), 0.01, 6, 11.0)
+    assert (estimate.base_ms, estimate.head_ms) == (pytest.approx(10.0), pytest.approx(12.1))
