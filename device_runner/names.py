@@ -17,6 +17,8 @@ def load(place: str) -> Any:
 
 NEAR = 0.75
 """Share of letters that a mistyped word has in common with the one that was meant: `sample` and `shape` have 0.73."""
+MOST_NAMES = 30
+"""Most names that a hint lists: a folder of records has thousands of cases."""
 
 
 def suggestion(
@@ -30,7 +32,9 @@ def suggestion(
     close = max(words, key=lambda each: _nearness(word, each), default="")
     if close and _nearness(word, close) >= NEAR:
         return f"did you mean {close!r}?"
-    return f"{otherwise} {', '.join(words if choices is None else choices)}"
+    names = words if choices is None else list(choices)
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    return f"{otherwise} {', '.join([*names[:MOST_NAMES], *more])}"
 
 
 def _nearness(word: str, other: str) -> float:
@@ -40,7 +44,8 @@ def _nearness(word: str, other: str) -> float:
     word, other = word.lstrip("-"), other.lstrip("-")
     short, long = sorted((word, other), key=len)
     begins = long.startswith(short) and 2 * len(short) >= len(long) > len(short)
-    return max(NEAR if begins else 0.0, SequenceMatcher(a=other, b=word).ratio())
+    swapped = len(word) > 1 and sorted(word) == sorted(other)
+    return max(NEAR if begins or swapped else 0.0, SequenceMatcher(a=other, b=word).ratio())
 
 
 def shorten(name: str, most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from itertools import groupby
@@ -132,6 +133,8 @@ def usage_hint(error: TyperException, words: Sequence[str]) -> str:
         words: The command line.
     """
     context: Any = getattr(error, "ctx", None)
+    if files := _model_files(error.format_message()):
+        return f"`{_with_models(context, files)}`"
     listing = f"see `{context.command_path if context else ' '.join(['adreno-bench', *words[:1]])} -h`"
     if command := _NO_COMMAND.match(error.format_message()):
         return suggestion(command[1], context.command.commands, otherwise=listing, choices=()).strip()
@@ -142,6 +145,29 @@ def usage_hint(error: TyperException, words: Sequence[str]) -> str:
         return f"write its value without {option}"
     options = [name for parameter in parameters for name in parameter.opts if name.startswith("-")]
     return suggestion(option, options, otherwise=listing, choices=()).strip()
+
+
+_EXTRA = re.compile(r"(?:Got unexpected extra argument\(s\) \(|No such command ')(.*)['\)]")
+
+
+def _model_files(message: str) -> list[str]:
+    """Return the files of models that a person named where no argument is taken; none if it was another word."""
+    from harness.base.model import SUFFIXES
+
+    match = _EXTRA.match(message)
+    if not match or not match[1].endswith(SUFFIXES):
+        return []
+    words = match[1].split(" ")
+    return [shlex.quote(word) for word in (words if all(word.endswith(SUFFIXES) for word in words) else [match[1]])]
+
+
+def _with_models(context: Any, files: Sequence[str]) -> str:
+    """Return the command that takes these files of models."""
+    if any("--model" in parameter.opts for parameter in context.command.params):
+        return " ".join([context.command_path, *(f"--model {file}" for file in files)])
+    if not context.parent:
+        return f"{context.command_path} run --model {files[0]}"
+    return f"{context.find_root().command_path} inspect {files[0]}"
 
 
 _PACKAGE = "adreno-bench"

@@ -58,14 +58,20 @@ def no_records(glob: str | None, records: str, index: RecordSource, *, sustained
     """Return the error for a glob that matches no records of a place."""
     cases = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in cases):
-        hint = suggestion(glob, cases) if cases else MAKES_RECORDS
-        return UsageError(f"no record of {glob!r} in {records}", hint=hint)
+        return UsageError(f"no record of {glob!r} in {records}", hint=_nearest_case(glob, cases))
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if cases:
         others = "`adreno-bench sustained` and `adreno-bench isa --against FILE` read these"
         return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint=MAKES_RECORDS)
+
+
+def _nearest_case(glob: str, cases: Sequence[str]) -> str:
+    """Return what to write in place of a glob that matches no case."""
+    if any(case.startswith(f"{glob}-") for case in cases):
+        return f"did you mean '{glob}-*'?"
+    return suggestion(glob, cases) if cases else MAKES_RECORDS
 
 
 def read_builds(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[list[Record]]:

@@ -6,6 +6,7 @@ the model's own shape and number format, so a file that lies about its size cost
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
                 raise _unfit_pictures(shape[1:], spec)
             raise ModelError(
                 f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {expected} {list(spec.shape)}",
-                hint=f"save it as array.astype({expected.name!r}).reshape({list(spec.shape)})",
+                hint=_to_save(shape, spec),
             )
         length = expected.itemsize * int(np.prod(shape))
         data = stream.read(length)
@@ -92,6 +93,13 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
         raise ModelError(f"{file}: {spec.name!r} is cut short: {len(data)} of {length} bytes")
     array: Array = np.frombuffer(data, expected).reshape(shape, order="F" if transposed else "C").copy(order="C")
     return array
+
+
+def _to_save(shape: tuple[int, ...], spec: InputSpec) -> str:
+    """Return what to save in place of an array of another shape or number format."""
+    if math.prod(shape) == math.prod(spec.shape):
+        return f"save it as array.astype({spec.dtype!r}).reshape({list(spec.shape)})"
+    return f"save an array of {math.prod(spec.shape)} numbers, not of {math.prod(shape)}"
 
 
 def _unfit_pictures(shape: tuple[int, ...], spec: InputSpec) -> ModelError:

@@ -42,9 +42,10 @@ def input_specs(model: Any, shapes: Shapes | None = None) -> tuple[InputSpec, ..
     names, extents = [value.name for value in inputs], open_extents(inputs)
     for name in shapes:
         if name not in (*names, *extents):
-            otherwise = "its inputs and open extents:" if extents else "its inputs:"
+            otherwise = "its inputs and dynamic dimensions:" if extents else "its inputs:"
             hint = suggestion(name, names + extents, otherwise=otherwise)
-            raise ModelError(f"the model has no input {name!r}", hint=hint)
+            what = "input or dynamic dimension" if extents else "input"
+            raise ModelError(f"the model has no {what} {name!r}", hint=hint)
     return tuple(_spec(value, shapes) for value in inputs)
 
 

@@ -239,7 +239,28 @@ def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes |
 def model_source(name: str) -> NamedModel:
     """Return a network of the zoo. Raises UsageError, with the nearest name, if there is none."""
     models = named_models()
-    if name not in models:
-        hint = suggestion(name, models, otherwise="a file of your own ends in .onnx or .pt2, and the zoo has")
-        raise UsageError(f"there is no model {name!r}", hint=hint)
-    return models[name]
+    if name in models:
+        return models[name]
+    place = Path(name)
+    if place.is_dir():
+        raise UsageError(f"{name} is a folder", hint=f"name a file in it that ends in {_ENDINGS}")
+    if place.is_file() or place.suffix.lower() in _EXPORTS:
+        raise UsageError(f"{name} does not end in {_ENDINGS}", hint=_EXPORTS.get(place.suffix.lower(), _EXPORT))
+    hint = suggestion(name, models, otherwise=f"a file of your own ends in {_ENDINGS}, and the zoo has")
+    raise UsageError(f"there is no model {name!r}", hint=hint)
+
+
+_ENDINGS = " or ".join(SUFFIXES)
+_EXPORT = "export the network as ONNX"
+_TO_PT2 = "write the program with torch.export.save, as .pt2"
+_EXPORTS = {
+    ".pt": _TO_PT2,
+    ".pth": _TO_PT2,
+    ".pte": f"an ExecuTorch program is compiled already: {_TO_PT2}",
+    ".ckpt": _TO_PT2,
+    ".safetensors": f"it holds weights alone: {_EXPORT}",
+    ".gguf": f"it holds weights alone: {_EXPORT}",
+    ".tflite": "convert it with `python -m tf2onnx.convert --tflite FILE --output FILE.onnx`",
+    ".pb": "convert it with `python -m tf2onnx.convert`",
+}
+"""What to do with files of other frameworks, by suffix."""

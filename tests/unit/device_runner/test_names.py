@@ -13,7 +13,14 @@ def test_the_nearest_word_is_suggested() -> None:
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("--modle", "--model"), ("--paths", "--path"), ("--output", "--out"), ("--record", "--records"), ("gpu", "gpu_c")],
+    [
+        ("--modle", "--model"),
+        ("--paths", "--path"),
+        ("--output", "--out"),
+        ("--record", "--records"),
+        ("gpu", "gpu_c"),
+        ("rnu", "run"),
+    ],
 )
 def test_a_slip_of_the_finger_and_the_rest_of_a_word_are_understood(word: str, meant: str) -> None:
     assert suggestion(word, ["--shape", meant]) == f"did you mean {meant!r}?"
@@ -34,6 +41,12 @@ def test_words_that_are_too_many_to_name_are_still_suggested() -> None:
     tags = ["v0.1", "v0.2", "0.26.0"]
     assert suggestion("v0.3", tags, choices=["0.26.0"]) in ("did you mean 'v0.1'?", "did you mean 'v0.2'?")
     assert suggestion("main", tags, choices=["0.26.0"]) == "known are 0.26.0"
+
+
+def test_of_very_many_names_some_are_listed() -> None:
+    hint = suggestion("metal", [f"case{number}" for number in range(1000)])
+    assert hint.startswith("known are case0, case1, ")
+    assert hint.endswith("case29, 970 more")
 
 
 def test_names_that_are_too_long_end_in_a_hash_and_stay_different() -> None:

@@ -55,6 +55,15 @@ def test_a_missing_module_is_no_bug_unless_it_is_ours(
         ("run --records", "option '--records' requires an argument: see `adreno-bench run -h`"),
         ("inspect", "missing argument 'MODEL': see `adreno-bench inspect -h`"),
         ("list more", "got unexpected extra argument (more): see `adreno-bench list -h`"),
+        ("run net.onnx", "got unexpected extra argument (net.onnx): `adreno-bench run --model net.onnx`"),
+        ("run 'my net.onnx'", "got unexpected extra argument (my net.onnx): `adreno-bench run --model 'my net.onnx'`"),
+        (
+            "run a.onnx b.onnx",
+            "got unexpected extra argument (a.onnx b.onnx): `adreno-bench run --model a.onnx --model b.onnx`",
+        ),
+        ("ops net.pt2", "got unexpected extra argument (net.pt2): `adreno-bench inspect net.pt2`"),
+        ("net.onnx", "no such command 'net.onnx': `adreno-bench run --model net.onnx`"),
+        ("rnu", "no such command 'rnu': did you mean 'run'?"),
         (
             "run --precision float17",
             "invalid value for '--precision': 'float17' is not one of 'float32', 'float16', 'float16_acc32': "

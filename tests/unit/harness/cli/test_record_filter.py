@@ -146,6 +146,11 @@ def test_a_resumed_run_is_on_the_device_of_its_records_unless_another_is_named(
     assert opened == ["a", "b", "virtual", "virtual"]
 
 
+def test_the_name_of_a_model_becomes_the_glob_of_its_cases(tmp_path: Path) -> None:
+    file = write(tmp_path / "records.jsonl", sessions(10, 1))
+    assert complaint("show", "tiny", "--records", str(file)).endswith("did you mean 'tiny-*'?")
+
+
 def test_a_file_that_has_no_records_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "report.html"
     page.write_text("<html>\n" * 300)

@@ -46,7 +46,12 @@ def test_the_arrays_come_in_the_models_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"image": IMAGE[0]}, r"'image' is float32 \[2, 3\], and the model takes float32 \[1, 2, 3\]"),
+        (
+            {"image": IMAGE[0]},
+            r"'image' is float32 \[2, 3\], and the model takes float32 \[1, 2, 3\]: "
+            r"save it as array.astype\('float32'\).reshape\(\[1, 2, 3\]\)",
+        ),
+        ({"image": IMAGE[:, 1:]}, "save an array of 6 numbers, not of 3"),
         ({"image": IMAGE.astype(np.float64)}, r"'image' is float64 .* the model takes float32"),
         ({"image": IMAGE.astype(">f4")}, r"'image' is >f4"),
         ({"image": IMAGE * np.nan}, "'image' holds NaN or infinity"),

@@ -134,7 +134,7 @@ def test_a_named_extent_is_fixed_wherever_it_stands() -> None:
     assert spec.shape == (1, 4)
     with pytest.raises(ModelError, match=r"dynamic shape \[batch, width\]"):
         input_specs(model, {"batch": 1})
-    with pytest.raises(ModelError, match="no input 'height': its inputs and open extents: x, batch, width"):
+    with pytest.raises(ModelError, match="dimension 'height': its inputs and dynamic dimensions: x, batch, width"):
         input_specs(model, {"height": 1})
     with pytest.raises(ModelError, match="extent 'batch' is given as 0"):
         input_specs(model, {"batch": 0, "width": 4})
