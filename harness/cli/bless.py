@@ -52,6 +52,10 @@ def bless(
     )
     blessings = [bless_build(build, emulated=emulated) for build in builds]
     if not blessings:
+        if model:
+            raise UsageError(
+                f"nothing to bless of {', '.join(model)} in {records}", hint="`adreno-bench show` lists its records"
+            )
         hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)
     states = [_save(blessing, baselines) for blessing in blessings]

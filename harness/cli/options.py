@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from device_runner.files import require_writable
+from device_runner.files import require_writable, what_else
 from device_runner.names import load, suggestion
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
@@ -284,8 +284,16 @@ def require_output(file: Path | None) -> Path | None:
     return file
 
 
-file_option = functools.partial(output_option, callback=require_output)
-"""Names what a command writes when it has measured: what cannot be written is refused before."""
+def require_output_file(file: Path | None) -> Path | None:
+    """Return a file that a command writes at its end. Raises UsageError at once if it cannot be written."""
+    if file and (other := what_else(file)):
+        raise UsageError(f"{file} is {other}", hint=f"name a file{f' in it: {file}/NAME' * file.is_dir()}")
+    return require_output(file)
+
+
+file_option = functools.partial(output_option, callback=require_output_file)
+folder_option = functools.partial(output_option, callback=require_output)
+"""Name what a command writes when it has measured: what cannot be written is refused before."""
 
 
 def _export_option(option: str, what: str) -> Any:

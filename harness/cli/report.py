@@ -18,7 +18,7 @@ from harness.cli.options import (
     grouped,
     matches_models,
     matching,
-    require_output,
+    require_output_file,
 )
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.cli.rule_options import RuleOptions
@@ -27,6 +27,14 @@ from harness.judge.report.screen import out
 if TYPE_CHECKING:
     from harness.judge.report.comparison import ComparisonExport
     from harness.measure.records.record import Record
+
+
+def require_report_file(file: Path) -> Path:
+    """Return the file to write. Raises UsageError unless it can be written and its suffix says what to write."""
+    if file.suffix not in (".html", ".md"):
+        raise UsageError(f"a report is a page or Markdown, and {file} is neither", hint=f"name it {file.stem}.html")
+    require_output_file(file)
+    return file
 
 
 @grouped
@@ -58,7 +66,7 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE",
-            callback=require_output,
+            callback=require_report_file,
             help="Page to write; FILE.md gets the matrix alone, as Markdown.",
         ),
     ] = Path("report.html"),

@@ -12,7 +12,7 @@ from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.cli import completion
-from harness.cli.options import AsJson
+from harness.cli.options import AsJson, require_output_file
 from harness.judge.report.screen import out, out_json, out_whole
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import examine_device
@@ -29,7 +29,9 @@ def doctor(
     bundle: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="With --device: also write a report without serial numbers, for a bug report."
+            metavar="FILE",
+            callback=require_output_file,
+            help="With --device: also write a report without serial numbers, for a bug report.",
         ),
     ] = None,
     fix: Annotated[

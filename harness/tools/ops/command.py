@@ -13,7 +13,7 @@ from device_runner.foreign_json import read_json
 from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.case import Precision
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.outcome import Outcome, exit_code, without_findings
 from harness.cli.hints import last_words
 from harness.cli.options import (
@@ -24,6 +24,7 @@ from harness.cli.options import (
     DeviceName,
     FindingsAreFine,
     file_option,
+    folder_option,
     output_option,
     refuse_options,
     require_path,
@@ -73,7 +74,7 @@ def ops(
     html: Annotated[Path | None, file_option(metavar="FILE", help="Also write a page to this file.")] = None,
     table: Annotated[
         Path | None,
-        file_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
+        folder_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
     ] = None,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
     findings_are_fine: FindingsAreFine = False,
@@ -173,7 +174,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
         Coverage(cells).grids()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"{file} is not what `adreno-bench ops --json` prints ({type(error).__name__}: {error})",
+            f"{file} is not what `adreno-bench ops --json` prints ({reason_alone(error)})",
             hint="write one with `adreno-bench ops --json > FILE`",
         ) from error
     return cells

@@ -22,7 +22,7 @@ from harness.cli.options import (
     DeviceNames,
     TrackerAddress,
     grouped,
-    require_output,
+    require_output_file,
 )
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
@@ -47,7 +47,7 @@ def tune(
         float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", callback=require_output, help="Schedules file to append to.")
+        Path, typer.Option(metavar="FILE", callback=require_output_file, help="Schedules file to append to.")
     ] = DEFAULT_OUT,
     cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: AsJson = False,

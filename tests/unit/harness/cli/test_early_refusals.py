@@ -99,6 +99,40 @@ def test_a_file_that_is_read_only_is_noticed(tmp_path: Path) -> None:
         RecordFile(file).require_writable()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--suite", "good.toml", "--export-json", "folder"], "folder is a folder: name a file in it"),
+        (["gate", "--suite", "good.toml", "--export-csv", "folder"], "folder is a folder: name a file in it"),
+        (["ops", "--html", "folder"], "folder is a folder: name a file in it"),
+        (["tune", "--suite", "good.toml", "--out", "folder"], "folder is a folder: name a file in it"),
+        (["doctor", "--device", "virtual", "--bundle", "folder"], "folder is a folder: name a file in it"),
+        (["report", "--out", "folder"], "a report is a page or Markdown, and folder is neither: name it folder.html"),
+        (["report", "--out", "page.pdf"], "page.pdf is neither: name it page.html"),
+    ],
+)
+def test_a_folder_is_no_file_to_write_at_the_end(words: list[str], said: str) -> None:
+    Path("folder").mkdir()
+    assert said in complaint(*words)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder", "folder is a folder: name a file in it that ends in .onnx or .pt2"),
+        ("net.pth", "net.pth does not end in .onnx or .pt2: write the program with torch.export.save, as .pt2"),
+        ("net.pte", "net.pte does not end in .onnx or .pt2: an ExecuTorch program is compiled already"),
+        ("net.tflite", "net.tflite does not end in .onnx or .pt2: convert it"),
+        ("good.toml", "good.toml does not end in .onnx or .pt2: export the network as ONNX"),
+        ("NET.ONNX", "there is no model 'NET.ONNX': a file of your own ends in .onnx or .pt2, and the zoo has"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "--model"], ["inspect"]])
+def test_a_file_of_another_kind_is_no_network_of_the_zoo(command: list[str], name: str, said: str) -> None:
+    Path("folder").mkdir()
+    assert said in complaint(*command, name)
+
+
 def test_a_file_and_nothing_are_nothing_else(tmp_path: Path) -> None:
     assert what_else(tmp_path / "good.toml") == what_else(tmp_path / "gone") == ""
     assert what_else(tmp_path) == "a folder"
