@@ -18,6 +18,11 @@ class UsageError(Failure):
 
 def reason_alone(error: Exception) -> str:
     """Return what went wrong with a file, without Python's number and without the name, which the message has."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    if isinstance(error, ValueError) and callable(problems := getattr(error, "errors", None)):  # pydantic's
+        first = problems()[0]
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

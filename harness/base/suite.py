@@ -247,7 +247,7 @@ def load_suite(file: Path) -> Suite:
     except FileNotFoundError:
         raise UsageError(f"there is no suite file {file}", hint="`adreno-bench init` writes one") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {reason_alone(error)}") from error
+        raise UsageError(f"cannot read {file}: {reason_alone(error)}", hint="name a TOML file with --suite") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}", hint="the file must be TOML") from error
     if isinstance(models := data.get("models"), list):
@@ -270,6 +270,13 @@ def load_suite(file: Path) -> Suite:
 _UNION_MEMBER = re.compile(r"str|int|OnnxModel|ImageFolder|is-instance\[\w+\]|(function|dict|list)[\w-]*\[.*\]")
 
 
+_EXAMPLES = {
+    "models": 'for example models = ["net.onnx"]',
+    "paths": 'for example paths = ["opencl", "texture", "clml"]',
+}
+"""What to write for the keys that every suite needs."""
+
+
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     # A union reports one error per member; the last is of the table form, whose keys a person can mend.
     problem: Any = error.errors()[-1]
@@ -279,6 +286,9 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     if problem["type"] == "extra_forbidden":
         names = _known_keys(keys[:-1])
         return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], names))
+    if problem["type"] == "missing":
+        example = _EXAMPLES.get(where, "docs/reference/settings.md has its values")
+        return UsageError(f"{file}:{line}: the key {where!r} is missing", hint=example)
     return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
 
 

@@ -11,6 +11,7 @@ from harness.judge.report.facts import case_facts, clock_text, device_facts, hea
 from harness.judge.report.matrix import entries_of, matrices_of
 from harness.judge.report.part_view import part_facts
 from harness.judge.stats.sample_summary import summarise_samples
+from harness.judge.stats.session import location_ms
 from harness.measure.records.record import Record
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -66,8 +67,8 @@ def _samples(name: str, samples_ms: Sequence[float]) -> list[tuple[str, str]]:
     interval = f" ({summary.low_ms:.4g} to {summary.high_ms:.4g})" if summary.low_ms and summary.high_ms else ""
     tail = f"p99 {summary.p99_ms:.4g}" if summary.count >= FEWEST_FOR_P99 else f"max {summary.max_ms:.4g}"
     text = (
-        f"median {words.latency(summary.median_ms)}{interval}, min {summary.min_ms:.4g}, p90 {summary.p90_ms:.4g}, "
-        f"{tail}, {counted(summary.count, 'sample')}"
+        f"{words.latency(location_ms(samples_ms))}; median {summary.median_ms:.4g}{interval}, "
+        f"min {summary.min_ms:.4g}, p90 {summary.p90_ms:.4g}, {tail}, {counted(summary.count, 'sample')}"
     )
     if summary.min_ms == summary.max_ms:
         return [(name, text)]

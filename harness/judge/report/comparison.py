@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
 from device_runner.files import write_whole
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.tables import markdown_table
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange, exit_code
@@ -237,9 +237,8 @@ def read_comparison(file: Path) -> ComparisonExport:
             raise ValueError(f"larger than {LARGEST_FILE_BYTES >> 20} MB")
         return ComparisonExport.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         hint = "`adreno-bench gate --export-json FILE` writes one"
-        raise UsageError(f"{file} is no result of gate or compare: {problem}", hint=hint) from error
+        raise UsageError(f"{file} is not a result of gate or compare: {reason_alone(error)}", hint=hint) from error
 
 
 def _case(comparison: Comparison) -> CaseComparison:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from markupsafe import Markup
 
-from harness.base.tables import table
+from harness.base.tables import counted, table
 from harness.compile.paths.clml.offload_report import OffloadReport, Subgraph
 from harness.judge.report.sections import Details, PageFiles
 from harness.measure.records.record import Record
@@ -36,7 +36,7 @@ def _summary(report: OffloadReport) -> str:
     small = sum(part.may_lose for part in parts)
     untunable = sum(part.untunable * part.calls for part in parts)
     rows = [
-        ("subgraphs in CLML", f"{len(parts)}, called {sum(part.calls for part in parts)} times per inference"),
+        ("subgraphs in CLML", f"{len(parts)}, with {counted(sum(part.calls for part in parts), 'call')} per inference"),
         ("operators", f"{report.operators_offloaded} of {report.operators} ({report.operator_share:.1%})"),
         (
             "multiply-accumulates",

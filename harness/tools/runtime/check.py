@@ -102,7 +102,7 @@ class Interface:
 def examine(folder: Path, host: Interface) -> RuntimeFolder:
     """Check a folder against what its system's loader asks and against the host's TVM. Raises `RuntimeRefused`."""
     if not folder.is_dir():
-        raise RuntimeRefused(folder, ["it is no folder"])
+        raise RuntimeRefused(folder, ["it is not a folder" if folder.exists() else "it does not exist"])
     if absent := [name for name in REQUIRED if not (folder / name).is_file()]:
         raise RuntimeRefused(folder, [f"{name} is not in it" for name in absent])
     elves, reasons = _read_all(folder)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
 from harness.measure.facts import Batches
@@ -138,7 +138,7 @@ class Profile(BaseModel):
                 raise ValueError("too large")
             return cls.model_validate_json(file.read_bytes())
         except (OSError, ValueError) as error:
-            message = str(error).splitlines()[0]
+            message = reason_alone(error)
             hint = "`adreno-bench profile --json` writes one"
             raise UsageError(f"{file} is not a profile: {message}", hint=hint) from error
 

@@ -100,7 +100,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "absent") == "it is no folder"
+    assert refusal(tmp_path / "absent") == "it does not exist"
 
 
 def test_the_wrong_processor(folder: Path) -> None:

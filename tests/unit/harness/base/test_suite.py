@@ -73,7 +73,7 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
             'paths = ["opencl"]\nmodels = [{ onnx = "x.onnx", score = "a:b" }]',
             "score needs labelled data: give labelled",
         ),
-        (PICTURES.format("most = 1"), ":2: models.labelled.crop: Field required (got"),
+        (PICTURES.format("most = 1"), ":2: the key 'models.labelled.crop' is missing: docs/reference/settings.md"),
         (
             'models = [{ onnx = "x.onnx", shapes = { "in.1" = [1.5] } }]\npaths = ["opencl"]\n',
             "models.shapes.in.1: In",
@@ -81,9 +81,10 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
         ('models = []\npaths = ["opencl"]\n', ":1: models: List should have at least 1 item"),
         ('models = ["tiny", "tiny"]\npaths = ["opencl"]\n', "the model name 'tiny' stands twice"),
         ('models = "tiny"\npaths = ["opencl"]\n', ":1: models: Input should be a valid list"),
-        ('paths = ["opencl"]\n', "models: Field required"),
+        ('paths = ["opencl"]\n', "the key 'models' is missing: for example models = ["),
+        ('models = ["tiny"]\n', "the key 'paths' is missing: for example paths = ["),
         ("models = [", "the file must be TOML"),
-        (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 0.1\n', ":3: tolerances.reason: Field required"),
+        (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 0.1\n', ":3: the key 'tolerances.reason' is missing"),
         (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 0.1\nreason = " "\n', ":6: tolerances.reason: String should"),
         (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 2\nreason = "x"\n', ":5: tolerances.relative: Input should"),
         (
@@ -129,7 +130,7 @@ def test_a_missing_suite_says_what_to_do(tmp_path: Path) -> None:
 def test_a_suite_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "suite.toml"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(UsageError, match=r"cannot read .*: it is not text in UTF-8: name a TOML file"):
         load_suite(file)
 
 

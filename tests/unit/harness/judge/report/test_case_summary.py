@@ -27,7 +27,7 @@ def test_a_right_case_is_told_in_a_dozen_lines() -> None:
     lines = case_summary(record).splitlines()
     assert len(lines) <= 13
     text = "\n".join(lines)
-    for told in ("✓ right", "median", "p90", "max", "10 samples", "library 17.9 MB", "judged by onnxruntime 1"):
+    for told in ("✓ right", "ms; median", "p90", "max", "10 samples", "library 17.9 MB", "judged by onnxruntime 1"):
         assert told in text
     assert lines[-3].endswith("adreno-bench run --device phone --case tiny-opencl-float32-untuned")
 

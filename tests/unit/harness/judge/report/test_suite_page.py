@@ -300,7 +300,7 @@ def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_ga
     without_end = re.sub(r'"relative": -?[0-9.]+', '"relative": Infinity', told.stdout)
     assert without_end != told.stdout
     (tmp_path / "endless.json").write_text(without_end)
-    with pytest.raises(UsageError, match="no result of gate or compare"):
+    with pytest.raises(UsageError, match="not a result of gate or compare"):
         read_comparison(tmp_path / "endless.json")
     pages = []
     for words in (["--compare", str(base)], ["--gate", str(gate)]):
@@ -327,7 +327,7 @@ def test_a_series_of_several_files_is_one_case_of_its_newest_build(tmp_path: Pat
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 2}', "[" * 100_000])
 def test_a_file_that_no_gate_wrote_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "gate.json").write_text(content)
-    with pytest.raises(UsageError, match="no result of gate or compare"):
+    with pytest.raises(UsageError, match="not a result of gate or compare"):
         read_comparison(tmp_path / "gate.json")
 
 
