@@ -10,7 +10,22 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TextIO
+
+OUTPUT = "the output"
+"""Name of the file in an error of writing where the program prints."""
+
+
+class ReaderGone(Exception):
+    """The reader of the output has seen enough. Not an OSError: click would end with 1, which means "slower"."""
+
+
+def open_missing_streams() -> None:
+    """Open the null device in place of standard streams that the caller closed, which Python has as None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in the order of their descriptors
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 -- until the program ends
 
 
 def plain(text: str) -> str:
@@ -45,8 +60,15 @@ def write(text: str, stream: TextIO | None = None, *, painted: Callable[[str], s
     """Write text and a newline to standard output, or to `stream`; `painted` where that takes colour."""
     stream = stream or sys.stdout
     safe = encodable(plain(text), stream)
-    stream.write((painted(safe) if takes_colour(stream) else safe) + "\n")
-    stream.flush()
+    try:
+        stream.write((painted(safe) if takes_colour(stream) else safe) + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # which Python flushes at its end
+        raise ReaderGone from None
+    except OSError as error:
+        error.filename = OUTPUT
+        raise
 
 
 def tell(text: str) -> None:

@@ -17,7 +17,7 @@ from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
-from harness.base.terminal import TerminalLog
+from harness.base.terminal import OUTPUT, ReaderGone, TerminalLog, open_missing_streams
 from harness.base.tool import Command, tools
 from harness.cli.commands import HELP_NAMES, GroupedCommands, add_commands
 
@@ -89,6 +89,7 @@ def _program(
 
 def main() -> None:
     """Run a command. Whatever goes wrong ends as one line that says what to do next."""
+    open_missing_streams()
     logging.getLogger().addHandler(_LOG)  # which is added once, however often this is called
     with end_at(*_STOPS):
         _call()
@@ -105,11 +106,13 @@ def _call() -> None:
         _end(": ".join(filter(None, (usage_line(error), usage_hint(error, sys.argv[1:])))), ExitCode.USAGE)
     except Failure as failure:
         _end(str(failure), ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except (ReaderGone, BrokenPipeError):
         sys.exit(ExitCode.GOOD)
     except OSError as error:
         from device_runner.store import cache_root
 
+        if error.filename == OUTPUT:
+            _end(f"cannot write {OUTPUT}: {error.strerror}: redirect it to a place with room", ExitCode.RIG_FAILURE)
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)
         advice = ", set ADRENO_BENCH_CACHE to one" if _in_cache(error, cache_root()) else ""
