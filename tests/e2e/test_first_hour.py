@@ -38,6 +38,24 @@ def told(page: str) -> list[tuple[str, str, int]]:
     return found
 
 
+STEADY = re.compile(r"\d+ workarounds .*|.* \(owner: .*|.*: wrong: .*|.*: wrong-result: .*", re.MULTILINE)
+"""Lines whose numbers no machine changes."""
+
+
+def folder_of_the_suite(checkout: Path, home: Path) -> Path:
+    """Return the folder to which the first lines of the page lead from a checkout, which has a suite file."""
+    checkout.mkdir()
+    (checkout / "adreno-bench.toml").touch()
+    lines = blocks(PAGE)[0].replace("make demo", "true") + "\npwd"
+    environment = {**os.environ, "HOME": str(home)}
+    done = subprocess.run(["bash", "-ec", lines], cwd=checkout, env=environment, capture_output=True, check=True)
+    return Path(os.fsdecode(done.stdout).strip())
+
+
+def test_its_first_lines_lead_to_a_folder_without_a_suite(tmp_path: Path) -> None:
+    assert not list(folder_of_the_suite(tmp_path / "checkout", tmp_path).iterdir())
+
+
 def words(text: str) -> set[str]:
     return set(WORD.findall(OF_THE_MACHINE.sub(" ", text)))
 
@@ -59,6 +77,7 @@ def test_its_commands_print_what_it_shows_and_end_as_it_says(tmp_path: Path, cac
         )
         assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
         assert words(output) <= words(done.stdout + done.stderr), f"{command}\n{done.stdout}{done.stderr}"
+        assert set(STEADY.findall(output)) <= set(done.stdout.splitlines()), f"{command}\n{done.stdout}"
         if arguments[0] == "init":
             suite = tmp_path / "adreno-bench.toml"
             suite.write_text(suite.read_text().replace("# budget_s = 20 ", f"budget_s = {SHORT_S} "))
