@@ -78,7 +78,7 @@ def _unsteady(record: Record) -> Remark | None:
     spread = spread_within(record.wall_ms)
     if spread is not None and spread > MOST_SPREAD:
         # The same words for every row, so that they are one line below the table, which has the number of each.
-        why = f"half of the samples lie more than {MOST_SPREAD:.0%} from their median (`± % within`)"
+        why = f"half of the samples lie more than {MOST_SPREAD:.0%} from their median"
         return Remark(UNSTEADY, why)
     from harness.judge.stats.session import LIMITS, as_numbers, check, invalid
 

@@ -141,6 +141,13 @@ def test_no_page_is_wider_than_its_window(page: Page, kept: Path, name: str, wid
     assert page.ask(CUT_HINTS) == []
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_long_name_is_broken_on_a_telephone(page: Page, kept: Path, name: str) -> None:
+    show(page, kept / name, TELEPHONE_PX)
+    page.ask("document.querySelectorAll('h1, h2, h3, p:not(.lead), li').forEach((p) => p.append('x'.repeat(99)))")
+    assert page.ask("document.scrollingElement.scrollWidth") <= TELEPHONE_PX
+
+
 @WIDTHS
 @pytest.mark.parametrize("site", ["kept", pytest.param("long", marks=pytest.mark.long)])
 def test_the_names_of_series_cover_no_tick_and_no_text_leaves_its_chart(

@@ -342,7 +342,7 @@ def test_what_all_cases_share_is_said_once_and_what_is_empty_in_one_line(tmp_pat
     assert front.count("float32 untuned") == front.count("with workarounds") == 1
     assert words.SINCE_RELEASE not in front, "there is one release"
     moved = (tmp_path / "moved.html").read_text(encoding="utf-8")
-    assert "Nothing turned wrong, broken, slower, faster, fixed." in moved
+    assert "Nothing turned wrong, broken, slower, faster or fixed." in moved
     assert "<h2" not in moved
 
 

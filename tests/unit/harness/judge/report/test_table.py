@@ -31,7 +31,7 @@ def test_the_spread_is_called_one_within_a_session() -> None:
 
 
 RESTLESS = {"wall_ms": [9.0, 10.0, 10.0, 11.0, 12.0]}
-WHY = "unsteady: half of the samples lie more than 5% from their median (`± % within`)"
+WHY = "unsteady: half of the samples lie more than 5% from their median"
 
 
 def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_below() -> None:
