@@ -24,7 +24,8 @@ def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
     right = f"; {_correctness(comparison, names)}"
     change = comparison.change
     if not change or not math.isfinite(change.relative):
-        return f"undecided on {where}: {'; '.join(comparison.reasons)}{right}"
+        why = "; ".join(comparison.reasons).removeprefix("right on both sides; ")  # which `right` says
+        return f"undecided on {where}: {why}{right}"
     base, head = names
     if comparison.verdict is Verdict.SAME:
         within = share_interval(change.low, change.high) if math.isfinite(change.low) else signed_share(change.relative)

@@ -112,6 +112,9 @@ def compare(
         sides = [
             _side(name, base if name == "--a" else head or base, text, what) for name, text in (("--a", a), ("--b", b))
         ]
+        if sides[0] == sides[1]:
+            hint = "name two models, or options of one side: --b '--precision float16'"
+            raise UsageError("both sides are the same", hint=hint)
         verdicts = _side_by_side(sides, confirming, device, folder, minutes, page)
     elif base is None or head is None:
         raise UsageError("compare takes two sides", hint="name two models, two places of records, or two releases")

@@ -64,6 +64,13 @@ def test_what_only_looks_like_a_file_is_refused_and_never_opened(words: list[str
     assert said in complaint(*words)
 
 
+@pytest.mark.parametrize(
+    "words", [["net.onnx"], ["net.onnx", "net.onnx"], ["--a", "--tuning tuned", "--b", "--tuning tuned"]]
+)
+def test_a_comparison_of_a_thing_with_itself_is_a_mistake(words: list[str]) -> None:
+    assert complaint("compare", *words).startswith("both sides are the same: name two models, or options of one side")
+
+
 def test_an_index_beyond_its_table_is_refused_with_what_to_pass_instead() -> None:
     ends = [
         helper.make_tensor_value_info(*end)
