@@ -291,8 +291,15 @@ def require_output_file(file: Path | None) -> Path | None:
     return require_output(file)
 
 
+def require_output_folder(folder: Path | None) -> Path | None:
+    """Return a folder that a command writes at its end. Raises UsageError at once if it cannot be written."""
+    if folder and folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is {what_else(folder) or 'a file'}", hint="name a folder")
+    return require_output(folder)
+
+
 file_option = functools.partial(output_option, callback=require_output_file)
-folder_option = functools.partial(output_option, callback=require_output)
+folder_option = functools.partial(output_option, callback=require_output_folder)
 """Name what a command writes when it has measured: what cannot be written is refused before."""
 
 

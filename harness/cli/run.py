@@ -18,7 +18,7 @@ from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
-from harness.base.tables import size
+from harness.base.tables import counted, size
 from harness.base.tool import place_of
 from harness.cli.hints import last_words, runnable
 from harness.cli.options import (
@@ -189,8 +189,8 @@ def _workarounds(done: Sequence[Record]) -> list[str]:
     is_known = any(record.effective_quirks is not None for record in done)
     of_them = f"; {len(effective)} changed what was built" if is_known else ""
     explained = "`adreno-bench quirks` explains them, each record names its own"
-    text = f"{len(active)} workarounds for upstream defects were active{of_them} ({explained})"
-    return [text] if active else []
+    some = counted(len(active), "workaround for upstream defects was", "workarounds for upstream defects were")
+    return [f"{some} active{of_them} ({explained})"] if active else []
 
 
 def _recovered(record: Record) -> str:

@@ -18,6 +18,7 @@ from device_runner.failures import Failure, Unsupported
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.failures import InputRefused
 from harness.base.plan import Plan
+from harness.base.tables import counted
 from harness.compile.artifacts.artifact import (
     INPUTS,
     KERNELS,
@@ -191,7 +192,7 @@ def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
     if not took:
         return f"no task of it took a schedule of the file: {next(iter(refused.values()))}"
     if not facts["changed"]:
-        return f"{len(took)} tasks took a schedule of the file, and their kernels are the same as without"
+        return f"{counted(len(took), 'task')} took a schedule of the file, and their kernels are the same as without"
     return ""
 
 

@@ -120,7 +120,7 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
     verdicts = [*worse, *([Verdict.FIXED] if counts[Verdict.FIXED] else [])]
     rest = counted(verdict for verdict in Verdict if verdict not in verdicts)
-    cases = f"{len(comparisons)} cases{f' ({rest})' if rest else ''}"
+    cases = f"{len(comparisons)} case{'s' * (len(comparisons) != 1)}{f' ({rest})' if rest else ''}"
     summary_text = ", ".join(filter(None, (counted(worse) or "Nothing became worse", counted(verdicts[len(worse) :]))))
     lines = [f"**{summary_text}** in {cases}", ""]
     for verdict in verdicts:
@@ -165,7 +165,7 @@ def kernel_tables(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     for comparison in (comparison for comparison in comparisons if comparison.kernels):
         largest, rest = comparison.kernels[:MOST_KERNELS], comparison.kernels[MOST_KERNELS:]
         rows = [_kernel_row(kernel.operator, [kernel], kernel.source) for kernel in largest]
-        rows += [_kernel_row(f"{len(rest)} others", rest)] if rest else []
+        rows += [_kernel_row("1 other" if len(rest) == 1 else f"{len(rest)} others", rest)] if rest else []
         rows.append(_kernel_row("all kernels", comparison.kernels))
         if markdown:
             drawn = markdown_table(rows, KERNEL_HEADERS)

@@ -116,7 +116,7 @@ def effective_size(values: Sequence[float]) -> float:
 def invalid(values: Sequence[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
-        return f"{len(values)} samples; at least {limits.fewest} are needed"
+        return f"{len(values)} sample{'s' * (len(values) != 1)}; at least {limits.fewest} are needed"
     odd = [value for value in values if not SHORTEST_MS <= value <= LONGEST_MS]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"

@@ -12,7 +12,7 @@ from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.tables import counted
 from harness.cli.hints import last_words
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output_folder
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 
@@ -47,7 +47,7 @@ def reduce(
     """
     from harness.tools.explain.reduced_folder import write_folder
 
-    require_output(out or Path.cwd())
+    require_output_folder(out or Path.cwd())
     began = time.monotonic()
     request = what.request().without_programs()
     reduction = _reduced(request, device, minutes)

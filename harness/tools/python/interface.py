@@ -131,6 +131,8 @@ def compare(
         _sides(other)  # which says that there is none, if so
         message = f"{_title(model)} is a model, and {_title(other)} holds records"
         raise UsageError(message, hint="name two models, or `run` the model and compare its results")
+    if base == head:
+        raise UsageError("both sides are the same model", hint="name two models")
     sides = [_request([side], paths, precisions, tunings, (), "adreno-bench.toml") for side in (base, head)]  # type: ignore[list-item]
     with _progress(progress) as watcher:
         name = sides[0].one_device(device, watcher)

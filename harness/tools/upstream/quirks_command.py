@@ -15,6 +15,7 @@ from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.plan import Job
 from harness.base.process import cores
+from harness.base.tables import counted
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     AsJson,
@@ -22,7 +23,7 @@ from harness.cli.options import (
     CompilerRepo,
     output_option,
     refuse_options,
-    require_output,
+    require_output_folder,
 )
 from harness.compile.compiler.releases import find_release, versions
 from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk
@@ -56,7 +57,7 @@ def quirks(
     docs/explanation/quirks.md explains each.
     """
     if report:
-        require_output(folder)
+        require_output_folder(folder)
         _write_reports(_chosen(report), folder, _interpreters(release or (), config, repo), as_json)
         return
     refuse_options(context, ("folder", "release", "config", "repo"), "without --report")
@@ -117,7 +118,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
 
     jobs = [(name, quirk, report) for quirk, report in reports if report for name in pythons]
     with Screen() as screen, ThreadPoolExecutor(cores()) as pool:
-        screen.say(f"running the programs of {len(jobs)} reports")
+        screen.say(f"running the programs of {counted(len(jobs), 'report')}")
         for number, (name, quirk, answer) in enumerate(pool.map(try_out, jobs), 1):
             states[name][quirk.id] = answer
             screen.say(f"{number} of {len(jobs)}: {quirk.id}, {name}: {answer.state.value}")

@@ -124,6 +124,18 @@ def test_a_folder_is_no_file_to_write_at_the_end(words: list[str], said: str) ->
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["ops", "--table", "text.onnx"],
+        ["reduce", "--suite", "good.toml", "--out", "text.onnx"],
+        ["quirks", "--report", "texture-store-broadcast", "--out", "text.onnx"],
+    ],
+)
+def test_a_file_is_no_folder_to_write_at_the_end(words: list[str]) -> None:
+    assert complaint(*words) == "text.onnx is a file: name a folder"
+
+
+@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("folder", "folder is a folder: name a file in it that ends in .onnx or .pt2"),

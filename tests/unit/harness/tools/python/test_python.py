@@ -237,3 +237,9 @@ def test_records_of_earlier_runs_are_not_new() -> None:
     results = Results((earlier, later), settled=(earlier,))
     new: list[Record] = results.new
     assert new == [later]
+
+
+def test_a_model_is_not_compared_with_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(bench.Failure, match="both sides are the same model: name two models"):
+        bench.compare("net.onnx", "net.onnx")
