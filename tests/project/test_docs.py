@@ -137,3 +137,18 @@ def test_the_prose_stays_short_enough_to_be_read() -> None:
     assert sum(counts.values()) <= docs_size.MOST_WORDS
     long = ("explanation/quirks.md", "how-to/phones.md", "explanation/virtual-device.md")
     assert {name for name in long if counts[name] > docs_size.MOST_WORDS_OF_A_PAGE} == set()
+
+
+def options_of(command: Any) -> set[str]:
+    """The options of a command, and of those below it."""
+    inner = getattr(command, "commands", {}).values()
+    own = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    return own.union(*map(options_of, inner))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_an_option_beside_the_short_name_of_a_command_is_one_of_it(page: Path) -> None:
+    spans = re.findall(r"`([a-z]+)( [^`\n]*)`", page.read_text("utf-8"))
+    named = {(name, option) for name, rest in spans for option in re.findall(r" (--[a-z-]+)", rest)}
+    options = {name: options_of(load_command(command)) for name, command in COMMANDS_BY_NAME.items()}
+    assert {(name, option) for name, option in named if option not in options.get(name, {option})} == set()
