@@ -44,7 +44,7 @@ class Distribution:
         kind = match.group(1) if match else text
         if not match or kind not in ARGUMENTS:
             forms = [f"{name}({', '.join(arguments)})" for name, arguments in ARGUMENTS.items()]
-            raise UsageError(f"{text!r} is no distribution", hint=suggestion(kind, forms, otherwise="known are"))
+            raise UsageError(f"{text!r} is not a distribution", hint=suggestion(kind, forms, otherwise="known are"))
         try:
             distribution = cls(kind, tuple(float(part) for part in match.group(2).split(",")))
         except ValueError:
@@ -288,7 +288,7 @@ def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
     for text in texts:
         name, _, sizes = text.rpartition("=")
         if not name or not re.fullmatch(r"\d{1,12}(x\d{1,12})*", sizes):
-            raise UsageError(f"--shape {text!r} is no shape", hint="it reads input=1x3x224x224, or batch=1")
+            raise UsageError(f"--shape {text!r} is not a shape", hint="write input=1x3x224x224, or batch=1")
         extents = [int(size) for size in sizes.split("x")]
         shapes[name] = extents if len(extents) > 1 else extents[0]
     return shapes
@@ -304,7 +304,7 @@ def fixes_given(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             name = ""
         if not name:
-            raise UsageError(f"--fix {text!r} gives no input a number", hint="it reads sr=16000, or flag=true")
+            raise UsageError(f"--fix {text!r} gives no input a number", hint="write sr=16000, or flag=true")
     return numbers
 
 

@@ -126,7 +126,7 @@ def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ..
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         return read(stream, max_header_size=LARGEST_HEADER_BYTES)
     except (ValueError, KeyError, TypeError, SyntaxError) as error:
-        raise ModelError(f"{file}: {name!r} is no array that numpy wrote", evidence=str(error)) from error
+        raise ModelError(f"{file}: {name!r} is not an array that numpy wrote", evidence=str(error)) from error
 
 
 LABELS, ANY_INPUT = "labels", "any input"

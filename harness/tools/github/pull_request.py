@@ -134,7 +134,7 @@ class PullRequest:
 def marker(name: str) -> str:
     """Return what the comment of a name begins with, which GitHub does not show. Raises UsageError for a bad name."""
     if not re.fullmatch(r"[\w.-]{1,80}", name):
-        raise UsageError(f"{name!r} is no name of a comment", hint="letters, digits, dots and dashes")
+        raise UsageError(f"{name!r} is not a name of a comment", hint="letters, digits, dots and dashes")
     return f"<!-- adreno-bench: {name} -->"
 
 

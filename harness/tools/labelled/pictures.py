@@ -78,7 +78,7 @@ def labelled_file(data: ImageFolder, cache: Path) -> Path:
 def find_pictures(folder: Path) -> list[LabelledPicture]:
     """Return the pictures of each class. Raises ModelError without classes, or for one without pictures."""
     if not folder.is_dir():
-        raise ModelError(f"{folder} is no folder of pictures", hint="correct `labelled` of the model in the suite")
+        raise ModelError(f"{folder} is not a folder of pictures", hint="correct `labelled` of the model in the suite")
     classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not classes:
         raise ModelError(f"{folder} has no folders", hint="one for each class, with its pictures")

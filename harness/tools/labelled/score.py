@@ -97,7 +97,7 @@ def _load_file(file: Path) -> Any:
 def _load_version(file: Path, _changed: int) -> Any:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if not spec or not spec.loader:
-        raise ImportError(f"{file} is no Python file")
+        raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -99,7 +99,7 @@ def grafted_commits(script: str, python: Path, paths: Sequence[str]) -> Ask:
     """
     for path in paths:
         if not _is_grafted(path):
-            raise UsageError(f"{path} is no Python file of TVM", hint=f"name paths below {PACKAGE}")
+            raise UsageError(f"{path} is not a Python file of TVM", hint=f"name paths below {PACKAGE}")
 
     def ask(revision: Revision) -> ProbeAnswer:
         with _graft(revision, python, paths) as folder:

@@ -25,8 +25,8 @@ def test_what_it_says_is_read_back(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("normal", "is no distribution: "),
-        ("gauss(0, 1)", "is no distribution: known are normal"),
+        ("normal", "is not a distribution: "),
+        ("gauss(0, 1)", "is not a distribution: known are normal"),
         ("normal(0)", "has 1 numbers: it takes mean, deviation"),
         ("normal(0, one)", "must be numbers"),
         ("normal(0, -1)", "a deviation cannot be negative"),

@@ -150,10 +150,10 @@ def test_models_of_the_command_line_stand_in_place_of_the_suites_own(tmp_path: P
     ("words", "said"),
     [
         ((["resnet18"], ["batch=1"], []), "--shape is for a file of your own"),
-        ((["a.onnx"], ["1x3"], []), "--shape '1x3' is no shape: it reads input=1x3x224x224"),
-        ((["a.onnx"], ["input=1x-3"], []), "is no shape"),
+        ((["a.onnx"], ["1x3"], []), "--shape '1x3' is not a shape: write input=1x3x224x224"),
+        ((["a.onnx"], ["input=1x-3"], []), "is not a shape"),
         ((["a.onnx"], [], ["a.npz", "b.npz"]), "--input 'a.npz' does not go with another"),
-        ((["a.onnx"], [], ["x=gauss(0,1)"]), "'gauss(0,1)' is no distribution"),
+        ((["a.onnx"], [], ["x=gauss(0,1)"]), "'gauss(0,1)' is not a distribution"),
     ],
 )
 def test_a_command_line_that_cannot_be_meant(words: tuple[list[str], list[str], list[str]], said: str) -> None:
@@ -172,5 +172,5 @@ def test_distributions_of_inputs_are_checked_when_the_suite_is_read(tmp_path: Pa
     (model,) = load_suite(write(tmp_path, text.format("integers(0, 9)"))).models
     assert isinstance(model, OnnxModel)
     assert str(model.drawn["tokens"]) == "integers(0, 9)"
-    with pytest.raises(UsageError, match="is no distribution"):
+    with pytest.raises(UsageError, match="is not a distribution"):
         load_suite(write(tmp_path, text.format("dice(6)")))

@@ -149,7 +149,7 @@ def test_a_size_that_is_not_the_models_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        ([], "is no folder of pictures"),
+        ([], "is not a folder of pictures"),
         (["val"], "has no folders"),
         (["val/cat"], "cat has no pictures: they end with"),
     ],

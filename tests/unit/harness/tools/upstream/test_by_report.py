@@ -136,7 +136,7 @@ def test_ends_that_tell_nothing_are_refused(line: list[Revision], states: list[P
 )
 def test_only_files_of_the_package_are_grafted(python: Path, path: str) -> None:
     """A file that the commit lacks is removed, so nothing may lead out of the copy of the package."""
-    with pytest.raises(UsageError, match=f"{re.escape(path)} is no Python file of TVM"):
+    with pytest.raises(UsageError, match=f"{re.escape(path)} is not a Python file of TVM"):
         grafted_commits(SCRIPT, python, [path])
 
 
