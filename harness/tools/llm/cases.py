@@ -20,7 +20,7 @@ from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_
 from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.lowering import MLC, PIPELINES
-from harness.tools.llm.network import CHUNK, DECODE, PREFILL, PREFILL_AGAIN, Step
+from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.weights import SEED, require_groups, weights_of
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from harness.base.plan import Job
     from harness.base.request import QuirkPolicy
 
-DECODES = 8
-"""Steps of decode that are judged."""
+DECODES = PAGE + 1
+"""Steps of decode that are judged: from any depth on, they cross into another page of the cache."""
 CHUNKS = 4
 
 

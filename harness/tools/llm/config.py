@@ -164,8 +164,11 @@ class _ConfigFile(Foreign):
         return self.rope_scaling or self.rope_parameters or _Scaling()
 
 
-_OTHERS = ("num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias")
-"""Fields that make another network of it where they have a value."""
+_OTHERS = (
+    "num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias",
+    "quantization_config",
+)  # fmt: skip
+"""Fields that make another network of it, or other weights, where they have a value."""
 
 
 def read_config(file: Path) -> LlmConfig:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from device_runner.failures import RigFailure
 from harness.tools.llm.config import CONTEXT
-from harness.tools.llm.network import CHUNK, CREATE, PREFILL, PREFILL_AGAIN, Step
+from harness.tools.llm.network import CHUNK, CREATE, PAGE, PREFILL, PREFILL_AGAIN, SCORE, Step
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Launch
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Sample = TypeVar("Sample", float, list[Launch])
 
-PAGE = 16
-"""Tokens of a page; TVM's kernels have it built in."""
 SEQUENCE = 0
 MOST_DECODES = 128
 """Most decodes of a timed call, by which the depth grows."""
@@ -104,6 +102,12 @@ class Conversation:
         """Take tokens in as few steps as there may be."""
         if len(tokens):
             self.answer(PREFILL, tokens)
+
+    def score(self, tokens: Array) -> Array:
+        """Take tokens in as few steps as there may be; return the logits of every position."""
+        import numpy as np
+
+        return np.concatenate([self.step(SCORE, part)[0] for part in self.parts(tokens)])
 
     def answer(self, step: Step, tokens: Array) -> Array:
         """Take tokens in as few steps as there may be; return the logits of the last one."""

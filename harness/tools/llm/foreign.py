@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError, reason_alone
 
@@ -35,6 +36,14 @@ def read_foreign(file: Path, kind: type[Content], hint: str) -> Content:
         raise ModelError(f"{file}: {problem_of(error)}", hint=hint) from error
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {file}: {reason_alone(error)}", hint=hint) from error
+
+
+def file_beside(listing: Path, name: str) -> Path:
+    """Return the file that a list in the same folder names. Raises ModelError unless it is there."""
+    file = listing.parent / name
+    if not is_name(name) or not file.is_file():
+        raise ModelError(f"{listing} names {name!r}, which is not a file beside it", hint="download the folder again")
+    return file
 
 
 def problem_of(error: ValidationError) -> str:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
-from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
@@ -26,9 +25,9 @@ from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import LibraryTable, LibraryTask, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
-from harness.tools.llm.foreign import Foreign, read_foreign
+from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
-from harness.tools.llm.network import CHUNK, DECODE, Step
+from harness.tools.llm.network import CHUNK, DECODE, SCORE, Step
 from harness.tools.llm.part import LlmPart
 
 if TYPE_CHECKING:
@@ -123,10 +122,8 @@ class MlcFolder:
     def _shards(self) -> tuple[Shard, ...]:
         shards = read_foreign(self.list_file, WeightList, _HINT).records
         for shard in shards:
-            file = self.place / shard.dataPath
-            if not is_name(shard.dataPath):
-                raise ModelError(f"{self.list_file} names {shard.dataPath!r}, which is not a file beside it")
-            if not file.is_file() or file.stat().st_size != shard.nbytes:
+            file = file_beside(self.list_file, shard.dataPath)
+            if file.stat().st_size != shard.nbytes:
                 raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
         return shards
 
@@ -250,6 +247,10 @@ class MlcConversation(Conversation):
         logits = self.forward(step, tokens)
         self.end_forward(step, len(tokens))
         return [logits.reshape(1, -1)]
+
+    def score(self, tokens: Array) -> Array:
+        """Take tokens; return the logits of the last one: such a library gives no others."""
+        return self.answer(SCORE, tokens)
 
     def forward(self, step: Step, tokens: Array) -> Array:
         """Take tokens, and leave the step open: what is called again is the same step."""

@@ -19,6 +19,8 @@ LENGTH = "seq_len"
 """Name of the number of tokens in a step, whose limit the memory plan needs."""
 CHUNK = 512
 """Most tokens of a step."""
+PAGE = 16
+"""Tokens of a page of the cache; TVM's kernels have it built in."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import PREFIX, probe_job, read_probe, weights_folder
-from harness.tools.llm.cases import CHUNKS, LlmTask, LlmTest
+from harness.tools.llm.cases import LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
@@ -113,8 +113,7 @@ class ForeignLibrary:
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""
         verdict, test = LlmVerdict(), self.task.test
-        length = max(test.depth + test.tokens, CHUNKS)
-        hold(conversation, text(self.task.vocabulary, length), CHUNKS, self._tolerance, verdict)
+        hold(conversation, text(self.task.vocabulary, test.length), self._tolerance, verdict)
         tokens = _timed_text(self.task)
         conversation.restart()
         conversation.fill(tokens[: test.depth])

@@ -6,21 +6,26 @@ Format: https://huggingface.co/docs/safetensors, "Format". Every offset is check
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError
+from harness.tools.llm.foreign import Foreign, file_beside, problem_of, read_foreign
 
 if TYPE_CHECKING:
     from device_runner.device import Array
 
+INDEX, USUAL = "model.safetensors.index.json", "model.safetensors"
 LONGEST_HEADER_BYTES = 100_000_000
 """Limit of the format's own reader."""
 _NUMBERS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 """How numpy reads each kind."""
+_LENGTH_BYTES = 8
+_Whole = Annotated[int, Field(strict=True, ge=0)]
 
 
 @dataclass(frozen=True)
@@ -37,55 +42,80 @@ class StoredTensor:
         """Return the numbers as float32."""
         import numpy as np
 
-        stored = np.dtype(_NUMBERS[self.kind])
-        with self.file.open("rb") as stream:
-            stream.seek(self.begin)
-            raw: Any = np.frombuffer(stream.read(math.prod(self.shape) * stored.itemsize), stored).reshape(self.shape)
+        raw: Any = np.fromfile(self.file, _NUMBERS[self.kind], math.prod(self.shape), offset=self.begin)
         if self.kind == "BF16":  # the upper half of a float32
             raw = (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
-        numbers: Array = raw.astype(np.float32)
+        numbers: Array = raw.astype(np.float32).reshape(self.shape)
         return numbers
 
 
 def list_tensors(folder: Path) -> dict[str, StoredTensor]:
-    """Return the tensors in all `*.safetensors` files of a folder, by name. Raises ModelError."""
-    if not folder.is_dir():
-        raise ModelError(f"there is no folder {folder}", hint="`seed` draws weights")
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise ModelError(f"{folder} has no *.safetensors", hint="pickled weights are not read: convert them first")
+    """Return the tensors of a Hugging Face folder by name. Raises ModelError."""
     tensors: dict[str, StoredTensor] = {}
-    for file in files:
+    for file in _files(folder):
         try:
             tensors.update(_tensors_of(file))
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        except ValidationError as error:
+            raise ModelError(f"{file} is not a safetensors file: {problem_of(error)}") from error
+        except (OSError, ValueError) as error:
             raise ModelError(f"{file} is not a safetensors file: {error}") from error
     return tensors
+
+
+class _Index(Foreign):
+    weight_map: dict[str, str] = Field(min_length=1)
+    """The file of each tensor."""
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files that the index names. Without one there is the usual file, or all count."""
+    if not folder.is_dir():
+        raise ModelError(f"there is no folder {folder}", hint="`seed` draws weights")
+    index = folder / INDEX
+    if index.exists():
+        names = read_foreign(index, _Index, "download the folder again").weight_map.values()
+        return [file_beside(index, name) for name in sorted(set(names))]
+    files = sorted(file for file in folder.glob("*.safetensors") if file.is_file())
+    if not files:
+        raise ModelError(f"{folder} has no *.safetensors", hint="pickled weights are not read: convert them first")
+    return [file for file in files if file.name == USUAL] or files
+
+
+class _Entry(Foreign):
+    dtype: str
+    shape: tuple[_Whole, ...]
+    data_offsets: tuple[_Whole, _Whole]
+
+
+_HEADER = TypeAdapter(dict[str, _Entry])
 
 
 def _tensors_of(file: Path) -> dict[str, StoredTensor]:
     size = file.stat().st_size
     with file.open("rb") as stream:
-        length = struct.unpack("<Q", stream.read(8))[0]
-        if length > min(LONGEST_HEADER_BYTES, size - 8):
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+        base = _LENGTH_BYTES + length
+        if length > LONGEST_HEADER_BYTES or base > size:
             raise ValueError(f"its header has {length} bytes, and the file {size}")
         header = read_json(stream.read(length))
-    if not isinstance(header, dict):
-        raise TypeError("its header is no object")
-    entries = ((name, entry) for name, entry in header.items() if name != "__metadata__")
-    return {name: _tensor(file, name, entry, 8 + length, size) for name, entry in entries}
+    if isinstance(header, dict):
+        header.pop("__metadata__", None)
+    entries = _HEADER.validate_python(header)
+    _require_whole(entries, size - base)
+    return {name: StoredTensor(file, e.dtype, e.shape, base + e.data_offsets[0]) for name, e in entries.items()}
 
 
-def _tensor(file: Path, name: str, entry: Any, base: int, size: int) -> StoredTensor:
-    shape, (begin, end), kind = tuple(entry["shape"]), entry["data_offsets"], str(entry["dtype"])
-    if not all(type(extent) is int and extent >= 0 for extent in (*shape, begin, end)):
-        raise ValueError("a shape or an offset is no whole number")
-    wide = int(_NUMBERS[kind][-1]) if kind in _NUMBERS else 0
-    if base + end > size:
-        raise ValueError(f"{name} ends at {base + end} bytes, and the file has {size}")
-    if begin > end or (wide and end - begin != wide * math.prod(shape)):
-        raise ValueError(f"a tensor of shape {list(shape)} cannot lie at {begin} to {end}")
-    return StoredTensor(file, kind, shape, base + begin)
+def _require_whole(entries: dict[str, _Entry], size: int) -> None:
+    """Raise ValueError unless the tensors lie one behind the other in this many bytes, as the format says."""
+    place = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        begin, end = entry.data_offsets
+        if end > size:
+            raise ValueError(f"{name} ends at {end} bytes of numbers, and the file has {size}")
+        wide = int(_NUMBERS[entry.dtype][-1]) if entry.dtype in _NUMBERS else 0
+        if begin != place or begin > end or (wide and end - begin != wide * math.prod(entry.shape)):
+            raise ValueError(f"{name} of shape {list(entry.shape)} cannot lie at {begin} to {end}")
+        place = end
 
 
 def require_readable(name: str, tensor: StoredTensor, shape: tuple[int, ...]) -> None:

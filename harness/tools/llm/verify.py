@@ -23,6 +23,9 @@ from harness.tools.llm.truth import LlmTruth, distance, text
 if TYPE_CHECKING:
     from device_runner.device import Array
 
+PARTS = 5
+"""Parts of a step: of 128 tokens, they begin within pages of the cache."""
+
 
 @dataclass
 class LlmVerdict:
@@ -61,7 +64,7 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVer
             return verdict
     if test.chunks > 1:
         tokens = text(truth.config.vocabulary, test.length)
-        hold(conversation, tokens, test.chunks, truth.tolerance, verdict)
+        hold(conversation, tokens, truth.tolerance, verdict)
     return verdict
 
 
@@ -114,34 +117,29 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
         yield begin, logits, f"step {step + 1} of decode after {begin} tokens", layers
 
 
-def hold(conversation: Conversation, tokens: Array, chunks: int, tolerance: float, verdict: LlmVerdict) -> None:
+def hold(conversation: Conversation, tokens: Array, tolerance: float, verdict: LlmVerdict) -> None:
     """Compare answers to a text that have to be the same."""
-    for name, answer, other in invariants(conversation, tokens, chunks):
+    for name, answer, other in invariants(conversation, tokens):
         verdict.invariants[name] = distance(answer, other)
         verdict.add(compare_answers([answer], [other], tolerance), f"invariant `{name}`")
 
 
-def invariants(conversation: Conversation, tokens: Array, count: int) -> Iterator[tuple[str, Any, Any]]:
+def invariants(conversation: Conversation, tokens: Array) -> Iterator[tuple[str, Any, Any]]:
     """Yield pairs of answers that have to be the same, by what is compared. They need no judge.
 
-    The text at once is one step, so it is no longer than the longest one of the device. A library that gives no more
-    than the last position's logits is compared by these.
+    The text at once is one step, or several of a slow device. Each has `PARTS` chunks.
     """
     import numpy as np
 
-    def score(tokens: Array) -> Array:
-        return conversation.step(SCORE, tokens)[0]
-
-    tokens = tokens[: conversation.chunk]
     conversation.restart()
-    whole = score(tokens)
+    whole = conversation.score(tokens)
     conversation.restart()
-    parts = np.array_split(tokens, count)
-    scored = [score(part) for part in parts]
+    parts = np.array_split(tokens, min(len(tokens), PARTS * len(conversation.parts(tokens))))
+    scored = [conversation.score(part) for part in parts]
     yield "in chunks = at once", np.concatenate(scored)[-len(whole) :], whole
     conversation.forget(len(parts[-1]))
-    yield "taken back and again = before", score(parts[-1]), scored[-1]
+    yield "taken back and again = before", conversation.score(parts[-1]), scored[-1]
     conversation.forget(1)
     yield "decode after n = prefill of n + 1", conversation.step(DECODE, tokens[-1:])[0], whole[-1:]
     conversation.restart()
-    yield "the same text twice", score(tokens), whole
+    yield "the same text twice", conversation.score(tokens), whole

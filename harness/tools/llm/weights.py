@@ -22,6 +22,9 @@ SEED = "seed"
 """The word for seeded weights."""
 BLOCK_ROWS = 8192
 """Rows of a matrix that are computed at once: the table of a network of a billion weights has 128,000."""
+RARE_SHARE, SMALLEST_EMBEDDING = 0.25, 1e-3
+"""Tokens whose embeddings are as small as the first norm's epsilon, as those of rare words are: with large ones alone
+an epsilon that is left out moves nothing."""
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
 Dettmers et al. 2022). Without them a seeded network hides overflow."""
@@ -37,7 +40,13 @@ class SeededWeights:
     @property
     def key(self) -> str:
         """Hash of the seed and the shape."""
-        return key_of({"seed": self.seed, "outliers": [OUTLIER_SHARE, OUTLIER_FACTOR], **asdict(self.config)})
+        return key_of(
+            {
+                "seed": self.seed,
+                "drawn": [RARE_SHARE, SMALLEST_EMBEDDING, OUTLIER_SHARE, OUTLIER_FACTOR],
+                **asdict(self.config),
+            }
+        )
 
     def tensor(self, name: str) -> Array:
         """Return a weight; the same name has the same numbers in every run."""
@@ -58,10 +67,12 @@ class SeededWeights:
             return (1 + 0.1 * normal) * np.where(rng.random(shape) < OUTLIER_SHARE, OUTLIER_FACTOR, 1.0)
         if name.endswith("bias"):
             return 0.5 * normal
-        if name == "embed.weight" and not self.config.tied:
-            return normal
-        rows = np.where(rng.random((shape[0], 1)) < OUTLIER_SHARE, OUTLIER_FACTOR / 2, 1.0)
-        return normal * rows / np.sqrt(shape[-1])
+        rows = np.where(rng.random((shape[0], 1)) < OUTLIER_SHARE, OUTLIER_FACTOR / 2, 1.0) / np.sqrt(shape[-1])
+        if name == "embed.weight":
+            rare = rng.random((shape[0], 1)) < RARE_SHARE
+            small = max(np.sqrt(self.config.eps), SMALLEST_EMBEDDING)
+            rows = np.where(rare, small, rows if self.config.tied else 1.0)
+        return normal * rows
 
 
 @dataclass(frozen=True)
@@ -89,15 +100,18 @@ class FolderWeights:
         return np.concatenate([self._find(theirs, shape).read() for theirs, shape in self._parts(name)])
 
     def require_complete(self) -> None:
-        """Raise ModelError unless every weight is there in the right shape."""
-        for name in self.config.shapes:
-            for theirs, shape in self._parts(name):
-                self._find(theirs, shape)
+        """Raise ModelError unless every weight is there in the right shape, and none besides."""
+        parts = dict(part for name in self.config.shapes for part in self._parts(name))
+        for theirs, shape in parts.items():
+            self._find(theirs, shape)
+        for name in self._stored:
+            if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _WHOLE[_HEAD]):
+                raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=_OTHER_WEIGHTS)
 
     def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
         stored = self._stored.get(name)
         if stored is None:
-            raise ModelError(f"{self.folder} has no tensor {name}", hint="is config.json that of these weights?")
+            raise ModelError(f"{self.folder} has no tensor {name}", hint=_OTHER_WEIGHTS)
         require_readable(name, stored, shape)
         return stored
 
@@ -122,11 +136,15 @@ def weights_of(config: LlmConfig, place: str) -> Weights:
     return SeededWeights(config) if place == SEED else FolderWeights(config, Path(place))
 
 
+_HEAD = "head.weight"
 _WHOLE = {
     "embed.weight": "model.embed_tokens.weight",
     "norm.weight": "model.norm.weight",
-    "head.weight": "lm_head.weight",
+    _HEAD: "lm_head.weight",
 }
+_UNUSED = ".rotary_emb.inv_freq"
+"""End of the names of tables of rotations, which older folders have."""
+_OTHER_WEIGHTS = "is config.json that of these weights?"
 _PARTS = {
     "norm1": ("input_layernorm",),
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -181,10 +199,15 @@ class EffectiveWeights:
     form: Format
 
     def tensor(self, name: str) -> Array:
-        """Return a weight as float32."""
+        """Return a weight as float32. Raises ModelError if a number is not finite: any answer would be right then."""
         import numpy as np
 
         tensor = self.weights.tensor(name)
         if is_packed(name, self.form):
-            return np.concatenate([unpack(*pack(block, self.form.dtype)) for block in row_blocks(tensor)])
-        return tensor.astype(self.form.dtype).astype(np.float32)
+            numbers = np.concatenate([unpack(*pack(block, self.form.dtype)) for block in row_blocks(tensor)])
+        else:
+            with np.errstate(over="ignore"):
+                numbers = tensor.astype(self.form.dtype).astype(np.float32)
+        if not np.isfinite(numbers).all():
+            raise ModelError(f"{name} has numbers that are not finite in {self.form.dtype}")
+        return numbers

@@ -34,7 +34,7 @@ def test_a_name_says_tokens_and_depth() -> None:
     prompt = llm_test("pp128@d512")
     assert (prompt.tokens, prompt.depth, prompt.length) == (128, 512, 640)
     decode = llm_test("tg@d512")
-    assert (decode.tokens, decode.depth, decode.length) == (1, 512, 520)
+    assert (decode.tokens, decode.depth, decode.length) == (1, 512, 529)
 
 
 @pytest.mark.parametrize("name", ["pp", "pp0", "pp513", "tg128", "tg@d4096", "xx", "pp32@d1600", ""])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from hypothesis import strategies as st
 
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.safetensors import list_tensors
-from harness.tools.llm.weights import FolderWeights
+from harness.tools.llm.weights import EffectiveWeights, FolderWeights
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 96, qkv_bias=True)
 
@@ -31,8 +34,10 @@ def tensor(shape: list[int], begin: int = 0, kind: str = "F32", wide: int = 4) -
     return {"dtype": kind, "shape": shape, "data_offsets": [begin, begin + wide * math.prod(shape)]}
 
 
-def hugging_face(config: LlmConfig, folder: Path, leave_out: str = "") -> dict[str, np.ndarray[Any, Any]]:
-    """Write weights as transformers does, in two files, and return them."""
+def hugging_face(
+    config: LlmConfig, folder: Path, leave_out: str = "", number: float = 1.0
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Write weights as transformers does, in two files, and return them. The last norm has the number."""
     heads = config.head_dim
     shapes = {
         "model.embed_tokens.weight": (config.vocabulary, config.hidden),
@@ -53,6 +58,7 @@ def hugging_face(config: LlmConfig, folder: Path, leave_out: str = "") -> dict[s
     }
     rng = np.random.default_rng(0)
     arrays = {n: rng.standard_normal(s).astype("float32") for n, s in shapes.items() if n != leave_out}
+    arrays["model.norm.weight"][0] = number
     names = list(arrays)
     for number, part in enumerate((names[:7], names[7:])):
         header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
@@ -101,6 +107,8 @@ HOSTILE = [
     {"x": {"dtype": "F32", "shape": [True, 2], "data_offsets": [0, 8]}},
     {"x": {"dtype": "F32", "shape": [2.0], "data_offsets": [0, 8]}},
     {"x": {"dtype": "F32", "shape": [2]}},
+    {"x": tensor([1]), "y": tensor([1])},
+    {"x": tensor([1], 4)},
     {"x": 3},
     [1],
 ]
@@ -115,7 +123,7 @@ def test_a_header_that_lies_is_refused(header: object, tmp_path: Path) -> None:
 
 def test_a_file_that_was_cut_short_names_the_first_tensor_that_is_not_whole(tmp_path: Path) -> None:
     write(tmp_path / "a.safetensors", {"x": tensor([2], 0), "y": tensor([2], 8)}, bytes(12))
-    with pytest.raises(ModelError, match=r"safetensors file: y ends at \d+ bytes, and the file has"):
+    with pytest.raises(ModelError, match="safetensors file: y ends at 16 bytes of numbers, and the file has 12"):
         list_tensors(tmp_path)
 
 
@@ -123,6 +131,66 @@ def test_a_length_beyond_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.safetensors").write_bytes(struct.pack("<Q", 2**63))
     with pytest.raises(ModelError):
         list_tensors(tmp_path)
+
+
+def test_an_index_says_which_files_count(tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors", {"x": tensor([2])}, bytes(8))
+    write(tmp_path / "z.safetensors", {"x": tensor([1])}, bytes(4))
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"x": "a.safetensors"}}))
+    assert list_tensors(tmp_path)["x"].shape == (2,)
+    index.unlink()
+    (tmp_path / "a.safetensors").rename(tmp_path / "model.safetensors")
+    assert list_tensors(tmp_path)["x"].shape == (2,)
+
+
+@pytest.mark.parametrize("name", ["b.safetensors", "../a.safetensors", "/etc/passwd", ""])
+def test_a_file_of_the_index_that_is_not_beside_it_is_named(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors", {"x": tensor([2])}, bytes(8))
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": name}}))
+    with pytest.raises(ModelError, match=f"index.json names '{name}', which is not a file beside it"):
+        list_tensors(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": {}}', '{"weight_map": {"x": 1}}'])
+def test_what_is_no_index_is_refused(text: str, tmp_path: Path) -> None:
+    write(tmp_path / "a.safetensors", {"x": tensor([2])}, bytes(8))
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(ModelError, match="index"):
+        list_tensors(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match="has no"):
+        list_tensors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.layers.0.self_attn.o_proj.bias", "model.layers.1.mlp.up_proj.weight", "score.weight"]
+)
+def test_a_weight_that_the_configuration_does_not_have_is_named(name: str, tmp_path: Path) -> None:
+    hugging_face(CONFIG, tmp_path)
+    write(tmp_path / "more.safetensors", {name: tensor([2])}, bytes(8))
+    with pytest.raises(ModelError, match=name):
+        FolderWeights(CONFIG, tmp_path).require_complete()
+
+
+def test_a_head_beside_tied_embeddings_and_a_table_of_rotations_are_not_used(tmp_path: Path) -> None:
+    hugging_face(CONFIG, tmp_path)
+    name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    write(tmp_path / "more.safetensors", {name: tensor([2])}, bytes(8))
+    FolderWeights(replace(CONFIG, tied=True), tmp_path).require_complete()
+
+
+@pytest.mark.parametrize(("number", "form"), [(math.nan, "float32"), (math.inf, "q4f32_1"), (1e6, "float16")])
+def test_a_number_that_is_not_finite_is_refused_because_any_answer_would_be_right(
+    number: float, form: str, tmp_path: Path
+) -> None:
+    hugging_face(CONFIG, tmp_path, number=number)
+    weights = EffectiveWeights(FolderWeights(CONFIG, tmp_path), FORMATS[form])
+    with pytest.raises(ModelError, match=r"norm\.weight has numbers that are not finite"):
+        weights.tensor("norm.weight")
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:

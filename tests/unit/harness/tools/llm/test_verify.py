@@ -13,9 +13,9 @@ from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
-from harness.tools.llm.network import SCORE, Step
-from harness.tools.llm.truth import LlmTruth
-from harness.tools.llm.verify import verify
+from harness.tools.llm.network import PAGE, SCORE, Step
+from harness.tools.llm.truth import LlmTruth, text
+from harness.tools.llm.verify import PARTS, invariants, verify
 from harness.tools.llm.weights import SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
@@ -63,3 +63,22 @@ def test_no_step_is_longer_than_the_device_takes_and_the_judge_sees_every_positi
     library.asked.clear()
     assert verify(llm_test("chunks"), library, TRUTH).invariants
     assert max(count for _, count in library.asked) == 16
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 48, 512])
+def test_the_whole_text_is_taken_in_chunks_that_begin_within_pages(chunk: int) -> None:
+    library = RightLibrary(chunk=chunk)
+    pairs = list(invariants(library, text(CONFIG.vocabulary, 128)))
+    assert len(pairs) == 4
+    assert all(np.array_equal(answer, other) for _, answer, other in pairs)
+    whole = -(-128 // chunk)
+    counts = [count for _, count in library.asked]
+    assert sum(counts[:whole]) == 128
+    assert counts[whole] == min(chunk, -(-128 // min(128, PARTS * whole)))
+    assert min(counts) == 1 <= counts[whole]
+
+
+def test_every_depth_of_decode_is_judged_beyond_a_page() -> None:
+    library = RightLibrary()
+    assert verify(llm_test("tg@d0"), library, TRUTH).right
+    assert library.length == len(library.asked) > PAGE
