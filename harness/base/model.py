@@ -176,10 +176,10 @@ def model_name(model: Model) -> str:
     if isinstance(model, str) and not model.endswith(SUFFIXES):
         return model
     text = model if isinstance(model, str) else (model.name or str(model.onnx))
-    return _safe(Path(text).stem)
+    return safe_name(Path(text).stem)
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
     """Return a name as it may stand in a case id."""
     return re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_") or "model"
 
@@ -259,7 +259,7 @@ def _distinct(stem: str, files: Sequence[Path]) -> list[str]:
         [f"{stem}_{file.suffix.removeprefix('.')}" for file in files],
         *(["_".join([*reversed(above[:depth]), stem]) for above in folders] for depth in depths),
     ]
-    return next((names for names in forms if len({*map(_safe, names)}) == len(files)), [])
+    return next((names for names in forms if len({*map(safe_name, names)}) == len(files)), [])
 
 
 def words_given(models: Sequence[Model]) -> list[str]:

@@ -72,8 +72,11 @@ def test_a_step_that_the_driver_ends_or_refuses_is_the_paths(
 
 
 def test_a_buffer_of_more_than_1_gib_is_refused_by_the_device(device: AdbDevice, library: Path) -> None:
-    with conversing(device, library) as conversation, pytest.raises(Failure, match="code=-61") as caught:
-        conversation.machine.state(CREATE, [1, 1 << 23, 512, PAGE, 0], timeout_s=LONG_S)
+    with conversing(device, library) as conversation:
+        machine = conversation.machine
+        sizes = [machine.shape(size) for size in (1, 1 << 23, 512, PAGE, 0)]
+        with pytest.raises(Failure, match="code=-61") as caught:
+            machine.call(CREATE, *sizes, timeout_s=LONG_S)
     assert outcome_of(caught.value) == (Outcome.RUNTIME_ERROR, Owner.PATH)
     assert "no room for a buffer of this size" in caught.value.hint
 

@@ -30,7 +30,7 @@ from harness.base.plan import Job, Plan
 from harness.cli import app
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.pool import Builder
-from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer
+from harness.compile.quirks import Presence, ProbeAnswer
 from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
@@ -39,6 +39,7 @@ from harness.tools.shared.finding import Condition, DoctorFinding
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.upstream.bisect.bisection import BisectionResult, SearchResult
 from harness.tools.upstream.bisect.judging import Inspection, Reason
+from harness.tools.upstream.report import reported_quirks
 
 CASES = [
     f"{model}-{path}-float32-untuned" for model in ("mobilenet_v1", "squeezenet1_1") for path in ("opencl", "texture")
@@ -94,7 +95,7 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, props: Path |
     ]
     monkeypatch.setattr("device_runner.transport.adb_server.known_devices", lambda: phones)
     monkeypatch.setattr("harness.tools.doctor.command.examine", lambda _cache: _findings())
-    answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(QUIRKS)
+    answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(reported_quirks())
     monkeypatch.setattr("harness.tools.upstream.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
     monkeypatch.setattr("harness.tools.lake.compaction._pool", ThreadPoolExecutor)
     monkeypatch.setattr("harness.measure.workbench.open_workbench", _open_workbench)

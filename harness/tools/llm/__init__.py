@@ -13,6 +13,7 @@ TOOL = Tool(
         ),
     ),
     quirks="harness.tools.llm.quirks:QUIRKS",
+    quirk_probes="harness.tools.llm.quirks:PROBES",
     programs={"llm": "harness.tools.llm.cases:LlmTask", "mlc": "harness.tools.llm.mlc:MlcTask"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},
@@ -26,6 +27,5 @@ TOOL = Tool(
         "llm-truth": JobKind("harness.tools.llm.truth:write_truth", author="numpy"),
         "mlc-library": JobKind("harness.tools.llm.mlc:take_library", library=True),
         "mlc-truth": JobKind("harness.tools.llm.mlc:write_judge"),
-        "llm-probe": JobKind("harness.tools.llm.build:probe_quirk"),
     },
 )

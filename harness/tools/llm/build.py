@@ -11,40 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.store import Store, key_of
-from harness.base.plan import Job
-from harness.compile.artifacts.artifact import KERNELS, LIBRARY, Answers, CompileResult
+from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
 from harness.compile.artifacts.compile import export, stepping
-from harness.compile.artifacts.keys import linker_version, module_version
 from harness.compile.compiler.compat import opencl_source
-from harness.compile.compiler.releases import versions
 from harness.compile.paths.effects import watch
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, WEIGHT_LIST, Format, weight_sizes
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
-from harness.tools.llm.quirks import PROBES, quirks_of
+from harness.tools.llm.quirks import quirks_of
 from harness.tools.llm.weights import Weights, library_tensors
 
-PREFIX = "weight"
-"""Weights are called by their number in the tensor cache: a library of a billion weights has hundreds."""
 MAKE_TIMEOUT_S = 3600.0
-ANSWER = "answer.json"
-
-
-def library_job(
-    title: str, config: LlmConfig, form: Format, pipeline: str, quirks: Sequence[str], host_triple: str | None
-) -> Job:
-    """Return the job that makes a library for a processor, with workarounds for these defects."""
-    facts = {
-        "config": asdict(config),
-        "format": form.name,
-        "pipeline_name": pipeline,
-        "quirks": list(quirks),
-        "host_triple": host_triple,
-        "linker": linker_version(host_triple),
-    }
-    return _job("llm-library", title, facts)
 
 
 def build_library(job: dict[str, Any], out: Path) -> CompileResult:
@@ -108,30 +86,6 @@ def _planned_bytes(function: Any) -> list[int]:
     return sizes
 
 
-def probe_job(quirk: str) -> Job:
-    """Return the job that asks the installed TVM whether it has a defect."""
-    return _job("llm-probe", f"probe of {quirk}", {"quirk": quirk})
-
-
-def _job(kind: str, title: str, facts: dict[str, Any]) -> Job:
-    key = key_of({"job": kind, **facts, **versions(), "sources": module_version(__name__)})
-    return Job(kind, key, title, facts)
-
-
-def probe_quirk(job: dict[str, Any], out: Path) -> None:
-    """Worker only: ask the TVM of this process."""
-    answer: ProbeAnswer = PROBES[job["quirk"]]()
-    (out / ANSWER).write_text(json.dumps(asdict(answer)), encoding="utf-8")
-
-
-def read_probe(result: object) -> ProbeAnswer:
-    """Return the answer that a probe's job left."""
-    if not isinstance(result, Answers):
-        return ProbeAnswer(Presence.CANNOT_TELL, getattr(result, "message", ""))
-    answer = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
-    return ProbeAnswer(Presence(answer["state"]), answer["seen"])
-
-
 def weights_folder(weights: Weights, form: Format, cache: Path) -> Path:
     """Return the folder of a library's weights, made once."""
     key = key_of({"weights": weights.key, "format": form.name, "config": asdict(weights.config)})
@@ -142,8 +96,8 @@ def _write_weights(weights: Weights, form: Format, out: Path) -> None:
     """Write TVM's tensor cache: a list in JSON, and numbers in shards (tvm/contrib/tvmjs.py)."""
     tensors = []
     with (out / "weights.bin").open("wb") as stream:
-        for number, (_, array) in enumerate(library_tensors(weights, form)):
-            entry = {"name": f"{PREFIX}_{number}", "shape": list(array.shape), "dtype": str(array.dtype)}
+        for name, array in library_tensors(weights, form):
+            entry = {"name": name, "shape": list(array.shape), "dtype": str(array.dtype)}
             tensors.append({**entry, "format": "raw", "nbytes": array.nbytes, "byteOffset": stream.tell()})
             stream.write(array.tobytes())
         size = stream.tell()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from device_runner.names import suggestion
+from device_runner.store import key_of
 from harness.base.case import Precision
 from harness.base.failures import UsageError
-from harness.base.model import ProgramModel
+from harness.base.model import ProgramModel, safe_name
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.formats import FORMATS, Format
@@ -256,17 +257,29 @@ class LlmTask(LibraryTask):
         return UNSUPPORTED_PATHS.get(path, "")
 
     def truth_job(self) -> Job:
-        """Return the job that computes the right answers."""
-        from harness.tools.llm.truth import truth_job
-
-        return truth_job(f"truth of {self.title}", self.config, self.weights, self.form, self.length)
+        """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
+        network = key_of({"weights": weights_of(self.config, self.weights).key, "config": asdict(self.config)})
+        facts = {"config": asdict(self.config), "format": self.form.name, "length": self.length, "network": network}
+        return _job("llm-truth", f"truth of {self.title}", facts, "harness.tools.llm.truth", weights=self.weights)
 
     def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that makes the library."""
-        from harness.tools.llm.build import library_job
+        from harness.compile.artifacts.keys import linker_version
+        from harness.compile.compiler.releases import versions
         from harness.tools.llm.quirks import chosen_quirks
 
-        return library_job(self.title, self.config, self.form, self.pipeline, chosen_quirks(policy), host_triple)
+        network = {"config": asdict(self.config), "format": self.form.name, "pipeline_name": self.pipeline}
+        linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
+        facts = {**network, **linked, "quirks": chosen_quirks(policy), **versions()}
+        return _job("llm-library", self.title, facts, "harness.tools.llm.build")
+
+
+def _job(kind: str, title: str, facts: dict[str, Any], module: str, **place: str) -> Job:
+    """Return a job of a module. Its key is that of the facts, and of all that the module imports."""
+    from harness.base.plan import Job
+    from harness.compile.artifacts.keys import module_version
+
+    return Job(kind, key_of({**facts, "sources": module_version(module)}), title, {**facts, **place})
 
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
@@ -287,8 +300,7 @@ def _name(model: str, file: Path | None) -> str:
     """Return the name of a network: its own in the zoo, or that of its folder."""
     if file is None:
         return model
-    place = file.parent.resolve() if file.name == "config.json" else file
-    return re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(".json").lower()).strip("_") or LlmTask.kind
+    return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem)
 
 
 def _title(model: str, form: Format, pipeline: str) -> str:

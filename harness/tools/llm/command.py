@@ -116,12 +116,11 @@ def run_models(
         if name == versions()["tvm"]:
             results += _run(suite, device, records, QuirkPolicy(as_shipped), quick=quick)
         else:
-            choices = {"--model": model, "--library": library, "--format": form, "--pipeline": pipeline}
-            choices |= {"--path": path, "--test": test}
-            words = [word for option, values in choices.items() for value in values or () for word in (option, value)]
-            words += ["--weights", weights, "--device", device, "--budget", str(budget)]
-            words += ["--chunk", str(chunk)] if chunk else []
-            words += ["--quick"] * quick + ["--as-shipped"] * as_shipped
+            lists = {"model": model, "library": library, "format": form, "pipeline": pipeline}
+            lists |= {"path": path, "test": test}
+            words = [f"--{option}={value}" for option, values in lists.items() for value in values or ()]
+            words += [f"--weights={weights}", f"--device={device}", f"--budget={budget}"]
+            words += [f"--chunk={chunk}"] * bool(chunk) + ["--quick"] * quick + ["--as-shipped"] * as_shipped
             results += _run_with(name, words, config, records)
     _write(results, exports, as_json)
     outcomes = [record.outcome for record in results]
@@ -213,18 +212,3 @@ def show_models(exports: TableExports, records: RecordsFile = DEFAULT_RECORDS, a
     if not results:
         raise UsageError(f"{records} has no record of a language model", hint="`adreno-bench llm run` makes some")
     _write(list({(r.identity_key, r.tvm, r.case): r for r in results}.values()), exports, as_json)
-
-
-@llm.command("quirks")
-def show_quirks(as_json: AsJson = False) -> None:
-    """List the known defects of TVM in language models, and probe the installed TVM for each."""
-    from harness.tools.llm.run import probe_quirks
-
-    with Screen() as screen:
-        answers = probe_quirks(cache_root(), screen)
-    if as_json:
-        out_json([{"id": quirk.id, "title": quirk.title, "state": a.state, "seen": a.seen} for quirk, a in answers])
-        return
-    for quirk, answer in answers:
-        out(f"{quirk.id}: {answer.state.value}: {answer.seen}\n  {quirk.title}\n  where: {quirk.upstream}")
-        out(f"  instead: {quirk.workaround}\n")

@@ -62,7 +62,8 @@ class Conversation:
     _state: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self._state = self.machine.state(self.create, [1, self.room, self.chunk, PAGE, 0], timeout_s=self.timeout_s)
+        sizes = map(self.machine.shape, (1, self.room, self.chunk, PAGE, 0))  # the last one is that of a window
+        self._state = self.machine.call(self.create, *sizes, timeout_s=self.timeout_s)
         self._change("add_sequence", SEQUENCE)
 
     def choose_chunk(self, pinned: int | None = None) -> tuple[StepTrial, StepTrial]:

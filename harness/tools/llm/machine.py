@@ -31,11 +31,6 @@ class Machine(RpcProgram):
     weights_bytes = 0
     """Size of the weights that were brought."""
 
-    def state(self, function: str, sizes: Sequence[int], *, timeout_s: float) -> Any:
-        """Return the state that a function of the library makes; it takes each size as a shape of its own."""
-        with self._session.calling(f"making the state of {self._loadable.library.name}", timeout_s):
-            return self._vm.module[function](*map(self.shape, sizes))
-
     def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
         """Call a global function of the runtime, such as one that changes a state."""
         with self._session.calling(function, timeout_s):

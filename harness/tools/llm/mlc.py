@@ -20,6 +20,7 @@ from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
+from harness.base.model import safe_name
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import LibraryTable, LibraryTask, test_of
@@ -149,7 +150,7 @@ class MlcTable(LibraryTable):
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        name = self.name or "".join(c if c.isalnum() else "_" for c in library.stem.lower())
+        name = self.name or safe_name(library.stem)
         precision = Precision(MlcFolder(weights).settings.dtype)
         tests = map(test_of, self.tests)
         return [MlcTask(name, name, precision, str(weights), test, self.chunk, str(library)) for test in tests]

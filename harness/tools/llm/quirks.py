@@ -133,9 +133,9 @@ WORKED_AROUND = tuple(quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS)
 """Ids of those that have a workaround in the build."""
 
 
-def chosen_quirks(policy: QuirkPolicy) -> tuple[str, ...]:
+def chosen_quirks(policy: QuirkPolicy) -> list[str]:
     """Return the ids of those that are worked around."""
-    return tuple(id for id in WORKED_AROUND if not policy.as_shipped or id in policy.with_quirks)
+    return [id for id in WORKED_AROUND if not policy.as_shipped or id in policy.with_quirks]
 
 
 def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:

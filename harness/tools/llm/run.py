@@ -25,7 +25,6 @@ from harness.base.suite import Limits
 from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
-from harness.compile.quirks.base import ProbeAnswer, Quirk
 from harness.measure.context import Run
 from harness.measure.correctness import MOST_ROUNDING, compare_answers
 from harness.measure.facts import Accuracy, Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Vacuity
@@ -34,14 +33,13 @@ from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
-from harness.tools.llm.build import PREFIX, probe_job, read_probe, weights_folder
+from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcTask, open_conversation
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, hold, verify
 from harness.tools.llm.weights import weights_of
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     from harness.measure.probes.base import Probe
     from harness.measure.probes.base import Step as ShowStep
 
-ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench llm quirks` lists defects of TVM that runs work around by default"}
+ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that runs work around by default"}
 """What a person does next."""
 CHUNK_KEY = "chunk"
 """Key of the longest step, in a suite and among the settings of a record."""
@@ -64,8 +62,8 @@ def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_
     """Load a library of our network, and its weights from their folder. Raises what the session raises."""
     files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
     machine = load_machine(session, loadable, timeout_s=timeout_s)
-    count = len(read_json((folder / WEIGHT_LIST).read_bytes())["records"][0]["records"])
-    names = [f"{PREFIX}_{index}" for index in range(count)]
+    (shard,) = read_json((folder / WEIGHT_LIST).read_bytes())["records"]
+    names = [entry["name"] for entry in shard["records"]]
     return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
 
 
@@ -258,16 +256,8 @@ def build_libraries(
     """Build libraries for a processor, or this host, without a device. Raises UsageError."""
     if abi != "host" and abi not in TRIPLES:
         raise UsageError(f"there is no ABI {abi!r}", hint=f"known: host, {', '.join(TRIPLES)}")
-    return _build([task.library_job(QuirkPolicy(), TRIPLES.get(abi)) for task in tasks], cache, progress)
+    jobs = [task.library_job(QuirkPolicy(), TRIPLES.get(abi)) for task in tasks]
 
-
-def probe_quirks(cache: Path, progress: Progress) -> list[tuple[Quirk, ProbeAnswer]]:
-    """Ask the installed TVM for each known defect, each in a worker: TVM may crash."""
-    built = _build([probe_job(quirk.id) for quirk in QUIRKS], cache, progress)
-    return [(quirk, read_probe(result)) for quirk, result in zip(QUIRKS, built, strict=True)]
-
-
-def _build(jobs: Sequence[Job], cache: Path, progress: Progress) -> list[Artifact | Answers | Failure]:
     def watch(job: Job, state: str, seconds: float) -> None:
         progress.build(job.title, state, seconds)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.store import key_of
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE
-from harness.compile.artifacts.keys import module_version
 from harness.compile.oracle.rounding import AMOUNT, DRAWS
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
@@ -113,14 +110,6 @@ def distance(answer: Any, other: Any) -> float:
     import numpy as np
 
     return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
-
-
-def truth_job(title: str, config: LlmConfig, weights: str, form: Format, length: int) -> Job:
-    """Return the job that computes the right answers to a text, the same for every TVM and every test of a library."""
-    network = key_of({"weights": weights_of(config, weights).key, "config": asdict(config)})
-    facts = {"config": asdict(config), "format": form.name, "length": length, "network": network}
-    key = key_of({**facts, "sources": module_version(__name__)})
-    return Job("llm-truth", key, title, {**facts, "weights": weights})
 
 
 def write_truth(job: dict[str, Any], out: Path) -> None:

@@ -11,28 +11,41 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
+from device_runner.names import load
 from device_runner.store import key_of
 from harness.base.plan import Job
 from harness.base.suite import Limits
+from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact
-from harness.compile.artifacts.keys import ROOT, digest
+from harness.compile.artifacts.keys import ROOT, digest, module_version
 from harness.compile.artifacts.pool import Builder, Watcher
 from harness.compile.compiler.releases import versions
 from harness.compile.quirks import Presence, ProbeAnswer, Quirk
 
-LIMITS = Limits(build_s=60.0, build_memory_gb=8.0)
-"""A probe takes less than a second; one that takes a minute hangs."""
+if TYPE_CHECKING:
+    from harness.tools.upstream.probes.sample import Probe
+
+LIMITS = Limits(build_s=120.0, build_memory_gb=8.0)
+"""A probe takes a second, or a few if it compiles a network; one that takes two minutes hangs."""
 ANSWER = "answer.json"
 
 
 def probe(job: dict[str, Any], out: Path) -> None:
     """Ask the TVM of this process, and leave the answer in a folder. Worker only."""
+    (out / ANSWER).write_text(json.dumps(asdict(all_probes()[job["quirk"]]())), encoding="utf-8")
+
+
+def all_probes() -> dict[str, Probe]:
+    """Return the probe of each quirk, of the main job and of tools, by its id."""
     from harness.tools.upstream.probes import PROBES
 
-    (out / ANSWER).write_text(json.dumps(asdict(PROBES[job["quirk"]]())), encoding="utf-8")
+    probes = dict(PROBES)
+    for place in _places():
+        probes |= load(place)
+    return probes
 
 
 @contextlib.contextmanager
@@ -53,10 +66,15 @@ def _job(quirk: str) -> Job:
 
 @functools.cache
 def _sources() -> str:
-    """Hash our sources that decide what a probe asks: faster to find than those of all that is compiled."""
+    """Hash the sources that decide what a probe asks: faster to find than those of all that is compiled."""
     folders = [ROOT / "harness" / "compile" / name for name in ("quirks", "paths", "compiler")]
     folders.append(Path(__file__).parent / "probes")
-    return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
+    own = digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
+    return key_of({"own": own, "tools": [module_version(place.partition(":")[0]) for place in _places()]})
+
+
+def _places() -> list[str]:
+    return [tool.quirk_probes for tool in tools() if tool.quirk_probes]
 
 
 def _answer(result: Answers | Artifact | Failure) -> ProbeAnswer:

@@ -26,7 +26,7 @@ from harness.cli.options import (
     require_output_folder,
 )
 from harness.compile.compiler.releases import find_release, versions
-from harness.compile.quirks import QUIRKS, ProbeAnswer, Quirk
+from harness.compile.quirks import ProbeAnswer, Quirk
 from harness.judge.report.screen import Screen, out, out_json
 
 if TYPE_CHECKING:
@@ -66,16 +66,17 @@ def quirks(
 
 def _list_quirks(as_json: bool) -> None:
     from harness.tools.upstream.quirk_probes import probe_answers
+    from harness.tools.upstream.report import reported_quirks
 
-    installed, plain = versions(), []
+    installed, listed, plain = versions(), reported_quirks(), []
     if not as_json:
         out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
 
     def watch(job: Job, state: str, seconds: float) -> None:
         screen.build(job.title, state, seconds)
 
-    with Screen() as screen, probe_answers(QUIRKS, cache_root(), watch) as answers:
-        for quirk, answer in zip(QUIRKS, answers, strict=True):
+    with Screen() as screen, probe_answers(listed, cache_root(), watch) as answers:
+        for quirk, answer in zip(listed, answers, strict=True):
             plain.append(_plain(quirk, answer))
             if not as_json:
                 out(f"\n{_paragraph(quirk, answer)}")

@@ -6,11 +6,13 @@ import pytest
 
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS
-from harness.compile.quirks import QUIRKS, Presence, Quirk
-from harness.tools.upstream.probes import PROBES
+from harness.compile.quirks import Presence, Quirk
+from harness.tools.upstream.quirk_probes import all_probes
+from harness.tools.upstream.report import reported_quirks
 
 pytestmark = pytest.mark.rest
 
+QUIRKS, PROBES = reported_quirks(), all_probes()
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
 

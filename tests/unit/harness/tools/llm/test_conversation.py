@@ -22,7 +22,10 @@ class Machine:
     """Tokens of each step that was taken."""
     removed: list[int] = field(default_factory=list)
 
-    def state(self, function: str, sizes: Any, *, timeout_s: float) -> str:
+    def shape(self, extent: int) -> int:
+        return extent
+
+    def call(self, function: str, *sizes: int, timeout_s: float) -> str:
         return function
 
     def runtime(self, function: str, *arguments: Any, timeout_s: float) -> None:

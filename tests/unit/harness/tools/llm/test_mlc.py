@@ -82,3 +82,10 @@ def test_what_cannot_be_meant_is_refused(change: dict[str, Any], reason: str, tm
     write(tmp_path)
     with pytest.raises(UsageError, match=reason):
         MlcTask.read_table({**TABLE, **change}, tmp_path)
+
+
+def test_a_library_of_any_name_has_a_case_id(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "lib.so").rename(tmp_path / "Modèle-1B.so")
+    (program,) = MlcTask.read_table({**TABLE, "mlc": "Modèle-1B.so"}, tmp_path)
+    assert program.name == "mod_le_1b_pp32"
