@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 DECODES = PAGE + 1
 """Steps of decode that are judged: from any depth on, they cross into another page of the cache."""
-CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class LlmTest:
     name: str
     tokens: int
     depth: int = 0
-    chunks: int = 1
-    """How many steps a prompt is cut into, to be judged; the last one is timed."""
+    in_chunks: bool = False
+    """Whether what lies in the cache before is judged, too: a text in several steps."""
 
     @property
     def decodes(self) -> bool:
@@ -56,6 +55,11 @@ class LlmTest:
     def length(self) -> int:
         """Tokens of the text that is judged."""
         return self.depth + (DECODES if self.decodes else self.tokens)
+
+    @property
+    def prompt(self) -> int:
+        """Tokens at the end of the text that are judged as a prompt."""
+        return self.length if self.in_chunks else self.tokens
 
     @property
     def part(self) -> str:
@@ -91,7 +95,7 @@ _NAMED = re.compile(r"(?P<kind>pp|tg)(?P<tokens>\d{1,4})?(?:@d(?P<depth>\d{1,4})
 def test_of(name: str) -> LlmTest:
     """Return a test by its name: `pp128`, `pp128@d512`, `tg@d512`, `chunks`. Raises UsageError."""
     if name == "chunks":
-        return LlmTest(name, 32, 96, CHUNKS)
+        return LlmTest(name, 32, 96, in_chunks=True)
     match = _NAMED.fullmatch(name)
     if match and (match["kind"] == "pp") == (match["tokens"] is not None):
         tokens, depth = int(match["tokens"] or 1), int(match["depth"] or 0)

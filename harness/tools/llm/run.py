@@ -35,7 +35,7 @@ from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest
-from harness.tools.llm.conversation import Conversation, timed_answer
+from harness.tools.llm.conversation import Conversation, TimedStep, timed_answer
 from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcTask, open_conversation
@@ -112,10 +112,7 @@ class ForeignLibrary:
         """Compare answers to the test's text, and keep that of its timed step."""
         verdict, test = LlmVerdict(), self.task.test
         hold(conversation, text(self.task.vocabulary, test.length), self._tolerance, verdict)
-        tokens = _timed_text(self.task)
-        conversation.restart()
-        conversation.fill(tokens[: test.depth])
-        self._last = conversation.answer(test.last_step, tokens[test.depth :])
+        self._last = conversation.answer(test.last_step, _last_tokens(self.task, conversation))
         return verdict
 
     def judge(self, logits: Array, position: int) -> Accuracy:
@@ -124,8 +121,12 @@ class ForeignLibrary:
         return compare_answers([logits], [self._last], self._tolerance)
 
 
-def _timed_text(task: LlmTask | MlcTask) -> Array:
-    return text(task.vocabulary, task.test.depth + task.test.tokens)
+def _last_tokens(task: LlmTask | MlcTask, conversation: Conversation) -> Array:
+    """Fill an empty cache to the test's depth; return the tokens that come next."""
+    tokens = text(task.vocabulary, task.test.depth + task.test.tokens)
+    conversation.restart()
+    conversation.fill(tokens[: task.test.depth])
+    return tokens[task.test.depth :]
 
 
 Subject = OwnLibrary | ForeignLibrary
@@ -161,8 +162,9 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             _add_verdict(verdict, subject, facts)
             if verdict.right and probes:
                 step(RunStep.SAMPLING)
-                _measure(subject, conversation, probes, session, facts)
-                _judge_again(subject, conversation, verdict, facts)
+                tokens = _last_tokens(task, conversation)
+                _measure(timed_answer(conversation, task.test.timed_step, tokens), probes, session, facts)
+                _judge_again(subject, conversation, tokens, verdict, facts)
     return recording
 
 
@@ -172,7 +174,7 @@ def _choose_chunk(conversation: Conversation, pinned: int | None, test: LlmTest,
     fields = {"chunk": conversation.chunk, "pinned": bool(pinned), "weights_bytes": conversation.machine.weights_bytes}
     facts.add(_update(facts, **fields, trial_tokens=largest.tokens, trial_ms=largest.ms))
     if not test.decodes:
-        facts.add(RunSettings({CHUNK_KEY: min(conversation.chunk, test.tokens * test.chunks)}))
+        facts.add(RunSettings({CHUNK_KEY: min(conversation.chunk, test.prompt)}))
 
 
 def _add_verdict(verdict: LlmVerdict, subject: Subject, facts: Facts) -> None:
@@ -186,26 +188,22 @@ def _add_verdict(verdict: LlmVerdict, subject: Subject, facts: Facts) -> None:
         facts.add(Vacuity([f"logits are lost in rounding, which may move them by {tolerance:.2g}"]))
 
 
-def _measure(
-    subject: Subject, conversation: Conversation, probes: Sequence[Probe], session: Session, facts: Facts
-) -> None:
-    """Hand a step to the probes, on a cache of the test's depth."""
-    tokens, test = _timed_text(subject.task), subject.task.test
-    conversation.restart()
-    conversation.fill(tokens[: test.depth])
-    timed = timed_answer(conversation, test.timed_step, tokens[test.depth :])
+def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts: Facts) -> None:
+    """Hand a step to the probes."""
     for probe in probes:
         for fact in probe(cast("Program", timed), session, facts):
             facts.add(fact)
     timed.end()
 
 
-def _judge_again(subject: Subject, conversation: Conversation, verdict: LlmVerdict, facts: Facts) -> None:
+def _judge_again(
+    subject: Subject, conversation: Conversation, tokens: Array, verdict: LlmVerdict, facts: Facts
+) -> None:
     """Judge the step once more after all that were timed: a driver may fail later."""
-    tokens, test = _timed_text(subject.task), subject.task.test
+    test = subject.task.test
     conversation.forget(conversation.length - test.depth)
-    logits = conversation.answer(test.last_step, tokens[test.depth :])
-    verdict.add(subject.judge(logits, len(tokens) - 1), "after the steps that were timed")
+    logits = conversation.answer(test.last_step, tokens)
+    verdict.add(subject.judge(logits, conversation.length - 1), "after the steps that were timed")
     if not verdict.right:
         facts.add(verdict.accuracy)
 

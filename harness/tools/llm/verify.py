@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 PARTS = 5
-"""Parts of a step: of 128 tokens, they begin within pages of the cache."""
+"""Chunks of a text: of 128 tokens, they begin within pages of the cache."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVer
         verdict.add(accuracy, where if layer is None else f"{where}, from layer {layer} on")
         if not verdict.right:
             return verdict
-    if test.chunks > 1:
+    if test.in_chunks:
         tokens = text(truth.config.vocabulary, test.length)
         hold(conversation, tokens, truth.tolerance, verdict)
     return verdict
@@ -73,7 +73,7 @@ StepAnswer = tuple[int, "Array", str, "list[Array] | None"]
 
 
 def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
-    """Score a prompt in its chunks, then take its last position as applications do.
+    """Score a prompt, then take its last position as applications do.
 
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
     """
@@ -81,10 +81,10 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
 
     conversation.restart()
     tokens = text(truth.config.vocabulary, test.length)
-    if test.chunks == 1:
-        conversation.fill(tokens[: test.depth])
-        tokens = tokens[test.depth :]
-    count = max(test.chunks, _answers_of(truth.config, len(tokens)), len(conversation.parts(tokens)))
+    conversation.fill(tokens[: -test.prompt])
+    tokens = tokens[-test.prompt :]
+    least = PARTS if test.in_chunks else 1
+    count = max(least, _answers_of(truth.config, len(tokens)), len(conversation.parts(tokens)))
     for part in np.array_split(tokens, count):
         begin = conversation.length
         logits, *layers = conversation.step(SCORE, part)
@@ -118,21 +118,30 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
 
 
 def hold(conversation: Conversation, tokens: Array, tolerance: float, verdict: LlmVerdict) -> None:
-    """Compare answers to a text that have to be the same."""
-    for name, answer, other in invariants(conversation, tokens):
-        verdict.invariants[name] = distance(answer, other)
-        verdict.add(compare_answers([answer], [other], tolerance), f"invariant `{name}`")
-
-
-def invariants(conversation: Conversation, tokens: Array) -> Iterator[tuple[str, Any, Any]]:
-    """Yield pairs of answers that have to be the same, by what is compared. They need no judge.
-
-    The text at once is one step, or several of a slow device. Each has `PARTS` chunks.
-    """
+    """Compare answers to a text that have to be the same, and one to another text, which has to be another."""
     import numpy as np
 
     conversation.restart()
     whole = conversation.score(tokens)
+    for name, answer, other in invariants(conversation, tokens, whole):
+        verdict.invariants[name] = distance(answer, other)
+        verdict.add(compare_answers([answer], [other], tolerance), f"invariant `{name}`")
+    conversation.restart()
+    another = conversation.score((tokens + 1) % whole.shape[-1])
+    accuracy = compare_answers([another[-1:]], [whole[-1:]], tolerance)
+    if accuracy.right or not np.isfinite(whole).all():  # all that was compared has the same NaN then
+        logits = " ".join(f"{logit:.4g}" for logit in whole[-1, :4])
+        complaint = f"it is not finite, or the same for another text: {logits} ..."
+        verdict.add(replace(accuracy, right=False, complaint=complaint), "answer to the whole text")
+
+
+def invariants(conversation: Conversation, tokens: Array, whole: Array) -> Iterator[tuple[str, Any, Any]]:
+    """Yield pairs of answers that have to be the same, by what is compared. They need no judge.
+
+    `whole` is the answer to the text at once: in one step, or several of a slow device. Each has `PARTS` chunks.
+    """
+    import numpy as np
+
     conversation.restart()
     parts = np.array_split(tokens, min(len(tokens), PARTS * len(conversation.parts(tokens))))
     scored = [conversation.score(part) for part in parts]

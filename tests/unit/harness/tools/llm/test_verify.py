@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +14,18 @@ from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.judge import compute
 from harness.tools.llm.network import PAGE, SCORE, Step
 from harness.tools.llm.truth import LlmTruth, text
-from harness.tools.llm.verify import PARTS, invariants, verify
+from harness.tools.llm.verify import PARTS, LlmVerdict, hold, invariants, verify
 from harness.tools.llm.weights import SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
 TRUTH = LlmTruth.compute(SeededWeights(CONFIG), FORMATS["float32"], 128)
+TEXT = text(CONFIG.vocabulary, 128)
+OTHER = next(compute(CONFIG, SeededWeights(CONFIG), (TEXT + 1) % CONFIG.vocabulary))
+"""The answer to another text."""
 POSITION_BYTES = 4 * (128 + 2 * 64)
 
 
@@ -37,7 +42,8 @@ class RightLibrary(Conversation):
         begin, self.length = self.length, self.length + len(tokens)
         self.asked.append((step.name, len(tokens)))
         rows = slice(begin, self.length) if step is SCORE else slice(self.length - 1, self.length)
-        return [TRUTH.reference.logits[rows].astype(np.float32), *TRUTH.reference.hidden[:, rows]]
+        reference = TRUTH.reference if tokens[0] == TEXT[begin] else OTHER
+        return [reference.logits[rows].astype(np.float32), *reference.hidden[:, rows]]
 
     def _change(self, function: str, *arguments: int) -> None:
         """Have no cache."""
@@ -68,7 +74,8 @@ def test_no_step_is_longer_than_the_device_takes_and_the_judge_sees_every_positi
 @pytest.mark.parametrize("chunk", [1, 2, 48, 512])
 def test_the_whole_text_is_taken_in_chunks_that_begin_within_pages(chunk: int) -> None:
     library = RightLibrary(chunk=chunk)
-    pairs = list(invariants(library, text(CONFIG.vocabulary, 128)))
+    tokens = text(CONFIG.vocabulary, 128)
+    pairs = list(invariants(library, tokens, library.score(tokens)))
     assert len(pairs) == 4
     assert all(np.array_equal(answer, other) for _, answer, other in pairs)
     whole = -(-128 // chunk)
@@ -76,6 +83,30 @@ def test_the_whole_text_is_taken_in_chunks_that_begin_within_pages(chunk: int) -
     assert sum(counts[:whole]) == 128
     assert counts[whole] == min(chunk, -(-128 // min(128, PARTS * whole)))
     assert min(counts) == 1 <= counts[whole]
+
+
+@dataclass
+class LostLibrary(RightLibrary):
+    """Has the same answer to every text."""
+
+    logit: float = 1.0
+
+    def step(self, step: Step, tokens: Any) -> list[Any]:
+        return [np.full((len(tokens), 4), self.logit, np.float32)]
+
+
+@pytest.mark.parametrize("logit", [0.0, 1.0, math.nan, math.inf])
+def test_the_same_answer_to_every_text_is_wrong_though_each_is_as_before(logit: float) -> None:
+    verdict = LlmVerdict()
+    hold(LostLibrary(logit=logit), text(CONFIG.vocabulary, 33), 1e-3, verdict)
+    assert verdict.accuracy
+    assert f"the same for another text: {logit:.4g} " in verdict.accuracy.complaint
+
+
+def test_a_right_library_answers_another_text_in_another_way() -> None:
+    verdict = LlmVerdict()
+    hold(RightLibrary(), text(CONFIG.vocabulary, 33), 1e-3, verdict)
+    assert verdict.right, verdict
 
 
 def test_every_depth_of_decode_is_judged_beyond_a_page() -> None:
