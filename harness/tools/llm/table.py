@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "KL", "kernels", "outcome")
 NUMBERS = ("size", "params", "t/s", "error", "KL", "kernels")
 SPARE = ("params", "kernels", "size", "KL")
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -75,7 +75,7 @@ def _row(record: Record) -> tuple[str, ...]:
     pipeline = "" if part.pipeline == "mlc" else f" {part.pipeline}"
     return (
         f"{part.model} {part.format}",
-        f"{part.weights_bytes / GIB:.2f} GiB" if part.weights_bytes else "-",
+        _size(part.weights_bytes) if part.weights_bytes else "-",
         f"{part.parameters / 1e6:.2f} M" if part.parameters < 1e9 else f"{part.parameters / 1e9:.2f} B",
         f"TVM {record.tvm} {record.path}{pipeline}",
         part.test if (part.chunk or part.tokens) >= part.tokens else f"{part.test} in steps of {part.chunk}",
@@ -85,6 +85,11 @@ def _row(record: Record) -> tuple[str, ...]:
         str(part.launches or "-"),
         record.outcome.value,
     )
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes as llama-bench prints it."""
+    return f"{count / GIB:.2f} GiB" if count >= GIB else f"{count / MIB:.2f} MiB"
 
 
 def _rate(record: Record, tokens: int) -> str:

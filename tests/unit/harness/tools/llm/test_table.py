@@ -44,6 +44,13 @@ def test_a_row_has_what_llama_bench_prints_and_whether_it_is_right() -> None:
     assert (row["error"], row["KL"], row["outcome"]) == ("1.0e-06", "2.0e-12", "ok")
 
 
+def test_a_size_below_a_gibibyte_is_in_mebibytes() -> None:
+    fields = record().part(LlmPart)
+    assert fields
+    small = record(parts=parts_of(fields.model_copy(update={"weights_bytes": 961 << 10})))
+    assert "0.94 MiB" in as_text([small])
+
+
 def test_the_ratio_of_the_pipelines_stands_below() -> None:
     text = as_text([record(), record(pipeline="default", tokens_per_s=400.0)])
     assert "pp32: pipeline mlc makes 8.0 times the tokens of default" in text
