@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.store import key_of, sha256_of
-from harness.base.failures import ModelError
+from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import GROUP, Format, pack, unpack
 from harness.tools.llm.safetensors import StoredTensor, list_tensors, require_readable
@@ -199,7 +199,7 @@ class EffectiveWeights:
     form: Format
 
     def tensor(self, name: str) -> Array:
-        """Return a weight as float32. Raises ModelError if a number is not finite: any answer would be right then."""
+        """Return a weight as float32. Raises OracleNotFinite: any answer would be right."""
         import numpy as np
 
         tensor = self.weights.tensor(name)
@@ -209,5 +209,5 @@ class EffectiveWeights:
             with np.errstate(over="ignore"):
                 numbers = tensor.astype(self.form.dtype).astype(np.float32)
         if not np.isfinite(numbers).all():
-            raise ModelError(f"{name} has numbers that are not finite in {self.form.dtype}")
+            raise OracleNotFinite(f"{name} has numbers that are not finite in {self.form.dtype}")
         return numbers

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.base.failures import ModelError
+from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.safetensors import list_tensors
@@ -189,7 +189,7 @@ def test_a_number_that_is_not_finite_is_refused_because_any_answer_would_be_righ
 ) -> None:
     hugging_face(CONFIG, tmp_path, number=number)
     weights = EffectiveWeights(FolderWeights(CONFIG, tmp_path), FORMATS[form])
-    with pytest.raises(ModelError, match=r"norm\.weight has numbers that are not finite"):
+    with pytest.raises(OracleNotFinite, match=r"norm\.weight has numbers that are not finite"):
         weights.tensor("norm.weight")
 
 
