@@ -62,7 +62,7 @@ def compute(
     import numpy as np
 
     tensor = functools.cache(weights.tensor)
-    networks = [_Arithmetic(config, tensor, move, len(tokens)) for move in (_stay, *moves)]
+    networks = [_Arithmetic(config, tensor, move, len(tokens)) for move in (lambda array: array, *moves)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
@@ -73,10 +73,6 @@ def compute(
     tensor.cache_clear()
     for network, x, layers in zip(networks, states, hidden, strict=True):
         yield ReferenceAnswer(network.logits(x), np.stack(layers))
-
-
-def _stay(array: Any) -> Any:
-    return array
 
 
 class _Arithmetic:

@@ -129,13 +129,12 @@ PROBES: dict[str, Callable[..., ProbeAnswer]] = {
     "default-pipeline-products": _default_rules,
 }
 """The probe of each quirk, by its id. It takes the quirks whose workarounds are applied, none for TVM as it is."""
-WORKED_AROUND = tuple(quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS)
-"""Ids of those that have a workaround in the build."""
 
 
 def chosen_quirks(policy: QuirkPolicy) -> list[str]:
     """Return the ids of those that are worked around."""
-    return [id for id in WORKED_AROUND if not policy.as_shipped or id in policy.with_quirks]
+    ids = [quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS]
+    return [id for id in ids if not policy.as_shipped or id in policy.with_quirks]
 
 
 def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
