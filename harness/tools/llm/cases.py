@@ -278,12 +278,12 @@ class LlmTask(LibraryTask):
         return _job("llm-library", self.title, facts, "harness.tools.llm.build")
 
 
-def _job(kind: str, title: str, facts: dict[str, Any], module: str, **place: str) -> Job:
-    """Return a job of a module. Its key is that of the facts, and of all that the module imports."""
+def _job(kind: str, title: str, facts: dict[str, Any], module: str, **more: str) -> Job:
+    """Return a job that a module does. Its key is that of the facts, not of `more`, and of all that it imports."""
     from harness.base.plan import Job
     from harness.compile.artifacts.keys import module_version
 
-    return Job(kind, key_of({**facts, "sources": module_version(module)}), title, {**facts, **place})
+    return Job(kind, key_of({**facts, "sources": module_version(module)}), title, {**facts, **more})
 
 
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
