@@ -8,6 +8,7 @@ every machine.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0
 PINS = "requirements.txt"
 """The file that a commit holds."""
+UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdparty/libflash_attn")
+"""TVM's for CUDA, 0.3 GB: a build for Adreno never reads them."""
 
 
 @dataclass(frozen=True)
@@ -177,3 +180,31 @@ def configuration(config: Path) -> Any:
     except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
         why = str(error).removesuffix(".")
         raise UsageError(f"{config} cannot be used: {why}", hint="pass --config FILE") from error
+
+
+def build_variables(root: Path) -> dict[str, str]:
+    """Variables for building below `root`: ccache finds objects of other folders there, git clones no unused parts.
+
+    What the person has set stays as it is.
+
+    A compiler's command names the folder of the checkout, which is another one for each environment; `CCACHE_BASEDIR`
+    makes such paths relative before they are compared. Source: ccache's manual, "Compiling in different directories".
+    """
+    variables = {
+        "CCACHE_BASEDIR": str(root),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,pch_defines,time_macros",
+        **_git({f"submodule.{name}.update": "none" for name in UNUSED_SUBMODULES}),
+    }
+    return {name: value for name, value in variables.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}
+
+
+def _git(settings: dict[str, str]) -> dict[str, str]:
+    """Return settings as git takes them from the environment, after those that are there."""
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    pairs = {
+        f"GIT_CONFIG_{part}_{first + index}": text
+        for index, setting in enumerate(settings.items())
+        for part, text in zip(("KEY", "VALUE"), setting, strict=True)
+    }
+    return {"GIT_CONFIG_COUNT": str(first + len(settings)), **pairs}

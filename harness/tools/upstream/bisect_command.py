@@ -125,7 +125,7 @@ def _bisect_report(
     quirk: str, line: Sequence[Revision], graft: str, paths: Sequence[str], config: Path, as_json: bool
 ) -> ExitCode:
     """Print where the program of a report turns; return the exit code."""
-    from harness.judge.revisions.environment import environment
+    from harness.tools.shared.environment import environment
     from harness.tools.upstream.bisect.by_report import find_turn, grafted_commits, whole_commits
     from harness.tools.upstream.report import NO_REPORT, report_of, reported_quirks
 

@@ -92,8 +92,8 @@ def _chosen(words: Sequence[str]) -> Sequence[Quirk]:
 
 def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> dict[str, Path]:
     """Python by release of TVM: the other releases in environments of their own, then the installed one."""
-    from harness.judge.revisions.environment import environment
     from harness.judge.revisions.sources import revision
+    from harness.tools.shared.environment import environment
 
     installed, cache = versions()["tvm"], cache_root()
     with Screen() as screen:

@@ -14,7 +14,6 @@ from device_runner.store import key_of
 from harness.base.outcome import Outcome
 from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
-from harness.judge.revisions.environment import InstallFailure
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import finite
@@ -22,6 +21,7 @@ from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
+from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild
 

@@ -26,7 +26,7 @@ from harness.judge.report import screen
 from harness.measure.progress import STILL, Silence
 
 DEVICE, PROBES = "device_runner.registry.open_device", "harness.tools.upstream.quirk_probes.probe_answers"
-INSTALL = "harness.judge.revisions.environment._make"
+INSTALL = "harness.tools.shared.environment._make"
 PROBES_BUILDER, ASV = "harness.tools.upstream.quirk_probes.Builder", "harness.judge.report.site.asv"
 TRIALS = "harness.tools.explain.trial.Trials"
 RELEASES = ["0.25.0.post1", "0.27.0.post1"]

@@ -27,7 +27,6 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.run_options import RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
-from harness.judge.revisions.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.judge.revisions.sources import Revision, Source
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
@@ -37,6 +36,7 @@ from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
 from harness.tools.ab.revision_pair import OUTCOMES_ALONE, RevisionPair
 from harness.tools.profile.sides import profile_with
+from harness.tools.shared.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
 from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 

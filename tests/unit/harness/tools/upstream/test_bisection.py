@@ -20,11 +20,11 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
-from harness.judge.revisions.environment import InstallFailure
 from harness.judge.revisions.sources import Revision, Source
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record
+from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten

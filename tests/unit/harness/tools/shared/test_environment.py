@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import DiskFull
-from harness.judge.revisions import environment
-from harness.judge.revisions.environment import UNUSED_SUBMODULES, build_variables, packages_so_far, require_room
 from harness.judge.revisions.git import git
-from harness.judge.revisions.install import complaint, require_import
+from harness.judge.revisions.sources import UNUSED_SUBMODULES, build_variables
+from harness.tools.shared import environment
+from harness.tools.shared.environment import packages_so_far, require_room
+from harness.tools.shared.install import complaint, require_import
 
 LOCAL = ("-c", "protocol.file.allow=always")
 

@@ -1,13 +1,12 @@
 """The Python environment that holds one revision of the compiler: made once, kept in the cache under what went in.
 
-<cache>/toolchains/<key>/            made by asv (`harness.judge.revisions.install`)
+<cache>/toolchains/<key>/            made by asv (`harness.tools.shared.install`)
 <cache>/toolchains/<key>/made.json   written last; a folder without it was torn, and is made anew
 <cache>/toolchains/<key>.log         what making it printed
 <cache>/toolchains/.building/        checkout and objects of the commit that is being built, one at a time
 
 Every commit is built in that one folder, because what ccache kept is found again for the same paths only: a precompiled
-header holds the absolute paths of what is in it. What a build is told by environment variables, whether asv is started
-by us or in a process of ours, leaves what the person has set as it is.
+header holds the absolute paths of what is in it.
 """
 
 from __future__ import annotations
@@ -41,11 +40,9 @@ BUILDING = ".building"
 LOG_TAIL_BYTES = 8_192
 LOOK_S = 5.0
 """How often it is said what pip has."""
-_INSTALL = "import sys; from harness.judge.revisions.install import main; main(*sys.argv[1:])"
+_INSTALL = "import sys; from harness.tools.shared.install import main; main(*sys.argv[1:])"
 _COMMANDS = 6
 """How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
-UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdparty/libflash_attn")
-"""TVM's for CUDA, 0.3 GB: a build for Adreno never reads them."""
 ROOM_BYTES = 4 << 30
 """A commit of TVM takes less: its checkout, 600 object files, the wheel, and the environment it is installed in."""
 
@@ -182,7 +179,7 @@ def _make(revision: Revision, folder: Path, deadline_s: float, say: Callable[[st
 
 
 def _complaint(log: Path) -> str:
-    """Return the last line of the log, in which `harness.judge.revisions.install` says what was wrong."""
+    """Return the last line of the log, in which `harness.tools.shared.install` says what was wrong."""
     lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
     return lines[-1] if lines else "nothing was printed"
 
@@ -191,35 +188,9 @@ def _tail(log: Path) -> str:
     return log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
 
 
-def build_variables(root: Path) -> dict[str, str]:
-    """Variables for building below `root`: ccache finds objects of other folders there, git clones no unused parts.
-
-    A compiler's command names the folder of the checkout, which is another one for each environment; `CCACHE_BASEDIR`
-    makes such paths relative before they are compared. Source: ccache's manual, "Compiling in different directories".
-    """
-    variables = {
-        "CCACHE_BASEDIR": str(root),
-        "CCACHE_NOHASHDIR": "1",
-        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,pch_defines,time_macros",
-        **_git({f"submodule.{name}.update": "none" for name in UNUSED_SUBMODULES}),
-    }
-    return {name: value for name, value in variables.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}
-
-
 def require_room(folder: Path) -> None:
     """Raise DiskFull if there is no room for a build."""
     free = shutil.disk_usage(folder).free
     if free < ROOM_BYTES:
         need = f"{ROOM_BYTES / 1e9:.1f} GB for a commit of TVM, and {free / 1e9:.1f} GB free in {folder}"
         raise DiskFull(f"too little room to build: up to {need}", hint=f"`adreno-bench cache --prune`, {OTHER_DISK}")
-
-
-def _git(settings: dict[str, str]) -> dict[str, str]:
-    """Return settings as git takes them from the environment, after those that are there."""
-    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    pairs = {
-        f"GIT_CONFIG_{part}_{first + index}": text
-        for index, setting in enumerate(settings.items())
-        for part, text in zip(("KEY", "VALUE"), setting, strict=True)
-    }
-    return {"GIT_CONFIG_COUNT": str(first + len(settings)), **pairs}
