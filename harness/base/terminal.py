@@ -63,10 +63,10 @@ def write(text: str, stream: TextIO | None = None, *, painted: Callable[[str], s
     try:
         stream.write((painted(safe) if takes_colour(stream) else safe) + "\n")
         stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # which Python flushes at its end
-        raise ReaderGone from None
     except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # for what is left, which Python writes at its end
+        if isinstance(error, BrokenPipeError):
+            raise ReaderGone from None
         error.filename = OUTPUT
         raise
 

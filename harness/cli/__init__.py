@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -142,7 +143,8 @@ def _end(line: str, code: ExitCode) -> NoReturn:
     raise_if_interrupted()  # what failed on the way out is of no use after Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    tell(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr))
+    with suppress(OSError, ReaderGone):  # the code says it where nobody reads or nothing more fits
+        tell(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr))
     sys.exit(code)
 
 
