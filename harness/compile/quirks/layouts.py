@@ -15,12 +15,31 @@ from harness.compile.quirks.base import Quirk
 _CONV = "relax.nn.conv2d"
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
+_VIEWS = "RewriteDataflowReshape"
+"""The pass of TVM's that makes views of reshapes."""
 
 
 def plain_if_grouped(call: Any) -> Layouts:
     """NCHW for convolutions with more than one group."""
     grouped = call.op.name == _CONV and call.attrs.groups > 1
     return {_CONV: ["NCHW", "OIHW", "NCHW"]} if grouped else {}
+
+
+def keep_reshapes(passes: Passes) -> Passes:
+    """Leave reshapes kernels in a module in which TVM, making views of them, loses one.
+
+    That is one of a plain convolution, whose result has no memory scope: TVM gives the view another type than the
+    reshape has, so a new variable, and what reads the old one stays as it is.
+    """
+    from tvm import relax
+
+    views = relax.transform.RewriteDataflowReshape()
+
+    def run(mod: Any) -> Any:
+        viewed = views(mod)
+        return mod if relax.analysis.free_vars(viewed["main"]) else viewed
+
+    return replace_last(passes, _VIEWS, own_pass(_VIEWS, run))
 
 
 def plain_if_transposed(call: Any) -> Layouts:
@@ -182,7 +201,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="python/tvm/topi/nn/conv2d.py: conv2d_NCHWc_OIHWo; the conversion is in "
         "relax/backend/adreno/pipeline.py",
         workaround="convolutions with more than one group stay in NCHW, on buffers",
-        edits=Edits(layouts=plain_if_grouped),
+        edits=Edits(layouts=plain_if_grouped, relax=keep_reshapes),
     ),
     _row(
         "transposed-conv-layout",
@@ -190,7 +209,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "same size`",
         upstream="src/relax/op/nn/convolution.cc: InferLayoutConv2dTranspose",
         workaround="transposed convolutions stay in NCHW, on buffers",
-        edits=Edits(layouts=plain_if_transposed),
+        edits=Edits(layouts=plain_if_transposed, relax=keep_reshapes),
     ),
     _row(
         "split-channels-layout",
