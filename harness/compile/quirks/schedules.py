@@ -67,8 +67,13 @@ def reduce_no_single_elements(passes: Passes) -> Passes:
     return insert_before_first(passes, SCHEDULE, statement_pass("ReduceNoSingleElements", _without_reductions_of_one))
 
 
-def _without_reductions_of_one(statement: Any) -> Any:
-    rewritten = map_children(statement, _without_reductions_of_one)
+def _without_reductions_of_one(body: Any) -> Any:
+    blocks = (part.block for part in walk(body) if is_block(part))
+    return _as_stores(body) if any(_only_element(block) is not None for block in blocks) else body
+
+
+def _as_stores(statement: Any) -> Any:
+    rewritten = map_children(statement, _as_stores)
     value = _only_element(rewritten.block) if is_block(rewritten) else None
     return rewritten if value is None else spatial_block(rewritten, value)
 
