@@ -64,6 +64,8 @@ _LOG = TerminalLog()
 _OURS = ("harness", "device_runner")
 """Packages of ours: if a module of these is missing, pip cannot help."""
 
+_PARSER = ("typer", "rich")
+
 
 def _print_version(asked: bool) -> None:
     if asked:
@@ -112,7 +114,7 @@ def _call() -> None:
     except OSError as error:
         from device_runner.store import cache_root
 
-        if error.filename == OUTPUT:
+        if _while_printing(error):
             _end(f"cannot write {OUTPUT}: {error.strerror}: redirect it to a place with room", ExitCode.RIG_FAILURE)
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)
@@ -128,6 +130,12 @@ def _call() -> None:
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
     sys.exit(code if isinstance(code, int) else ExitCode.GOOD)
+
+
+def _while_printing(error: OSError) -> bool:
+    """Return whether standard output took no more: ours names it, and the parser prints help by itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return error.filename == OUTPUT or frame.f_globals["__name__"].partition(".")[0] in _PARSER
 
 
 def _in_cache(error: OSError, cache: Path) -> bool:

@@ -17,6 +17,7 @@ PROGRAM = f"{sys.executable} -c 'from harness.cli import main; main()'"
         (f"{PROGRAM} --version <&- >&- 2>&-", 0, ""),
         (f"{PROGRAM} --version | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}", 0, ""),
         (f"{PROGRAM} --version >/dev/full", 4, "adreno-bench: cannot write the output: No space left on device"),
+        (f"{PROGRAM} run --help >/dev/full", 4, "adreno-bench: cannot write the output: No space left on device"),
         (f"{PROGRAM} nosuch 2>/dev/full", 2, ""),
     ],
 )
