@@ -1,4 +1,4 @@
-"""The examples of docs/explanation/architecture.md do what the page says, each by its own words."""
+"""The examples of docs/how-to/extend.md do what the page says, each by its own words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from places import ROOT
 
 pytestmark = [pytest.mark.rest, pytest.mark.slow, pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 
-PAGE = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+PAGE = (ROOT / "docs/how-to/extend.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(python|diff)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {name: text for kind, name, text in BLOCK.findall(PAGE) if kind == "python"}
 EDITS = {name: text for kind, name, text in BLOCK.findall(PAGE) if kind == "diff"}
