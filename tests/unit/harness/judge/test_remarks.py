@@ -7,7 +7,7 @@ import pytest
 from fake_records import a_record
 
 from harness.base.outcome import Outcome
-from harness.judge.remarks import MOST_SPREAD, remarks, spread_within
+from harness.judge.remarks import MOST_SPREAD, remarks, row_remarks, spread_within
 from harness.measure.facts import Accuracy
 
 
@@ -109,3 +109,22 @@ def test_which_branch_was_judged_stands_beside_a_right_answer() -> None:
         "(--fix INPUT=NUMBER chooses one for good)"
     )
     assert remarks(a_record(branches=("then of rate",), outcome=Outcome.WRONG_RESULT)) == ()
+
+
+@pytest.mark.parametrize(
+    ("unsteady", "steady", "begins"),
+    [
+        (1, 0, ""),
+        (2, 0, "both cases are unsteady"),
+        (3, 0, "all 3 cases are unsteady"),
+        (2, 2, ""),
+        (3, 2, "all but s0-opencl-float32-untuned, s1-opencl-float32-untuned are unsteady"),
+    ],
+)
+def test_one_line_says_that_most_rows_are_unsteady(unsteady: int, steady: int, begins: str) -> None:
+    records = [a_record(case=f"u{n}-opencl-float32-untuned", wall_ms=samples(0.4)) for n in range(unsteady)]
+    records += [a_record(case=f"s{n}-opencl-float32-untuned", wall_ms=samples(0.01)) for n in range(steady)]
+    rows, line = row_remarks(records)
+    assert line.startswith(begins)
+    assert bool(line) is bool(begins)
+    assert any(rows) is not bool(line)

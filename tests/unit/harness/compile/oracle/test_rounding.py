@@ -20,6 +20,7 @@ from harness.compile.oracle.rounding import (
     AMOUNT,
     HALF,
     coordinate_rounding,
+    farthest,
     move_numbers,
 )
 from harness.measure.correctness import compare_answers
@@ -112,3 +113,9 @@ def test_a_network_in_half_precision_moves_as_far_as_that_rounds() -> None:
 def test_an_answer_of_another_shape_tells_nothing(shape: tuple[int, int]) -> None:
     model = network([helper.make_node("Relu", ["x"], ["y"])], {})
     assert [one.rounding for one in measure_leeway(model, {"x": X}, [np.zeros(shape, np.float32)])] == [0.0]
+
+
+def test_a_number_that_another_answer_lacks_counts_as_the_farthest() -> None:
+    mine, other, none = np.array([1.0, 2.0, 3.0]), np.array([1.5, np.nan, 3.25]), np.full(3, np.nan)
+    assert [distances.tolist() for distances in farthest([mine], [[other]])] == [[0.5, 0.5, 0.25]]
+    assert all(np.isnan(distances).all() for distances in farthest([mine], [[none]]))

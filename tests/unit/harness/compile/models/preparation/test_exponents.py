@@ -24,3 +24,8 @@ def test_the_answers_stay_the_same(exponent: np.typing.NDArray[np.generic]) -> N
 @pytest.mark.parametrize("exponent", [np.float32(2), np.array(0.1, np.float64)])
 def test_what_fits_already_or_would_change_stays(exponent: np.typing.NDArray[np.generic]) -> None:
     assert changed(network([POW], {"x": [2, 3]}, e=exponent), write_exponents_as_floats)[1] == ""
+
+
+def test_an_exponent_that_is_computed_stays() -> None:
+    nodes = [helper.make_node("Abs", ["x"], ["e"]), POW]
+    assert changed(network(nodes, {"x": [2, 3]}), write_exponents_as_floats)[1] == ""

@@ -91,6 +91,12 @@ def test_a_convolution_of_integers_gives_integers(channels: int) -> None:
     require_same(network([node], {"x": [1, channels, 5, 5]}, dtype=TensorProto.UINT8, **weights))
 
 
+def test_a_convolution_without_zero_points_is_exact() -> None:
+    node = helper.make_node("ConvInteger", ["x", "w"], ["y"])
+    weights = integers(0, 255, 5, 4, 3, 3).astype(np.uint8)
+    require_same(network([node], {"x": [1, 4, 5, 5]}, dtype=TensorProto.UINT8, w=weights))
+
+
 def test_a_zero_point_may_be_computed() -> None:
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
