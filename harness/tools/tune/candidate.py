@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -295,8 +295,3 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
         return tirx.if_then_else(at[-1] < extents[-1], source(*at), tirx.const(0, dtype))
 
     return te.create_prim_func([source, te.compute(extents, element, name="copied")])
-
-
-def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield what `find_tasks` wrote."""
-    yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))

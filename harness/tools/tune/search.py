@@ -126,7 +126,8 @@ class Search:
         chosen: list[tuple[Task, int]] = []
         for _ in range(number if self.standings else 0):
             standing = max(
-                self.standings.values(), key=lambda standing: _priority(standing, pending[standing.task.task])
+                self.standings.values(),
+                key=lambda task: task.cost_ms / (1 + len(task.trials) + len(pending[task.task.task])),
             )
             mine = pending[standing.task.task]
             seed = standing.next_seed(mine)
@@ -138,10 +139,6 @@ class Search:
         """Return what an inference would take with the best of each task, if the untuned one takes `kernels_ms`."""
         saved = sum(standing.task.cost_ms - standing.cost_ms for standing in self.standings.values())
         return kernels_ms - saved
-
-
-def _priority(standing: TaskStanding, pending: set[int]) -> float:
-    return standing.cost_ms / (1 + len(standing.trials) + len(pending))
 
 
 def commonest_reason(trials: Sequence[Trial]) -> str:

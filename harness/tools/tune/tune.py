@@ -20,7 +20,7 @@ from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tools.tune.log import TrialLog
 from harness.tools.tune.search import Search, Trial, commonest_reason
 from harness.tools.tune.search_worker import profile_network, tasks_of
-from harness.tools.tune.winners import Winner, confirm_best, schedules_of
+from harness.tools.tune.winners import Winner, confirm_best
 from harness.tools.tune.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
                 say(f"{name}: {its}" if len(spent) > 1 else str(its))
             trials = list(log.read())
         winners = confirm_best(case.path, search, workshop, devices)
-    if schedules := schedules_of(winners):
+    if schedules := [winner.schedule for winner in winners if winner.schedule]:
         open_schedules(out, identity).with_records(schedules).write(out)
     return CaseTuning(case.id, kernels_ms, winners, trials)
 

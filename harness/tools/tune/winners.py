@@ -145,8 +145,3 @@ def _measure_in_turns(programs: Sequence[Program], counts: Sequence[int]) -> lis
         for which in order:
             times[which].append(kernels_ms(programs[which], counts[which]))
     return [median(own) for own in times]
-
-
-def schedules_of(winners: Sequence[Winner]) -> list[Schedule]:
-    """Return the schedules that are kept."""
-    return [winner.schedule for winner in winners if winner.schedule]

@@ -21,7 +21,7 @@ from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import versions
 from harness.compile.schedules.database import ThreadLimits
 from harness.measure.work import load_truth
-from harness.tools.tune.candidate import FUNCTIONS, TRACE, load_tasks
+from harness.tools.tune.candidate import FUNCTIONS, TASKS, TRACE
 from harness.tools.tune.search import UNTUNED, Task
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 LONGEST_S = 60.0
 """Longest build of a candidate in seconds. Most take one second; one that takes a minute is useless."""
+
+_DRAWING = [ROOT / "harness/tools/tune/drawing.py", ROOT / "harness/compile/schedules/spaces.py"]
+"""Our sources that decide which schedule belongs to a seed."""
 
 Candidate = tuple[Task, int]
 """A task, and the seed of a schedule for it."""
@@ -44,7 +47,8 @@ class Workshop:
         self._threads = threads
         self._limits = limits.model_copy(update={"build_s": min(LONGEST_S, limits.build_s)})
         self._builder = builder
-        self._tasks = _tasks_job(plan.compile)
+        key = key_of({"tasks": plan.compile.key, "sources": module_version("harness.tools.tune.candidate")})
+        self._tasks = Job("tasks", key, f"tasks of {plan.compile.title}", plan.compile.payload)
         self._stack = ExitStack()
         self._answers: dict[str, Future[Any]] = {}
         self._truths: dict[str, Truth | Failure] = {}
@@ -65,7 +69,8 @@ class Workshop:
             raise answers
         assert isinstance(answers, Answers)
         self._functions = answers.folder / FUNCTIONS
-        return list(load_tasks(answers.folder))
+        tasks: list[dict[str, Any]] = json.loads((answers.folder / TASKS).read_text(encoding="utf-8"))
+        return tasks
 
     def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
         """Return the key of trials, which stay valid while it is the same, even if the harness changes."""
@@ -79,7 +84,7 @@ class Workshop:
                 **versions(),
                 "tasks": names,
                 "threads": asdict(self._threads),
-                "seeds": _seeds_digest(),
+                "seeds": digest(ROOT, _DRAWING),
                 "allowed": allowed,
             }
         )
@@ -92,7 +97,11 @@ class Workshop:
 
     def _answer(self, task: Task) -> Future[Any]:
         if task.task not in self._answers:
-            self._answers[task.task] = self._candidates.begin(_answer_job(self._tasks, self._functions, task.name))
+            key = key_of({"answer": self._tasks.key, "name": task.name})
+            payload = {"functions": str(self._functions), "name": task.name}
+            self._answers[task.task] = self._candidates.begin(
+                Job("task-answer", key, f"answer for {task.name}", payload)
+            )
         return self._answers[task.task]
 
     def _read(self, built: Artifact | Answers | Failure) -> Truth | Failure:
@@ -106,8 +115,11 @@ class Workshop:
         """Build a candidate, and what it is judged by, while others run: an Artifact, or a Failure."""
         task, seed = candidate
         self._answer(task)
-        chosen = None if seed == UNTUNED else seed
-        return self._candidates.begin(_candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
+        drawn = None if seed == UNTUNED else seed
+        choice = {"name": task.name, "seed": drawn, "limits": asdict(self._threads)}
+        payload = {**self._tasks.payload, "functions": str(self._functions), **choice}
+        key = key_of({"candidate": self._tasks.key, **choice})
+        return self._candidates.begin(Job("candidate", key, f"{task.name} {drawn}", payload))
 
     def build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
         """Return the library of each candidate, or why there is none, in their order."""
@@ -118,30 +130,3 @@ def trace_of(artifact: Artifact) -> list[Any]:
     """Return the schedule that a candidate has."""
     trace: list[Any] = json.loads((artifact.loadable.library.parent / TRACE).read_text(encoding="utf-8"))
     return trace
-
-
-def _tasks_job(compiled: Job) -> Job:
-    """Return the job that finds the tasks of the network that another job compiles."""
-    key = key_of({"tasks": compiled.key, "sources": module_version("harness.tools.tune.candidate")})
-    return Job("tasks", key, f"tasks of {compiled.title}", compiled.payload)
-
-
-def _answer_job(tasks: Job, functions: Path, name: str) -> Job:
-    """Return the job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
-    payload = {"functions": str(functions), "name": name}
-    return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
-
-
-def _candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
-    """Return the job that builds one task with the schedule of a seed within a device's limits.
-
-    TVM's own if it is None.
-    """
-    choice = {"name": name, "seed": seed, "limits": asdict(limits)}
-    key = key_of({"candidate": tasks.key, **choice})
-    return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **choice})
-
-
-def _seeds_digest() -> str:
-    """Hash our sources that decide which schedule belongs to a seed."""
-    return digest(ROOT, [ROOT / "harness/tools/tune/drawing.py", ROOT / "harness/compile/schedules/spaces.py"])
