@@ -16,6 +16,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
 from device_runner.store import Store, key_of
@@ -182,13 +184,8 @@ class CellStore:
         """Return the result that is kept for these facts."""
         folder = self._store.find(key_of(facts))
         try:
-            fields = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
-            return (
-                Result(**{**fields, "outcome": Outcome(fields["outcome"]), "owner": Owner(fields["owner"])})
-                if fields
-                else None
-            )
-        except (OSError, ValueError, KeyError, TypeError):
+            return msgspec.json.decode((folder / RESULT).read_bytes(), type=Result) if folder else None
+        except (OSError, msgspec.DecodeError):
             return None
 
     def keep(self, facts: dict[str, Any], result: Result, title: str) -> Result:

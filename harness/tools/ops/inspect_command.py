@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -243,13 +244,10 @@ def _end(end: TensorEnd) -> str:
 
 
 def _plain(model: str, summary: NetworkSummary, changes: Sequence[str], unknown: Nodes) -> dict[str, object]:
-    def ends(of: Sequence[TensorEnd]) -> list[dict[str, object]]:
-        return [{"name": end.name, "shape": list(end.shape), "dtype": end.dtype} for end in of]
-
     return {
         "model": Path(model).name,
-        "inputs": ends(summary.inputs),
-        "outputs": ends(summary.outputs),
+        "inputs": list(map(asdict, summary.inputs)),
+        "outputs": list(map(asdict, summary.outputs)),
         "macs": summary.macs,
         "parameters": summary.parameters,
         "weight_bytes": summary.weight_bytes,

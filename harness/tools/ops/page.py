@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.base.tables import table, unpadded_markdown
 from harness.tools.ops.cells import MODES, CellVerdict
@@ -45,8 +45,7 @@ class Column:
         return cls(cell["tvm"], cell["path"], cell["as_shipped"])
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """One table: a row for each operator and number format, and last the sum."""
 
     title: str
@@ -130,9 +129,10 @@ class Coverage:
 
     def text(self) -> str:
         """Return the page as text for a terminal."""
-        grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
-        titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
-        parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
+        parts: list[str] = []
+        for title, headers, rows in self.grids():
+            parts += [*filter(None, [title]), table(rows, headers, alike=("dtype",))]
+        parts.append(LEGEND)
         if findings := self.findings():
             parts.append(table(findings, self.finding_headers, prose=("such as", "why"), right=("cases",)))
         return "\n\n".join(parts)
@@ -153,11 +153,10 @@ class Coverage:
             parts += ["## What is not right", unpadded_markdown(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
-    def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
-        """Return the tables of a page: title, headers and rows of each, with the wrong cases last."""
-        grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
+    def tables(self) -> list[Grid]:
+        """Return the tables of a page, with the wrong cases last."""
         findings = self.findings()
-        return [*grids, ("What is not right", self.finding_headers, findings)] if findings else [*grids]
+        return [*self.grids(), *([Grid("What is not right", self.finding_headers, findings)] if findings else [])]
 
 
 def _marks(row: Mapping[Column, Counter[CellVerdict]], columns: Sequence[Column]) -> Iterator[str]:

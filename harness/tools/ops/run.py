@@ -126,7 +126,7 @@ class Operators:
     def _one(self, catalogue: Catalogue, cell: Cell, built: Built) -> CellResult:
         artifact = built[cell.compile.key]
         if isinstance(artifact, Failure):
-            return CellResult(cell, Result.of(_failed(artifact)), own=True)
+            return CellResult(cell, Result.of(Facts(artifact)), own=True)
         assert isinstance(artifact, Artifact)
         own = _own(cell.path, artifact)
         if why := _lacking(cell, artifact, self._device.identity):
@@ -222,12 +222,6 @@ def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | 
         return _Ruling(own, OWN_ANSWER, own)
     truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor, cell.dtype)
     return _Ruling(truth, answers.judge, replace(truth, expected=expected))
-
-
-def _failed(failure: Failure) -> Facts:
-    facts = Facts()
-    facts.failure = failure
-    return facts
 
 
 def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:
