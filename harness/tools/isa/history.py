@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,11 +25,10 @@ from harness.measure.context import new_id
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import NO_DEVICE, Record, RecordFile, parse
 from harness.measure.workbench import Request
-from harness.tools.isa.build import build_only
 from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.gate import CodeVerdict, judge_code
 from harness.tools.isa.network import codes_of, networks
-from harness.tools.isa.record import code_record
+from harness.tools.isa.record import build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain, find, need
 
 ENDING = ".isa"
@@ -40,34 +38,20 @@ RECENT_COMMITS = 12
 _MOVED = (Verdict.HEAVIER, Verdict.LIGHTER, Verdict.BROKEN, Verdict.FIXED)
 
 
-@dataclass(frozen=True)
-class CodeState:
-    """One case for one GPU, by one version of the compiler, at the newest commit that has it."""
-
-    case: str
-    code: MachineCode
-    commit: str
-    moved: CodeVerdict | None = None
-    """The last change, if there was one lately."""
-    before: str = ""
-    """The measured commit before that change."""
-    after: str = ""
-
-
 Points = Sequence[tuple[str, Sequence[MachineCode]]]
 """Commits with what was compiled at each."""
 
 
 def section(view: HistoryView) -> HistorySection:
     """Return the notes of a history on machine code."""
-    states = list(_states(view.results, view.history.commits))
-    compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
-    closing = f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times." if states else ""
-    return HistorySection("machine_code", tuple(_note(*state) for state in states), closing)
+    newest = list(_newest(view.results, view.history.commits))
+    compilers = ", ".join(sorted({code.compiler for _, _, code, _ in newest}))
+    closing = f"Machine code of {len(newest)} cases and GPUs by {compilers}: counts, no times." if newest else ""
+    return HistorySection("machine_code", tuple(_note(*series) for series in newest), closing)
 
 
-def _states(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, CodeState]]:
-    """Yield machines with the newest state of each case for each GPU.
+def _newest(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, MachineCode, Points]]:
+    """Yield machines and cases, with the newest code for each GPU and all before it.
 
     Only numbers of the compiler's version of the newest commit count: another version is another series.
     """
@@ -79,32 +63,31 @@ def _states(results: Path, commits: Mapping[str, Sequence[str]]) -> Iterator[tup
                 for case, codes in last.items():
                     history.setdefault(case, []).append((commit, codes))
         for case, points in history.items():
-            yield from ((machine, _state(case, code, points)) for code in points[-1][1])
+            yield from ((machine, case, code, points) for code in points[-1][1])
 
 
-def _note(machine: str, state: CodeState) -> Note:
+def _note(machine: str, case: str, code: MachineCode, points: Points) -> Note:
     """Describe the machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
-    code, moved = state.code, state.moved
+    moved, before, after = _last_change(case, code, points)
     instructions, waves = code.per_inference("instructions_run"), code.fewest_waves
     parts = ["? instructions" if instructions is None else f"{instructions / 1e6:,.0f} M instructions"]
     parts += [] if waves is None else [f"{waves} waves"]
     parts += [f"{counted(len(code.refused), 'kernel')} refused"] if code.refused else []
-    between = f"between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
-    ends = {"since": state.before, "at": state.after}
+    ends = {"since": before, "at": after}
     return Note(
         machine,
-        state.case,
+        case,
         f"{code.gpu}: {', '.join(parts)}",
         f"{code.compiler}: weighted instructions of an inference, no time",
-        f"{state.case} for {code.gpu}",
+        f"{case} for {code.gpu}",
         moved.verdict if moved else None,
-        f"{moved.why}; {between}" if moved else "",
+        f"{moved.why}; between {before[:HASH_LENGTH]} and {after[:HASH_LENGTH]}" if moved else "",
         {
             "machine": machine,
-            "case": state.case,
+            "case": case,
             "gpu": code.gpu,
             "compiler": code.compiler,
-            "commit": state.commit,
+            "commit": points[-1][0],
             "instructions_run_per_inference": instructions,
             "fewest_waves": waves,
             "moved": {"verdict": moved.verdict.value, "why": moved.why, **ends} if moved else None,
@@ -112,15 +95,15 @@ def _note(machine: str, state: CodeState) -> Note:
     )
 
 
-def _state(case: str, code: MachineCode, points: Points) -> CodeState:
-    commit = points[-1][0]
+def _last_change(case: str, code: MachineCode, points: Points) -> tuple[CodeVerdict | None, str, str]:
+    """Return the last change, if there was one lately, with the measured commits before and after it."""
     here = [(at, code_at) for at, codes in points for code_at in codes if code_at.series == code.series]
     pairs = list(pairwise(here))[-RECENT_COMMITS:]
     for (before, old), (after, new) in reversed(pairs):
         verdict = judge_code(case, [old], new)
         if verdict.verdict in _MOVED:
-            return CodeState(case, code, commit, verdict, before, after)
-    return CodeState(case, code, commit)
+            return verdict, before, after
+    return None, "", ""
 
 
 def gpus() -> list[str]:

@@ -15,6 +15,7 @@ from device_runner.files import write_whole
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import UsageError
 from harness.base.process import cores
+from harness.compile.paths.lowered_module import PlannedLaunch
 from harness.tools.isa import pinned
 from harness.tools.isa.failures import KernelCrash, KernelHang, KernelRefused
 from harness.tools.isa.runner import KernelSource, Report, compile_all
@@ -36,8 +37,33 @@ class CompiledKernel:
     source: KernelSource
     gpu: str
     statistics: Statistics | None
+    """Its statistics; None if the compiler refused it."""
     assembly: tuple[str, ...]
     failure: Failure | None = None
+    launch: PlannedLaunch | None = None
+    """How one inference of a network launches it; None in older builds, which did not record launches."""
+
+    @property
+    def name(self) -> str:
+        """TVM's name of the kernel."""
+        return self.source.name
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of one inference, in all its launches."""
+        if self.launch is None or self.launch.threads is None:
+            return None
+        return self.launch.threads * self.launch.per_inference
+
+    def per_inference(self, field: str) -> int | None:
+        """Return a thread's count for all threads of an inference; None if either is not known.
+
+        A kernel that is never launched counts nothing.
+        """
+        if self.launch and not self.launch.per_inference:
+            return 0
+        count = getattr(self.statistics, field, None)
+        return None if count is None or self.threads is None else count * self.threads
 
 
 def check_gpus(names: Sequence[str]) -> None:
@@ -82,8 +108,7 @@ def read_report(kernel: KernelSource, gpu: str, report: Report | KernelHang) -> 
         return CompiledKernel(kernel, gpu, None, (), report)
     if failure := _failure(kernel, report):
         return CompiledKernel(kernel, gpu, None, (), failure)
-    code = read_code(report.code_lines, report.kernels[0])
-    return CompiledKernel(kernel, gpu, code.statistics, code.assembly)
+    return CompiledKernel(kernel, gpu, *read_code(report.code_lines, report.kernels[0]))
 
 
 def _failure(kernel: KernelSource, report: Report) -> Failure | None:

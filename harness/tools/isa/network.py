@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from device_runner.failures import Failure
@@ -20,44 +20,7 @@ from harness.compile.paths.lowered_module import PlannedLaunch
 from harness.tools.isa.code import KernelCode, MachineCode, total
 from harness.tools.isa.kernels import CompiledKernel, compile_kernels
 from harness.tools.isa.runner import sources
-from harness.tools.isa.statistics import Statistics
 from harness.tools.isa.toolchain import MesaToolchain
-
-
-@dataclass(frozen=True)
-class NetworkKernel:
-    """One kernel of a network."""
-
-    compiled: CompiledKernel
-    launch: PlannedLaunch | None
-    """Its launch; None in older builds, which did not record launches."""
-
-    @property
-    def name(self) -> str:
-        """TVM's name of the kernel."""
-        return self.compiled.source.name
-
-    @property
-    def statistics(self) -> Statistics | None:
-        """Its statistics; None if the compiler refused it."""
-        return self.compiled.statistics
-
-    @property
-    def threads(self) -> int | None:
-        """Threads of one inference, in all its launches."""
-        if self.launch is None or self.launch.threads is None:
-            return None
-        return self.launch.threads * self.launch.per_inference
-
-    def per_inference(self, field: str) -> int | None:
-        """Return a thread's count for all threads of an inference; None if either is not known.
-
-        A kernel that is never launched counts nothing.
-        """
-        if self.launch and not self.launch.per_inference:
-            return 0
-        count = getattr(self.statistics, field, None)
-        return None if count is None or self.threads is None else count * self.threads
 
 
 @dataclass(frozen=True)
@@ -67,7 +30,7 @@ class GpuNetwork:
     case: str
     gpu: str
     artifact: str
-    kernels: tuple[NetworkKernel, ...]
+    kernels: tuple[CompiledKernel, ...]
 
     def per_inference(self, field: str) -> int | None:
         """Return the sum over all kernels; None if one of them is not known."""
@@ -80,9 +43,9 @@ class GpuNetwork:
         return flops / moved if flops is not None and moved else None
 
     @property
-    def refused(self) -> list[NetworkKernel]:
+    def refused(self) -> list[CompiledKernel]:
         """Kernels of which the compiler made no code."""
-        return [kernel for kernel in self.kernels if kernel.compiled.failure]
+        return [kernel for kernel in self.kernels if kernel.failure]
 
     def to_json(self) -> dict[str, Any]:
         """Return all numbers, as plain values."""
@@ -107,15 +70,15 @@ def network(
 ) -> GpuNetwork:
     """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
     planned = {name: PlannedLaunch(**fields) for name, fields in (launches or {}).items()}
-    kernels = [NetworkKernel(kernel, planned.get(kernel.source.name)) for kernel in compiled]
-    return GpuNetwork(case, gpu, artifact, tuple(kernels))
+    kernels = tuple(replace(kernel, launch=planned.get(kernel.name)) for kernel in compiled)
+    return GpuNetwork(case, gpu, artifact, kernels)
 
 
-def _plain(kernel: NetworkKernel) -> dict[str, Any]:
-    failure = kernel.compiled.failure
+def _plain(kernel: CompiledKernel) -> dict[str, Any]:
+    failure = kernel.failure
     return {
         "name": kernel.name,
-        "source": kernel.compiled.source.digest,
+        "source": kernel.source.digest,
         "outcome": failure.outcome if failure else "ok",
         "message": failure.message if failure else "",
         "launch": asdict(kernel.launch) if kernel.launch else None,
@@ -167,16 +130,16 @@ def code_of(network: GpuNetwork, compiler: str) -> MachineCode:
 
 def codes_of(networks: Sequence[GpuNetwork], compiler: str) -> tuple[list[MachineCode], Failure | None]:
     """Return a case on several GPUs, and the message of the first kernel that the compiler refused."""
-    refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
+    refused = [kernel.failure for network in networks for kernel in network.refused]
     return [code_of(network, compiler) for network in networks], refused[0] if refused else None
 
 
-def _kernel(kernel: NetworkKernel) -> KernelCode:
-    statistics, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
+def _kernel(kernel: CompiledKernel) -> KernelCode:
+    statistics, failure, source = kernel.statistics, kernel.failure, kernel.source
     return KernelCode(
         name=kernel.name,
         source=_hash(source.text.replace(kernel.name, "kernel")),
-        code=_hash("\n".join(kernel.compiled.assembly)) if statistics else "",
+        code=_hash("\n".join(kernel.assembly)) if statistics else "",
         message=str(failure) if failure else "",
         instructions=statistics.instructions if statistics else None,
         instructions_per_inference=kernel.per_inference("instructions"),

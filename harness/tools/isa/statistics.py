@@ -182,18 +182,10 @@ class Statistics:
     """What one thread reads from buffers and textures and writes to buffers and images; caches are not considered."""
 
 
-@dataclass(frozen=True)
-class CompiledCode:
-    """What the compiler made of a kernel: its numbers and its disassembly."""
+def read_code(lines: Sequence[str], built: BuiltKernel) -> tuple[Statistics, tuple[str, ...]]:
+    """Return the numbers and the disassembly of one kernel from what Mesa printed of it.
 
-    statistics: Statistics
-    assembly: tuple[str, ...]
-
-
-def read_code(lines: Sequence[str], built: BuiltKernel) -> CompiledCode:
-    """Read what Mesa printed of one kernel. Of several variants the last one counts, which is the one to be launched.
-
-    Raises UnknownOutput.
+    Of several variants the last one counts, which is the one to be launched. Raises UnknownOutput.
     """
     variants = [(nir, native) for nir, native in _variants(lines) if built.name in _kernel_names(nir)]
     if not variants:
@@ -202,7 +194,7 @@ def read_code(lines: Sequence[str], built: BuiltKernel) -> CompiledCode:
     counts, text = _native(native)
     assembly = parse_assembly(text)
     _check(counts, assembly, built.name)
-    return CompiledCode(_statistics(counts, assembly, nir, built), tuple(text))
+    return _statistics(counts, assembly, nir, built), tuple(text)
 
 
 def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:

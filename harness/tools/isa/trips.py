@@ -158,14 +158,8 @@ def _follow(name: str, definitions: Mapping[str, Definition], ends: Callable[[in
     begin, step = _phi(counter, definitions)
     if begin is None or not step:
         return None
-    at_the_end = counter != name
-    value, count = begin, 0
-    while count < MOST_TRIPS:
-        compared = (value + step) % (1 << 32) if at_the_end else value
-        if ends(compared):
-            return count + 1 if at_the_end else count
-        value, count = (value + step) % (1 << 32), count + 1
-    return None
+    first = int(counter != name)  # compared after it has grown
+    return next((count for count in range(first, MOST_TRIPS + first) if ends((begin + count * step) % (1 << 32))), None)
 
 
 def _phi(name: str, definitions: Mapping[str, Definition]) -> tuple[int | None, int | None]:

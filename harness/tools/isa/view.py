@@ -23,12 +23,11 @@ from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.workbench import Request
-from harness.tools.isa.build import CompiledCase, build_only
 from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import GpuBuild, in_words
 from harness.tools.isa.network import GpuNetwork, code_of, codes_of, networks, work_of
-from harness.tools.isa.record import code_record
+from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
 
@@ -88,7 +87,7 @@ def show(
     for side in sides:
         if side.before:
             parts += filter(None, ["\n".join(_words(side, profiles)), _differences(side, side.before)])
-    parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
+    parts += [f"{side.head.case} on {side.head.gpu}: {why}" for side in sides if (why := _not_compared(side))]
     if not any(side.against.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
     parts += [_refusals(network) for network in heads if network.refused]
@@ -156,7 +155,7 @@ def assembly(sides: Sequence[CodeSide], name: str) -> str:
 
 
 def _code(network: GpuNetwork, name: str) -> list[str] | None:
-    return next((list(k.compiled.assembly) for k in network.kernels if k.name == name and k.statistics), None)
+    return next((list(k.assembly) for k in network.kernels if k.name == name and k.statistics), None)
 
 
 def _networks(sides: Sequence[CodeSide]) -> str:
@@ -242,7 +241,7 @@ def _field(kernel: KernelCode | None, field: str) -> str:
 
 
 def _refusals(network: GpuNetwork) -> str:
-    failed = [(kernel.name, kernel.compiled.failure) for kernel in network.refused]
+    failed = [(kernel.name, kernel.failure) for kernel in network.refused]
     lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
     return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
 

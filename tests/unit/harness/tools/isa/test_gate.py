@@ -26,11 +26,10 @@ from harness.judge.report.summary import facts, lines
 from harness.judge.verdict import Verdict
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
-from harness.tools.isa.build import CompiledCase
 from harness.tools.isa.code import KernelCode, MachineCode, codes_in
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.history import ENDING
-from harness.tools.isa.record import code_record, identity_of
+from harness.tools.isa.record import CompiledCase, code_record, identity_of
 
 CASE, COMPILER = "tiny-texture-float32-untuned", "Mesa 1, LLVM 2"
 

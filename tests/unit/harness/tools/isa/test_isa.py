@@ -233,8 +233,7 @@ def with_kernel(whole: GpuNetwork, name: str, **changes: Any) -> GpuNetwork:
     def edited(kernel: Any) -> Any:
         if kernel.name != name:
             return kernel
-        told = dataclasses.replace(kernel.compiled.statistics, **changes)
-        return dataclasses.replace(kernel, compiled=dataclasses.replace(kernel.compiled, statistics=told))
+        return dataclasses.replace(kernel, statistics=dataclasses.replace(kernel.statistics, **changes))
 
     return dataclasses.replace(whole, kernels=tuple(map(edited, whole.kernels)))
 
@@ -262,8 +261,8 @@ def test_a_kernel_that_changed_is_named(
 def test_a_renamed_kernel_is_found_by_its_source(toolchain: MesaToolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
     kernel = head.kernels[0]
-    source = KernelSource("renamed", kernel.compiled.source.text.replace("nested_loops", "renamed"), "")
-    renamed = dataclasses.replace(kernel, compiled=dataclasses.replace(kernel.compiled, source=source))
+    source = KernelSource("renamed", kernel.source.text.replace("nested_loops", "renamed"), "")
+    renamed = dataclasses.replace(kernel, source=source)
     assert compare(code(base), code(dataclasses.replace(head, kernels=(renamed, *head.kernels[1:])))) == []
 
 
