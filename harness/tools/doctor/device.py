@@ -53,10 +53,9 @@ def examine_device(name: str, cache: Path) -> Iterator[DoctorFinding]:
 
     entry = next((entry for entry in list_devices(cache) if entry.name == name), None)
     if entry:
-        ready = entry.state == "ready"
-        fix = "" if ready else _FIXES.get(entry.state, "see `adb devices`")
-        yield DoctorFinding("state", Condition.OK if ready else Condition.MISSING, entry.state, fix)
-        if not ready:
+        fix = "" if entry.state == "ready" else _FIXES.get(entry.state, "see `adb devices`")
+        yield DoctorFinding.of("state", entry.state, fix, Condition.MISSING)
+        if fix:
             return
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
         if isinstance(device, AdbDevice):
@@ -92,7 +91,7 @@ def _android(device: AdbDevice) -> Iterator[DoctorFinding]:
     )
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
     fix = "none: fixed-performance mode and airplane mode by command came with API 30" if old else ""
-    yield DoctorFinding("android", Condition.NOTE if old else Condition.OK, text, fix)
+    yield DoctorFinding.of("android", text, fix)
 
 
 def _space(device: AdbDevice) -> Iterator[DoctorFinding]:
@@ -106,11 +105,8 @@ def _space(device: AdbDevice) -> Iterator[DoctorFinding]:
         )
         return
     free_bytes = int(match[1]) * 1024
-    short = free_bytes < ROOM_NEEDED_BYTES
-    fix = f"`adb shell rm -r {root}` removes what was pushed before" if short else ""
-    yield DoctorFinding(
-        "space", Condition.MISSING if short else Condition.OK, f"{free_bytes / 1e9:.1f} GB free in {root}", fix
-    )
+    fix = f"`adb shell rm -r {root}` removes what was pushed before" if free_bytes < ROOM_NEEDED_BYTES else ""
+    yield DoctorFinding.of("space", f"{free_bytes / 1e9:.1f} GB free in {root}", fix, Condition.MISSING)
 
 
 def _executes(device: AdbDevice) -> Iterator[DoctorFinding]:
@@ -157,7 +153,7 @@ def _gpu_nodes(device: AdbDevice) -> Iterator[DoctorFinding]:
     text = f"readable: {', '.join(readable) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
     blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(readable)
     fix = "none without root: throttling will show only in Android's thermal status" if blind else ""
-    yield DoctorFinding("GPU nodes", Condition.NOTE if blind else Condition.OK, text, fix)
+    yield DoctorFinding.of("GPU nodes", text, fix)
 
 
 def _temperatures(device: AdbDevice) -> Iterator[DoctorFinding]:
@@ -173,9 +169,7 @@ def _temperatures(device: AdbDevice) -> Iterator[DoctorFinding]:
     ]
     blind = reading.gpu_c is None and reading.thermal_status is None
     fix = "none: no sensor can be read, so let it rest between runs" if blind else ""
-    yield DoctorFinding(
-        "temperature", Condition.NOTE if blind else Condition.OK, ", ".join(sensors) or "no sensor found", fix
-    )
+    yield DoctorFinding.of("temperature", ", ".join(sensors) or "no sensor found", fix)
     for note in notes:
         what, _, command = note.partition(": ")
         yield DoctorFinding("temperature", Condition.NOTE, what, f"adb shell {command.strip('`')}")
@@ -183,9 +177,7 @@ def _temperatures(device: AdbDevice) -> Iterator[DoctorFinding]:
         low = reading.battery_percent < LOW_BATTERY_PERCENT
         charge = {True: ", charging", False: "", None: ""}[reading.charging]
         fix = "charge it: many phones slow down on a low battery" if low else ""
-        yield DoctorFinding(
-            "battery", Condition.NOTE if low else Condition.OK, f"{reading.battery_percent} %{charge}", fix
-        )
+        yield DoctorFinding.of("battery", f"{reading.battery_percent} %{charge}", fix)
 
 
 def _knobs(device: AdbDevice) -> Iterator[DoctorFinding]:

@@ -114,11 +114,8 @@ def _userland(_: Path) -> Iterator[DoctorFinding]:
 def _disk(cache: Path) -> Iterator[DoctorFinding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
-    text = f"{free_bytes / 1e9:.0f} GB free in {cache}"
-    short = free_bytes < ROOM_NEEDED_BYTES
-    yield DoctorFinding(
-        "disk", Condition.MISSING if short else Condition.OK, text, "`adreno-bench cache --prune`" if short else ""
-    )
+    fix = "`adreno-bench cache --prune`" if free_bytes < ROOM_NEEDED_BYTES else ""
+    yield DoctorFinding.of("disk", f"{free_bytes / 1e9:.0f} GB free in {cache}", fix, Condition.MISSING)
 
 
 def _virtual(cache: Path) -> Iterator[DoctorFinding]:
@@ -140,9 +137,8 @@ def _phones(cache: Path) -> Iterator[DoctorFinding]:
     if not phones:
         yield DoctorFinding("phones", Condition.NOTE, "none attached", "enable USB debugging and plug one in")
     for phone in phones:
-        ready = phone.state == "ready"
-        fix = "" if ready else "unlock it and accept the debugging prompt"
-        yield DoctorFinding(f"phone {phone.name}", Condition.OK if ready else Condition.NOTE, phone.state, fix)
+        fix = "" if phone.state == "ready" else "unlock it and accept the debugging prompt"
+        yield DoctorFinding.of(f"phone {phone.name}", phone.state, fix)
 
 
 CHECKS: dict[str, Check] = {

@@ -64,7 +64,7 @@ def _unknown(what: str, then: str) -> DoctorFinding:
 def _extensions(have: set[str]) -> DoctorFinding:
     text = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}; {BY_PROBE}"
     fix = "" if QUALCOMM[0] in have else f"none: path clml needs {QUALCOMM[0]}"
-    return DoctorFinding("extensions", Condition.NOTE if fix else Condition.OK, text, fix)
+    return DoctorFinding.of("extensions", text, fix)
 
 
 def _fp16(who: Identity) -> DoctorFinding:

@@ -29,6 +29,11 @@ class DoctorFinding:
     seen: str
     fix: str = ""
 
+    @classmethod
+    def of(cls, what: str, seen: str, fix: str, bad: Condition = Condition.NOTE) -> DoctorFinding:
+        """Return a finding that is `ok` if there is nothing to fix."""
+        return cls(what, bad if fix else Condition.OK, seen, fix)
+
 
 Check = Callable[[Path], Iterator[DoctorFinding]]
 """A check of this host, which is given the cache's root."""
