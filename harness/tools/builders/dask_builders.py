@@ -79,7 +79,7 @@ class DaskBuilders:
             "payload": self._send_files(job.payload),
             "limits": limits.model_dump(),
             "store": self._store.url,
-            "toolchain": toolchain(_triple(job)),
+            "toolchain": toolchain(job.payload.get("request", {}).get("host_triple")),
         }
         while (answer := self._ask(order, -place)) is None:
             pass
@@ -206,11 +206,6 @@ class DaskBuilders:
             reason = " ".join(str(error).split())[:200]
             hint = "`dask scheduler` starts one; its address is such as tcp://HOST:8786"
             raise RigFailure(f"no Dask scheduler answers at {self._address}: {reason}", hint=hint) from None
-
-
-def _triple(job: Job) -> str | None:
-    triple: str | None = job.payload.get("request", {}).get("host_triple")
-    return triple
 
 
 RECEIVED = "received"

@@ -110,21 +110,11 @@ class ObjectStore:
 
     def send(self, file: Path, sha256: str) -> bool:
         """Write a file that is no entry's under its hash; whether it is there."""
-
-        def sent() -> bool:
-            self.put(file, sha256)
-            return True
-
-        return self._unless_broken(sent)
+        return self._unless_broken(lambda: self.put(file, sha256))
 
     def receive(self, sha256: str, file: Path) -> None:
         """Read a file that is no entry's. Raises RigFailure if it cannot be had."""
-
-        def received() -> bool:
-            self.get(sha256, file)
-            return True
-
-        if not self._unless_broken(received):
+        if not self._unless_broken(lambda: self.get(sha256, file)):
             raise RigFailure(
                 f"the store {self.url} does not have {_object(sha256)}", hint="is it the same on both hosts?"
             )
@@ -159,12 +149,12 @@ class ObjectStore:
             self._say(f"refused {self.url}/{name}: {error}")
             raise
 
-    def _unless_broken(self, work: Callable[[], bool]) -> bool:
-        """Return what `work` returns; False if the store fails, which leaves it out for a while and is said once."""
+    def _unless_broken(self, work: Callable[[], bool | None]) -> bool:
+        """Return False if `work` does, or if the store fails, which leaves it out for a while and is said once."""
         if time.monotonic() < self._paused_until:
             return False
         try:
-            return work()
+            return work() is not False
         except BadObject:
             return False
         except Exception as error:  # each kind of storage has errors of its own

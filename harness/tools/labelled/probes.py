@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,33 +62,9 @@ def top_one(classes: Array, labels: Array, oracle: Array) -> TopOne:
     )
 
 
-def classify(program: Program, labelled: list[Array], batch: int, timeout_s: float) -> TopOne:
-    """Ask a program about labelled data (`artifacts.artifact.LABELLED`), `batch` at once. Raises what it raises."""
-    inputs, labels, oracle = labelled
-    return top_one(
-        best_classes(lambda rows: program.run([rows], timeout_s=timeout_s)[0], inputs, batch), labels, oracle
-    )
-
-
-def score(
-    program: Program,
-    scored: list[Array],
-    batch: int,
-    place: str,
-    oracle: tuple[str, float],
-    timeout_s: float,
-) -> Score:
-    """Score a program's outputs for labelled data (`SCORED`), `batch` inputs at once.
-
-    Raises ModelError for what the function does wrong, and what the program raises.
-    """
-    inputs, labels = scored
-    outputs = outputs_of(lambda rows: program.run([rows], timeout_s=timeout_s)[0], inputs, batch)
-    name, value = score_of(place, outputs, labels)
-    expected, number = oracle
-    if name != expected:
-        raise ModelError(f"{place} returned {name!r}, and {expected!r} for the oracle", hint="return one name")
-    return Score(name, value, number, len(inputs), number - LOSS * abs(number))
+def _asking(program: Program, timeout_s: float) -> Callable[[Array], Sequence[Array]]:
+    """Return what runs a program on one batch of inputs."""
+    return lambda rows: program.run([rows], timeout_s=timeout_s)[0]
 
 
 @dataclass(frozen=True)
@@ -103,8 +79,8 @@ class LabelledProbe:
         """Run all labelled inputs; for a quick look the first ones."""
         budget, batch = self.work.plan.budget, len(self.work.inputs[0])
         count = batch * max(1, QUICK_INPUTS // batch) if budget.quick else None
-        labelled = load_arrays(self.work.answers.folder / LABELLED)
-        yield classify(program, [rows[:count] for rows in labelled], batch, budget.timeout_s)
+        inputs, labels, oracle = (rows[:count] for rows in load_arrays(self.work.answers.folder / LABELLED))
+        yield top_one(best_classes(_asking(program, budget.timeout_s), inputs, batch), labels, oracle)
 
 
 @dataclass(frozen=True)
@@ -116,10 +92,13 @@ class ScoreProbe:
     timed = False
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Score]:
-        """Run all labelled inputs."""
-        work, plan = self.work, self.work.plan
-        place, timeout_s = plan.oracle.payload["score"], plan.budget.timeout_s
-        folder = work.answers.folder
-        name, number = json.loads((folder / SCORE).read_text(encoding="utf-8"))
-        scored = load_arrays(folder / SCORED)
-        yield score(program, scored, len(work.inputs[0]), place, (name, number), timeout_s)
+        """Run all labelled inputs. Raises ModelError for what the function does wrong."""
+        folder, plan = self.work.answers.folder, self.work.plan
+        place: str = plan.oracle.payload["score"]
+        expected, oracle = json.loads((folder / SCORE).read_text(encoding="utf-8"))
+        inputs, labels = load_arrays(folder / SCORED)
+        outputs = outputs_of(_asking(program, plan.budget.timeout_s), inputs, len(self.work.inputs[0]))
+        name, value = score_of(place, outputs, labels)
+        if name != expected:
+            raise ModelError(f"{place} returned {name!r}, and {expected!r} for the oracle", hint="return one name")
+        yield Score(name, value, oracle, len(inputs), oracle - LOSS * abs(oracle))

@@ -62,7 +62,8 @@ def load_function(place: str) -> Callable[[Sequence[Sequence[Array]], Array], An
     hint = "put the file beside the suite, or set PYTHONPATH to its folder"
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            loaded = _load_file(Path(module)) if module.endswith(SUFFIX) else importlib.import_module(module)
+            file = Path(module) if module.endswith(SUFFIX) else None
+            loaded = _load_file(file, file.stat().st_mtime_ns) if file else importlib.import_module(module)
     except Exception as error:  # the code of others
         raise ModelError(f"{place} cannot be loaded: {_line_of(error)}", hint=hint) from error
     function = getattr(loaded, name, None)
@@ -89,12 +90,8 @@ def outputs_of(ask: Ask, inputs: Array, batch: int) -> list[list[Array]]:
     return outputs
 
 
-def _load_file(file: Path) -> Any:
-    return _load_version(file, file.stat().st_mtime_ns)
-
-
 @lru_cache(maxsize=16)
-def _load_version(file: Path, _changed: int) -> Any:
+def _load_file(file: Path, _changed: int) -> Any:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if not spec or not spec.loader:
         raise ImportError(f"{file} is not a Python file")

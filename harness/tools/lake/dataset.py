@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,7 @@ class ParquetDataset(RecordDataset):
         FROM (SELECT {SERIES_NAMES}, arg_max(outcome, (is_own, started)) AS outcome {CHOSEN} GROUP BY {SERIES_NAMES})
         GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
 
-    def _reading(self) -> AbstractContextManager[None]:
-        return needing_packages()
+    _reading = staticmethod(needing_packages)
 
     def _lines(self, source: str) -> Lines:
         return ParquetLines(Path(source)) if source.endswith(SUFFIX) else super()._lines(source)

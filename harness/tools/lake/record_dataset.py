@@ -14,7 +14,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -75,6 +75,7 @@ class JsonLines:
 
 @contextmanager
 def _reading_lines() -> Iterator[None]:
+    """Raise RigFailure for what cannot be read."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -96,6 +97,8 @@ class RecordDataset:
     newest_outcomes_query = f"""SELECT "case", outcome, count(*)
         FROM (SELECT *, row_number() OVER last AS nth {CHOSEN} {_LAST})
         WHERE nth = 1 GROUP BY "case", outcome ORDER BY "case", count(*) DESC, outcome"""
+
+    _reading = staticmethod(_reading_lines)
 
     def __init__(self, files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say
@@ -125,10 +128,6 @@ class RecordDataset:
     def _lines(self, source: str) -> Lines:
         """Return the lines of a file."""
         return JsonLines(Path(source))
-
-    def _reading(self) -> AbstractContextManager[None]:
-        """Return a block that raises RigFailure for what cannot be read."""
-        return _reading_lines()
 
     def _facts(self, files: Sequence[Path]) -> Iterator[tuple[Any, ...]]:
         """Yield the columns of each record of files of JSON lines."""
