@@ -26,7 +26,7 @@ from harness.tools.ab.side_by_side import judge_in_turns
 
 REPEATS, STEP, NOISE = 8, 0.05, 0.01
 """Repeats, the difference of the two networks, and the noise between sessions: that of a phone at rest."""
-PAIR = CasePair(Case("a", "texture"), Case("b", "texture"))
+PAIR = {Arm.BASE: Case("a", "texture"), Arm.HEAD: Case("b", "texture")}
 PAIRING = Pairing((PAIR,), ("model",), ("a", "b"))
 IDENTITY = Identity("phone", "simulated")
 
@@ -36,7 +36,7 @@ def answer(make: RigMaker, step: float, seed: int) -> ComparisonView:
     rig = make(np.random.default_rng([seed, 51]))
 
     def measure(pair: CasePair, arm: Arm) -> Record:
-        case = pair.head if arm is Arm.HEAD else pair.base
+        case = pair[arm]
         facts = {"case": case.id, "path": case.path, "wall_ms": rig.session(step if arm is Arm.HEAD else 0.0)}
         return _TEMPLATE.model_copy(update={**facts, "artifact": case.model})
 

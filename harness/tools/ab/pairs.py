@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.base.case import Case
 from harness.base.failures import UsageError
+from harness.judge.stats.turns import Arm
 from harness.measure.workbench import Request
 
 AXES = ("model", "path", "precision", "tuning")
@@ -14,12 +15,8 @@ BOTH = ("a", "b")
 """What the sides are called where they differ in nothing that a case names."""
 
 
-@dataclass(frozen=True)
-class CasePair:
-    """One case of each side."""
-
-    base: Case
-    head: Case
+CasePair = Mapping[Arm, Case]
+"""One case of each side."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,13 @@ class Pairing:
 
     def of_head(self, case_id: str) -> CasePair:
         """Return the pair of a case of head, by its id."""
-        return next(pair for pair in self.pairs if pair.head.id == case_id)
+        return next(pair for pair in self.pairs if pair[Arm.HEAD].id == case_id)
 
     def common(self, pair: CasePair) -> str:
         """Return what both cases of a pair are: the path, and whatever else tells this pair from others."""
         axes = [axis for axis in AXES if axis not in self.differences]
-        telling = [axis for axis in axes if axis == "path" or len({_value(p.head, axis) for p in self.pairs}) > 1]
-        return " ".join(_value(pair.head, axis) for axis in telling) or pair.head.id
+        telling = [axis for axis in axes if axis == "path" or len({_value(p[Arm.HEAD], axis) for p in self.pairs}) > 1]
+        return " ".join(_value(pair[Arm.HEAD], axis) for axis in telling) or pair[Arm.HEAD].id
 
 
 def pair_cases(base: Request, head: Request) -> Pairing:
@@ -57,7 +54,7 @@ def pair_cases(base: Request, head: Request) -> Pairing:
         return tuple(_value(case, axis) for axis in AXES if axis not in differences)
 
     heads = {key(case): case for case in cases[1]}
-    pairs = tuple(CasePair(case, heads[key(case)]) for case in cases[0] if key(case) in heads)
+    pairs = tuple({Arm.BASE: case, Arm.HEAD: heads[key(case)]} for case in cases[0] if key(case) in heads)
     if not pairs:
         raise UsageError("the two sides have no case in common", hint="name the same paths for both")
     names = tuple(" ".join(_value(side[0], axis) for axis in differences) for side in cases)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness.base.case import Case
 from harness.base.plan import Plan
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
@@ -59,7 +58,7 @@ def measure_side_by_side(
         make_ready(head.paths, head.cache)
         identity = bench.device.identity
         plans = {arm: {plan.case: plan for plan in requests[arm].plans(identity)} for arm in Arm}
-        chosen = [plans[arm][case] for pair in pairing.pairs for arm, case in _cases(pair).items()]
+        chosen = [plans[arm][case] for pair in pairing.pairs for arm, case in pair.items()]
         built = bench.builder.build(job for plan in chosen for job in plan.jobs)
         runs = {
             arm: replace(bench.run, as_shipped=request.quirks.as_shipped, models=request.models)
@@ -67,13 +66,13 @@ def measure_side_by_side(
         }
 
         def measure(pair: CasePair, arm: Arm) -> Record:
-            record = run_with_recovery(plans[arm][_cases(pair)[arm]], built, runs[arm], progress)
+            record = run_with_recovery(plans[arm][pair[arm]], built, runs[arm], progress)
             keep(arm, record)
             progress.done(record)
             return record
 
         def plans_of(comparison: Comparison) -> Mapping[Arm, Plan]:
-            return {arm: plans[arm][case] for arm, case in _cases(pairing.of_head(comparison.key.case)).items()}
+            return {arm: plans[arm][case] for arm, case in pairing.of_head(comparison.key.case).items()}
 
         progress.begin(2 * len(pairing.pairs))
         budget = SessionBudget(minutes, say=progress.say)
@@ -119,10 +118,6 @@ def judge_in_turns(
     return ComparisonView(
         result, rules, f"base is {pairing.names[0]}, head is {pairing.names[1]}", _answer(result, pairing, pairs)
     ), records
-
-
-def _cases(pair: CasePair) -> dict[Arm, Case]:
-    return {Arm.BASE: pair.base, Arm.HEAD: pair.head}
 
 
 def _sides(records: Records, arm: Arm) -> dict[SeriesKey, Side]:

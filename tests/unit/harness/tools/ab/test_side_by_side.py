@@ -32,6 +32,7 @@ from harness.tools.ab.pairs import CasePair, Pairing, pair_cases
 from harness.tools.ab.side_by_side import judge_in_turns
 
 A, B = Case("a", "opencl"), Case("b", "opencl")
+PAIRING = Pairing(({Arm.BASE: A, Arm.HEAD: B},), ("model",), ("a", "b"))
 
 
 def request(*cases: Case, **facts: Any) -> Request:
@@ -42,7 +43,7 @@ def test_two_models_are_paired_path_by_path() -> None:
     sides = [request(*(Case(model, path) for path in ("texture", "opencl"))) for model in ("a", "b")]
     found = pair_cases(*sides)
     assert found.names == ("a", "b")
-    assert [(pair.base.id, pair.head.path, found.common(pair)) for pair in found.pairs] == [
+    assert [(pair[Arm.BASE].id, pair[Arm.HEAD].path, found.common(pair)) for pair in found.pairs] == [
         ("a-texture-float32-untuned", "texture", "texture"),
         ("a-opencl-float32-untuned", "opencl", "opencl"),
     ]
@@ -124,12 +125,12 @@ class Bench:
         plan = a_plan("tiny")
         run = Run(self.device, TuningStore(self.folder))
         record = run_with_recovery(plan, things(self.folder / "tiny"), run, SilentProgress())
-        case = pair.head if arm is Arm.HEAD else pair.base
+        case = pair[arm]
         return record.model_copy(update={"case": case.id, "model": case.model})
 
 
 def judged(bench: Bench, **how: Any) -> tuple[Sequence[Verdict], str]:
-    verdicts, _ = judge_in_turns(Pairing((CasePair(A, B),), ("model",), ("a", "b")), bench.measure, Rules(), **how)
+    verdicts, _ = judge_in_turns(PAIRING, bench.measure, Rules(), **how)
     return [case.verdict for case in verdicts.result.cases], verdicts.answer
 
 
@@ -175,19 +176,17 @@ def test_of_a_faster_side_the_kernels_of_both_are_shown(tmp_path: Path) -> None:
         return (KernelChange("conv2d", 9.0, 3.0, (1, 1), "new"),)
 
     bench = Bench(tmp_path, {Arm.BASE: 26.2, Arm.HEAD: 20.0})
-    pairing = Pairing((CasePair(A, B),), ("model",), ("a", "b"))
-    verdicts, _ = judge_in_turns(pairing, bench.measure, Rules(), explain=explain)
+    verdicts, _ = judge_in_turns(PAIRING, bench.measure, Rules(), explain=explain)
     assert asked == [B.id]
     assert f"kernels of {B.id}, one session of each side" in verdicts.text()
     assert "-6.000" in verdicts.text()
 
 
 def test_the_kernels_of_each_side_are_watched_with_its_own_plan(tmp_path: Path) -> None:
-    pairing = Pairing((CasePair(A, B),), ("model",), ("a", "b"))
     bench = Bench(tmp_path, {Arm.BASE: 26.2, Arm.HEAD: 20.0})
-    verdicts, _ = judge_in_turns(pairing, bench.measure, Rules(), SessionBudget(0.0))
+    verdicts, _ = judge_in_turns(PAIRING, bench.measure, Rules(), SessionBudget(0.0))
     (comparison,) = verdicts.result.cases
-    assert pairing.of_head(comparison.key.case) == CasePair(A, B)
+    assert PAIRING.of_head(comparison.key.case) == {Arm.BASE: A, Arm.HEAD: B}
     plans = {Arm.BASE: a_plan("tiny"), Arm.HEAD: replace(a_plan("tiny"), case=B)}
     run = Run(FakeDevice(), TuningStore(tmp_path))
     explain = explainer(
@@ -201,7 +200,7 @@ def test_the_kernels_of_each_side_are_watched_with_its_own_plan(tmp_path: Path) 
 def test_when_the_time_is_up_it_says_so_however_little_its_sessions_show(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {Arm.BASE: 20.0, Arm.HEAD: 20.9})
     budget = SessionBudget(0.3, now=count(step=15).__next__)
-    verdicts, _ = judge_in_turns(Pairing((CasePair(A, B),), ("model",), ("a", "b")), bench.measure, Rules(), budget)
+    verdicts, _ = judge_in_turns(PAIRING, bench.measure, Rules(), budget)
     (case,) = verdicts.result.cases
     assert case.change
     blind = replace(case, change=replace(case.change, sees=float("inf")))
