@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from markupsafe import Markup
 
 from harness.base.tables import counted, table
-from harness.compile.paths.clml.offload_report import OffloadReport, Subgraph
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.report.sections import Details, PageFiles
 from harness.measure.records.record import Record
 
@@ -58,7 +58,7 @@ def _subgraphs(report: OffloadReport) -> str:
             part.operators,
             _short(part.macs),
             f"{_short(part.boundary_bytes)}B",
-            ", ".join(_composites(part)),
+            ", ".join(f"{count} {name.removeprefix('openclml.')}" for name, count in part.composites.items()),
         )
         for part in report.subgraphs
     ]
@@ -71,11 +71,6 @@ def _outside(report: OffloadReport) -> str:
     rows = [(left.operator, left.count, _short(left.macs), left.why) for left in report.outside]
     headers = ("stays on OpenCL", "count", "MACs", "why")
     return table(rows, headers, prose=("why",), spare=("MACs",))
-
-
-def _composites(part: Subgraph) -> Iterator[str]:
-    for name, count in part.composites.items():
-        yield f"{count} {name.removeprefix('openclml.')}"
 
 
 def _abridge(symbol: str) -> str:

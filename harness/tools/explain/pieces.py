@@ -68,9 +68,7 @@ class CuttableNetwork:
 
     def first(self, count: int) -> Piece:
         """Return the first operators, with all that the others or the caller would read of them as outputs."""
-        inside, rest = self.operators[:count], self.operators[count:]
-        read_later = {name for operator in rest for name in operator.reads} | self._outputs
-        return self._piece(inside, [name for operator in inside for name in operator.makes if name in read_later])
+        return self.only(self.operators[:count])
 
     def around(self, number: int, depth: int) -> Piece:
         """Return an operator with those that lead to it in less than `depth` steps; its outputs are that operator's."""
