@@ -144,10 +144,7 @@ def _bisect_report(
         search = find_turn(line, ask, screen.say)
     candidates = search.search.candidates
     if as_json:
-        looks = [
-            {"revision": name, "state": answer.state.value, "seen": answer.seen}
-            for name, answer in search.answers.items()
-        ]
+        looks = [{"revision": name, **dataclasses.asdict(answer)} for name, answer in search.answers.items()]
         out_json({"quirk": quirk, "last": search.search.good, "candidates": candidates, "looks": looks})
     else:
         rows = [(name, answer.state.value, answer.seen) for name, answer in search.answers.items()]

@@ -13,6 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from device_runner.failures import Failure
 from device_runner.names import load
 from device_runner.store import key_of
@@ -81,5 +83,4 @@ def _answer(result: Answers | Artifact | Failure) -> ProbeAnswer:
     if isinstance(result, Failure):
         return ProbeAnswer(Presence.CANNOT_TELL, result.message)
     assert isinstance(result, Answers)
-    answer = json.loads((result.folder / ANSWER).read_text(encoding="utf-8"))
-    return ProbeAnswer(Presence(answer["state"]), answer["seen"])
+    return msgspec.json.decode((result.folder / ANSWER).read_bytes(), type=ProbeAnswer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -142,10 +143,7 @@ def _plain_report(
     if report is None:
         return {"id": quirk.id, "report": False}
     facts = {"severity": report.severity.value, "first_bad": report.first_bad, "upstream": report.upstream}
-    releases = {
-        name: {"state": answers[quirk.id].state.value, "seen": answers[quirk.id].seen}
-        for name, answers in states.items()
-    }
+    releases = {name: asdict(answers[quirk.id]) for name, answers in states.items()}
     return {"id": quirk.id, "report": True, **facts, "main": report.main, "releases": releases}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import RELEASES
@@ -20,10 +21,10 @@ def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = (
     if good.commit == bad.commit:
         raise UsageError(f"{good} and {bad} are the same revision", hint="name two that differ")
     repo = good.source.repo
-    if _descends(good, bad):
+    if _commits_after(repo, bad.commit, good.commit):
         raise UsageError(f"--good {good} is later than --bad {bad}", hint=f"swap them: --good {bad} --bad {good}")
-    line = git(repo, "rev-list", "--first-parent", "--reverse", f"{good.commit}..{bad.commit}").split()
-    if not line or git(repo, "rev-list", "--first-parent", "--max-count=1", f"{line[0]}^").strip() != good.commit:
+    line = _commits_after(repo, good.commit, bad.commit)
+    if not line:
         raise UsageError(
             f"{bad} does not descend from {good} along first parents",
             hint="--good is the earlier of the two, and both lie on one branch",
@@ -38,12 +39,10 @@ def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = (
     return [good, *(revision_at(commit, good.source) for commit in line[:-1]), bad]
 
 
-def _descends(later: Revision, earlier: Revision) -> bool:
-    """Return whether a revision comes after another along first parents."""
-    line = git(earlier.source.repo, "rev-list", "--first-parent", "--reverse", f"{earlier.commit}..{later.commit}")
-    first = line.split()[:1]
-    parents = [git(earlier.source.repo, "rev-parse", f"{commit}^").strip() for commit in first]
-    return parents == [earlier.commit]
+def _commits_after(repo: Path, first: str, last: str) -> list[str]:
+    """Return the commits after `first` up to `last` along first parents; none if `last` does not descend from it."""
+    line = git(repo, "rev-list", "--first-parent", "--reverse", f"{first}..{last}").split()
+    return line if line and git(repo, "rev-parse", f"{line[0]}^").strip() == first else []
 
 
 def advice_before(good: str, otherwise: str) -> str:
