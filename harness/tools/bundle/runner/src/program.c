@@ -20,21 +20,20 @@ void load_runtime(const Case* packed) {
 }
 
 TVMFFIAny load_module(const char* path) {
-  const TVMFFIAny arg = a_text(path), load = global("ffi.ModuleLoadFromFile");
-  return call(load, &arg, 1);
+  const TVMFFIAny arg = a_text(path);
+  return call_global("ffi.ModuleLoadFromFile", &arg, 1);
 }
 
-TVMFFIAny ask(TVMFFIAny probe, const char* function) {
-  const TVMFFIAny asked = member(probe, function);
-  const TVMFFIAny told = call(asked, NULL, 0);
-  release(asked);
-  return told;
+TVMFFIAny ask(TVMFFIAny probe, const char* function) { return call_member(probe, function, NULL, 0); }
+
+void tell_answer(const char* name, TVMFFIAny answer) {
+  const TVMFFIByteArray json = content_of(&answer);
+  tell_text(name, json.data, json.size);
 }
 
 static void wait_for_device(void) {
-  const TVMFFIAny args[2] = {a_device(kDLOpenCL), an_int(0)}, sync = global("runtime.Device_StreamSync");
-  call(sync, args, 2);
-  release(sync);
+  const TVMFFIAny args[2] = {a_device(kDLOpenCL), an_int(0)};
+  call_global("runtime.Device_StreamSync", args, 2);
 }
 
 double load_program(Program* program, const Artifact* artifact, const Protocol* rules) {
@@ -43,8 +42,7 @@ double load_program(Program* program, const Artifact* artifact, const Protocol* 
   program->rules = rules;
   const double began = now_s();
   program->module = load_module(artifact->library);
-  const TVMFFIAny load = member(program->module, "vm_load_executable");
-  program->machine = call(load, NULL, 0);
+  program->machine = call_member(program->module, "vm_load_executable", NULL, 0);
   TVMFFIAny args[3 * (MOST_TENSORS + 1)];
   int32_t count = 0;
   for (int device = 0; device <= artifact->vdevices && device < MOST_TENSORS; ++device) {
@@ -52,30 +50,26 @@ double load_program(Program* program, const Artifact* artifact, const Protocol* 
     args[count++] = an_int(0);
     args[count++] = an_int(POOLED);
   }
-  const TVMFFIAny initialize = member(program->machine, "vm_initialization");
-  call(initialize, args, count);
+  call_member(program->machine, "vm_initialization", args, count);
   wait_for_device();
   program->invoke = member(program->machine, "invoke_stateful");
   return 1e3 * (now_s() - began);
 }
 
 void save_binaries(Program* program, const char* file) {
-  const TVMFFIAny get = member(program->module, "opencl.GetPreCompiledPrograms");
-  const TVMFFIAny made = call(get, NULL, 0);
+  const TVMFFIAny made = call_member(program->module, "opencl.GetPreCompiledPrograms", NULL, 0);
   const TVMFFIByteArray content = content_of(&made);
   if (content.size == 0) tell_broken("TVM's runtime has no program binaries", file);
   if (save_file(file, content.data, content.size) != 0) tell_broken("program binaries cannot be kept", file);
   release(made);
-  release(get);
 }
 
 void use_binaries(Program* program, const char* file) {
   const Text content = read_file(file, 0);
   if (content.data == NULL) tell_broken("program binaries cannot be read", file);
   TVMFFIByteArray bytes = {content.data, content.size};
-  const TVMFFIAny arg = some_bytes(&bytes), set = member(program->module, "opencl.SetPreCompiledPrograms");
-  release(call(set, &arg, 1));
-  release(set);
+  const TVMFFIAny arg = some_bytes(&bytes);
+  release(call_member(program->module, "opencl.SetPreCompiledPrograms", &arg, 1));
 }
 
 const char* content_of_file(const Tensor* tensor, size_t count) {
@@ -97,13 +91,11 @@ void give_inputs(Program* program, const Tensor* inputs, const char* const* cont
                             .shape = (int64_t*)inputs[i].shape};
     args[i + 1] = a_tensor(&tensors[i]);
   }
-  const TVMFFIAny set = member(program->machine, "set_input");
   const char* const entries[2] = {program->artifact->entry, program->artifact->host_entry};
   for (int entry = 0; entry < 2; ++entry) {
     args[0] = a_text(entries[entry]);
-    call(set, args, (int32_t)count + 1);
+    call_member(program->machine, "set_input", args, (int32_t)count + 1);
   }
-  release(set);
 }
 
 double run(Program* program) {
@@ -167,9 +159,7 @@ static void take_tensor(const TVMFFIAny* value, Answer* into) {
   char* data = (char*)malloc(size + 1);
   if (data == NULL) tell_broken("there is no memory", "for an output");
   const TVMFFIAny args[3] = {*value, a_pointer(data), an_int((int64_t)size)};
-  const TVMFFIAny copy = global("runtime.TVMTensorCopyToBytes");
-  call(copy, args, 3);
-  release(copy);
+  call_global("runtime.TVMTensorCopyToBytes", args, 3);
   const Tensor* answer = into->count < into->wanted_count ? &into->wanted[into->count] : NULL;
   into->right &= answer != NULL && memcmp(&answer->dtype, &tensor->dtype, sizeof(DLDataType)) == 0 &&
                  near(data, size, answer);
@@ -180,15 +170,11 @@ static void take_tensor(const TVMFFIAny* value, Answer* into) {
 
 /// The tensors of an answer, whatever tuples they are in; `args` has the entry and the place so far.
 static void take_outputs(Program* program, TVMFFIAny* args, int32_t count, Answer* into) {
-  const TVMFFIAny arity_of = member(program->machine, "get_output_arity");
-  const int64_t arity = call(arity_of, args, count).v_int64;
-  release(arity_of);
+  const int64_t arity = call_member(program->machine, "get_output_arity", args, count).v_int64;
   if (arity == -1) {
-    const TVMFFIAny get = member(program->machine, "get_output");
-    const TVMFFIAny value = call(get, args, count);
+    const TVMFFIAny value = call_member(program->machine, "get_output", args, count);
     take_tensor(&value, into);
     release(value);
-    release(get);
   }
   for (int64_t index = 0; index < arity && count < MOST_AXES; ++index) {
     args[count] = an_int(index);
@@ -211,7 +197,6 @@ int tell_outputs(Program* program, const char* name, const Tensor* answers, size
 }
 
 void sample(Program* program, int by_device, size_t count, Numbers* into) {
-  const TVMFFIAny make = global("runtime.RPCTimeEvaluator");
   const TVMFFIAny args[12] = {program->machine,
                               a_text("invoke_stateful"),
                               an_int(by_device ? kDLOpenCL : kDLCPU),
@@ -224,7 +209,7 @@ void sample(Program* program, int by_device, size_t count, Numbers* into) {
                               an_int(1),
                               an_int(0),
                               a_text("")};
-  const TVMFFIAny evaluator = call(make, args, 12);
+  const TVMFFIAny evaluator = call_global("runtime.RPCTimeEvaluator", args, 12);
   const TVMFFIAny entry = a_text(by_device ? program->artifact->entry : program->artifact->host_entry);
   const TVMFFIAny took = call(evaluator, &entry, 1);
   const TVMFFIByteArray times = content_of(&took);
@@ -236,5 +221,4 @@ void sample(Program* program, int by_device, size_t count, Numbers* into) {
   }
   release(took);
   release(evaluator);
-  release(make);
 }

@@ -16,6 +16,8 @@ void load_runtime(const Case* packed);
 TVMFFIAny load_module(const char* path);
 /// What one of the probe's functions without arguments returns.
 TVMFFIAny ask(TVMFFIAny probe, const char* function);
+/// Tells what one of them returned.
+void tell_answer(const char* name, TVMFFIAny answer);
 
 /// Loads and initialises; returns the ms that took.
 double load_program(Program* program, const Artifact* artifact, const Protocol* rules);

@@ -24,12 +24,6 @@ char* kept_at(const char* work, const char* name) {
   return path;
 }
 
-/// Tells what one of the probe's functions returned.
-static void tell_answer(const char* name, TVMFFIAny answer) {
-  const TVMFFIByteArray json = content_of(&answer);
-  tell_text(name, json.data, json.size);
-}
-
 static void ask_names(TVMFFIAny names[2]) {
   const TVMFFIAny attribute = global("runtime.GetDeviceAttr");
   TVMFFIAny args[3] = {an_int(kDLOpenCL), an_int(0), an_int(EXIST)};
@@ -58,7 +52,7 @@ static void tell_peaks(const Case* packed) {
   if (packed->probe == NULL) return;
   ask_names(names);
   tell_doing("measuring the device's peak rates");
-  tell_answer("peaks", call(member(load_module(packed->probe), "peaks"), names, 2));
+  tell_answer("peaks", call_member(load_module(packed->probe), "peaks", names, 2));
 }
 
 static void give_files(Program* program, const Tensor* inputs, size_t count) {

@@ -56,9 +56,7 @@ static void count_launches(Program* program, TVMFFIAny probe) {
   if (places.v_int64 == 0) return;
   release(ask(probe, "launches"));  // and forget what was before
   sample(program, 1, 1, &times);
-  const TVMFFIAny told = ask(probe, "launches");
-  const TVMFFIByteArray json = content_of(&told);
-  tell_text("launches", json.data, json.size);
+  tell_answer("launches", ask(probe, "launches"));
 }
 
 void time_batches(Program* program, TVMFFIAny probe, double each_ms) {
@@ -69,10 +67,9 @@ void time_batches(Program* program, TVMFFIAny probe, double each_ms) {
   tell_doing("timing batches of inferences");
   const TVMFFIAny args[4] = {program->machine, a_text(program->artifact->entry), an_int((int64_t)batch),
                              an_int((int64_t)rules->batch_repeat)};
-  const TVMFFIAny told = call(member(probe, "batches"), args, 4);
-  const TVMFFIByteArray json = content_of(&told);
+  const TVMFFIAny answer = call_member(probe, "batches", args, 4);
   tell_number("batch", batch);
-  tell_text("batches", json.data, json.size);
+  tell_answer("batches", answer);
   tell_doing("watching kernels");
   count_launches(program, probe);
 }

@@ -58,6 +58,20 @@ TVMFFIAny member(TVMFFIAny module, const char* name) {
   return found;
 }
 
+static TVMFFIAny call_once(TVMFFIAny function, const TVMFFIAny* args, int32_t count) {
+  const TVMFFIAny result = call(function, args, count);
+  release(function);
+  return result;
+}
+
+TVMFFIAny call_global(const char* name, const TVMFFIAny* args, int32_t count) {
+  return call_once(global(name), args, count);
+}
+
+TVMFFIAny call_member(TVMFFIAny module, const char* name, const TVMFFIAny* args, int32_t count) {
+  return call_once(member(module, name), args, count);
+}
+
 const DLTensor* tensor_of(const TVMFFIAny* value) {
   return (const DLTensor*)((const char*)value->v_obj + sizeof(TVMFFIObject));
 }

@@ -16,6 +16,9 @@ TVMFFIAny global(const char* name);
 TVMFFIAny find_global(const char* name);
 TVMFFIAny member(TVMFFIAny module, const char* name);
 TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
+/// Calls a function by its name, once.
+TVMFFIAny call_global(const char* name, const TVMFFIAny* args, int32_t count);
+TVMFFIAny call_member(TVMFFIAny module, const char* name, const TVMFFIAny* args, int32_t count);
 /// The same, of type `kTVMFFINone` if the function raises an error, which is dropped.
 TVMFFIAny try_call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
 
