@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.measure.progress import Progress, SilentProgress
-from harness.tools.explain.pieces import CuttableNetwork, Piece
+from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
+from harness.tools.explain.reduced_network import SmallNetwork
 from harness.tools.explain.trial import PieceTrial
 from harness.tools.zoo.graph_layers import ImageGraph
 
@@ -48,14 +49,15 @@ class FakeTrials:
     def run(self, piece: Piece, name: str) -> PieceTrial:
         return PieceTrial(piece, self._record(piece.model), Path(name))
 
-    def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
-        return {tensor: np.ones(self.network.shape(tensor) or (), np.float32) for tensor in piece.inputs}
+    def network_of(self, piece: Piece, name: str) -> SmallNetwork:
+        shapes = {tensor: self.network.shape(tensor) or () for tensor in piece.inputs}
+        return with_shapes(piece, {tensor: np.ones(shape, np.float32) for tensor, shape in shapes.items()})
 
-    def judge(self, model: bytes, inputs: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
+    def judge(self, network: SmallNetwork, name: str, *, as_shipped: bool = False) -> Record:
         self.meet()
-        return self._record(model)
+        return self._record(network.model)
 
-    def answers(self, model: bytes, inputs: Mapping[str, Array], name: str) -> Sequence[Array]:
+    def answers(self, network: SmallNetwork, name: str) -> Sequence[Array]:
         return []
 
     def _record(self, model: bytes) -> Record:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.compile.models.number_formats import SUFFIX, cast, plain_type
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.outline import OLDEST_IR_VERSION, inner_graphs, tensor_types
+from harness.tools.explain.reduced_network import SmallNetwork
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -162,17 +163,16 @@ class CuttableNetwork:
         return onnx.helper.make_value_info(name, onnx.TypeProto(tensor_type=kind))
 
 
-def with_shapes(piece: Piece, values: Mapping[str, Array]) -> bytes:
-    """Return the piece's file with the shapes and number formats that its inputs really have."""
+def with_shapes(piece: Piece, values: Mapping[str, Array]) -> SmallNetwork:
+    """Return the piece with the shapes and number formats that its inputs really have."""
     import onnx
 
-    model = onnx.load_model_from_string(piece.model)
+    model = SmallNetwork(piece.model, values).proto()
     for value in model.graph.input:
         array = values[value.name]
         dtype = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
         value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, dtype, array.shape))
-    data: bytes = model.SerializeToString(deterministic=True)
-    return data
+    return SmallNetwork(model.SerializeToString(deterministic=True), values)
 
 
 def _reads(node: Any) -> Iterator[str]:

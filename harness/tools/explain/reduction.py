@@ -13,7 +13,6 @@ from harness.base.outcome import Finding, Outcome, without_findings
 from harness.base.tables import counted
 from harness.measure.progress import duration
 from harness.tools.explain.locate import locate
-from harness.tools.explain.pieces import with_shapes
 from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
 
@@ -143,17 +142,16 @@ class _Attempts:
 
     def network(self, piece: Piece) -> SmallNetwork:
         """Return a piece on the oracle's inputs."""
-        values = self.trials.inputs_of(piece, f"reduced_{self.tried + 1}")
-        return SmallNetwork(with_shapes(piece, values), values)
+        return self.trials.network_of(piece, f"reduced_{self.tried + 1}")
 
     def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
         """Return the record of a network."""
         self.tried += 1
-        return self.trials.judge(network.model, network.inputs, self._name, as_shipped=as_shipped)
+        return self.trials.judge(network, self._name, as_shipped=as_shipped)
 
     def expected(self, network: SmallNetwork) -> list[Array]:
         """Return the oracle's answers to the network that was run last."""
-        return self.trials.answers(network.model, network.inputs, self._name)
+        return self.trials.answers(network, self._name)
 
     @property
     def _name(self) -> str:

@@ -26,6 +26,7 @@ from harness.compile.artifacts.planner import plan_case, plan_oracle
 from harness.compile.models.onnx_read import load
 from harness.measure.runner import run_suite
 from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
+from harness.tools.explain.reduced_network import SmallNetwork
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -80,21 +81,20 @@ class Trials:
 
     def run(self, piece: Piece, name: str) -> PieceTrial:
         """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
-        values = self.inputs_of(piece, name)
-        return PieceTrial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
+        return PieceTrial(piece, self.judge(self.network_of(piece, name), name), self.folder / name)
 
-    def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
-        """Return the oracle's values of a piece's inputs."""
+    def network_of(self, piece: Piece, name: str) -> SmallNetwork:
+        """Return a piece with the oracle's values of its inputs."""
         self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
-        return {tensor: self.values[tensor] for tensor in piece.inputs}
+        return with_shapes(piece, {tensor: self.values[tensor] for tensor in piece.inputs})
 
-    def judge(self, model: bytes, values: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
-        """Build a network and run it on these inputs, with the defects worked around that were for the whole one.
+    def judge(self, network: SmallNetwork, name: str, *, as_shipped: bool = False) -> Record:
+        """Build a network and run it on its inputs, with the defects worked around that were for the whole one.
 
         `as_shipped` works around only what nothing runs without. Raises DeviceLost: then there is no answer.
         """
         plan = plan_case(
-            self._suite(model, values, name),
+            self._suite(network, name),
             dataclasses.replace(self.plan.case, model=name),
             self.bench.device.identity,
             self.bench.request.cache,
@@ -105,9 +105,9 @@ class Trials:
             raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
         return record
 
-    def answers(self, model: bytes, values: Mapping[str, Array], name: str) -> list[Array]:
-        """Return the oracle's answers to a network on these inputs. Raises the failure if it has none."""
-        job = plan_oracle(self._suite(model, values, name), name, self.bench.request.cache)
+    def answers(self, network: SmallNetwork, name: str) -> list[Array]:
+        """Return the oracle's answers to a network. Raises the failure if it has none."""
+        job = plan_oracle(self._suite(network, name), name, self.bench.request.cache)
         return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
 
     def _run(self, plan: Plan) -> Record:
@@ -117,10 +117,10 @@ class Trials:
         (record,) = run_suite([plan], run, self.bench.builder, None, self.progress)
         return record
 
-    def _suite(self, network: bytes, values: Mapping[str, Array], name: str) -> Suite:
+    def _suite(self, network: SmallNetwork, name: str) -> Suite:
         """Return the suite with a network, written into files, as its only model."""
-        model = write_whole(self.folder / name / MODEL, network)
-        inputs = write_whole(self.folder / name / VALUES, npz(values))
+        model = write_whole(self.folder / name / MODEL, network.model)
+        inputs = write_whole(self.folder / name / VALUES, npz(network.inputs))
         only = InnerModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
         return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
 
@@ -128,9 +128,7 @@ class Trials:
         """Ask the oracle for tensors inside the network."""
         if tensors:
             piece = self.network.making(tensors)
-            values = self.inputs_of(piece, name)
-            answers = self.answers(with_shapes(piece, values), values, name)
-            self.values.update(zip(piece.outputs, answers, strict=True))
+            self.values.update(zip(piece.outputs, self.answers(self.network_of(piece, name), name), strict=True))
 
 
 @contextlib.contextmanager
