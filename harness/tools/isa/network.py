@@ -98,15 +98,15 @@ def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Seque
     cache = cache_root()
     texts = {case: sources(_source(case, key)) for case, key in artifacts.items()}
     compiled = compile_kernels(toolchain, cache, [kernel for text in texts.values() for kernel in text], gpus)
+    by_digest = {gpu: {kernel.source.digest: kernel for kernel in kernels} for gpu, kernels in compiled.items()}
     networks = []
-    for gpu in gpus:
-        of_gpu = iter(compiled[gpu])
-        for case, kernels in texts.items():
-            results = [next(of_gpu) for _ in kernels]
-            manifest = load_artifact(cache, artifacts[case])
-            launches = manifest.compiled.launches if manifest else None
+    for case, kernels in texts.items():
+        manifest = load_artifact(cache, artifacts[case])
+        launches = manifest.compiled.launches if manifest else None
+        for gpu in gpus:
+            results = [by_digest[gpu][kernel.digest] for kernel in kernels]
             networks.append(network(case, gpu, artifacts[case], results, launches))
-    return sorted(networks, key=lambda network: list(artifacts).index(network.case))
+    return networks
 
 
 def work_of(key: str) -> list[OperatorWork]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -186,13 +186,13 @@ def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say
     return list(operators_of(launches.inferences, ()))
 
 
-def tasks_of(entries: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:
+def tasks_of(entries: Sequence[Mapping[str, Any]], operators: Sequence[Operator]) -> list[Task]:
     """Return the tasks that a schedule can be looked for, with what each costs; the dearest first."""
     costs = {operator.function: operator.ms for operator in operators}
     tasks = [
-        Task(str(entry["task"]), str(entry["name"]), int(str(entry["calls"])), tuple(map(str, entry["shapes"])), cost)  # type: ignore[call-overload]
+        Task(entry["task"], entry["name"], entry["calls"], tuple(entry["shapes"]), cost)
         for entry in entries
-        if entry["tunable"] and (cost := costs.get(str(entry["name"]), 0.0)) > 0
+        if entry["tunable"] and (cost := costs.get(entry["name"], 0.0)) > 0
     ]
     return sorted(tasks, key=lambda task: -task.cost_ms)
 
