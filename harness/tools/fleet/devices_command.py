@@ -119,7 +119,6 @@ Row = tuple[str, ...]
 def watch_devices(
     devices: Callable[[], Sequence[DeviceEntry]],
     *,
-    rounds: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Show every device until Ctrl-C: a table on a terminal, else one line for each change.
@@ -128,7 +127,7 @@ def watch_devices(
     """
     before: Sequence[Row] = ()
     with _live() as live:
-        while rounds is None or rounds > 0:
+        while True:
             now = datetime.now(timezone.utc)
             rows = _rows(devices, now)
             if live:
@@ -136,7 +135,6 @@ def watch_devices(
             else:
                 _say_changes(before, rows, now)
             before = rows
-            rounds = rounds - 1 if rounds is not None else None
             sleep(WATCH_EVERY_S)
 
 

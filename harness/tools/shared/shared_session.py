@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SharedSession:
-    """A session that is opened when it is needed. A context manager: leaving it ends the session."""
+    """A session that is opened when it is needed; `end` ends it."""
 
     def __init__(self, device: Device, programs: int, timeout_s: float) -> None:
         """`programs` run in one process at most, because each leaves a little behind."""
@@ -28,12 +28,6 @@ class SharedSession:
         self._session: Session | None = None
         self.programs = 0
         """How many ran in this session."""
-
-    def __enter__(self) -> SharedSession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def end(self) -> None:
         """End the session. The next program begins another."""

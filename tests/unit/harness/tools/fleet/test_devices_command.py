@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -31,14 +31,19 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[AdbEntry]:
     return entries
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def lines(cache: Path, capsys: pytest.CaptureFixture[str], *between: Callable[[], object]) -> list[str]:
     """What is said, without the clock, while these things happen one after the other."""
-    happening: Iterator[Callable[[], object]] = iter(between)
+    happening = iter(between)
 
     def sleep(_seconds: float) -> None:
-        next(happening, lambda: None)()
+        next(happening, interrupt)()
 
-    watch_devices(partial(list_devices, cache), rounds=len(between) + 1, sleep=sleep)
+    with pytest.raises(KeyboardInterrupt):
+        watch_devices(partial(list_devices, cache), sleep=sleep)
     return [re.sub(r"^\d\d:\d\d:\d\d  ", "", line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -67,7 +72,8 @@ def test_a_terminal_gets_a_table_and_no_markup_of_a_device(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "xterm")
-    watch_devices(partial(list_devices, tmp_path), rounds=1, sleep=lambda _s: None)
+    with pytest.raises(KeyboardInterrupt):
+        watch_devices(partial(list_devices, tmp_path), sleep=lambda _s: interrupt())
     shown = capsys.readouterr().out
     assert "held for" in shown
     assert "[bold]=2c" in shown
