@@ -29,6 +29,7 @@ MOST_MEMBERS = 100_000
 MOST_HEADER_BYTES = 1 << 16
 """What describes one member: a long name, say."""
 CHUNK_BYTES = 1 << 20
+NOT_OURS = "the file was not made by adreno-bench"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -129,9 +130,7 @@ def unpack(source: Path, folder: Path) -> None:
     """Unpack a bundle into a folder. Raises UsageError for a member that is no plain file below it."""
     for member, content in _members(source):
         if len(member.parts) < 2 or not content:
-            raise UsageError(
-                f"{source} has {str(member)!r}, which no bundle has", hint="the file was not made by adreno-bench"
-            )
+            raise UsageError(f"{source} has {str(member)!r}, which no bundle has", hint=NOT_OURS)
         content.save(folder.joinpath(*member.parts[1:]))
 
 
@@ -167,7 +166,7 @@ class _Content:
 
 def _require_size(name: str, size: int, most_bytes: int) -> None:
     if size > most_bytes:
-        raise UsageError(f"{name} is larger than {most_bytes >> 20} MiB", hint="the file was not made by adreno-bench")
+        raise UsageError(f"{name} is larger than {most_bytes >> 20} MiB", hint=NOT_OURS)
 
 
 def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
@@ -182,9 +181,7 @@ def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
             if path.is_absolute() or ".." in path.parts:
                 raise UsageError(f"{source} has {member.name!r}, which leaves the archive", hint="do not unpack it")
             if number > MOST_MEMBERS:
-                raise UsageError(
-                    f"{source} has more than {MOST_MEMBERS} files", hint="the file was not made by adreno-bench"
-                )
+                raise UsageError(f"{source} has more than {MOST_MEMBERS} files", hint=NOT_OURS)
             if path.parts and not member.isdir():
                 stream = archive.extractfile(member) if member.isreg() else None
                 yield path, _Content(source, member, stream) if stream else None
@@ -230,9 +227,7 @@ class _Bounded:
             raise tarfile.ReadError(str(error)) from None
         self._left -= len(piece)
         if self._left < 0:
-            raise UsageError(
-                f"{self._source} unpacks to more than the limit", hint="the file was not made by adreno-bench"
-            )
+            raise UsageError(f"{self._source} unpacks to more than the limit", hint=NOT_OURS)
         return piece
 
 
