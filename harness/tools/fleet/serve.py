@@ -15,7 +15,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice
@@ -24,7 +24,6 @@ from device_runner.failures import DeviceLost, Failure
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import AdbRefusal
-from device_runner.transport.adb_transport import AdbTransport
 from harness.tools.fleet.offer import FIELD, Grant, Offer
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
@@ -79,97 +78,87 @@ def serve(device: AdbDevice, lender: Lender, tell: Tell, say: Callable[[str], No
                 stop.wait(RETRY_S)
 
 
+@dataclass(eq=False)
 class _Lending:
     """The loan of a device: from its offer to the end of one client's use."""
 
-    def __init__(
-        self,
-        device: AdbDevice,
-        lender: Lender,
-        offer: Offer,
-        listener: socket.socket,
-        tell: Tell,
-        stop: threading.Event,
-    ) -> None:
-        assert isinstance(device.transport, AdbTransport)
-        self._transport = device.transport
-        self._keeper = device.keeper
-        self._lender = lender
-        self._offer = offer
-        self._listener = listener
-        self._tell = tell
-        self._stop = stop
-        self._token = secrets.token_hex(16)
-        self._ended = threading.Event()
-        self._streams: set[socket.socket] = set()
-        self._lock = threading.Lock()
+    device: AdbDevice
+    lender: Lender
+    offer: Offer
+    listener: socket.socket
+    tell: Tell
+    stop: threading.Event
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    ended: threading.Event = field(default_factory=threading.Event)
+    streams: set[socket.socket] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
         """Raise `DeviceLost` if the free device does not answer, OSError or ValueError if the tracker does not."""
         self._look()
-        tracker = Connection(self._lender.tracker, LOOK_TIMEOUT_S)
+        tracker = Connection(self.lender.tracker, LOOK_TIMEOUT_S)
         try:
             self._introduce(tracker, "")
             client, peer = self._wait_for_client(tracker)
             if client is None:
                 return
             with client:
-                log.info("%s is used by %s", self._offer.name, peer)
+                log.info("%s is used by %s", self.offer.name, peer)
                 with suppress(OSError, ValueError):  # it only shows it to others
                     self._introduce(tracker, peer)
-                self._tell("", f"used by {peer}")
+                self.tell("", f"used by {peer}")
                 self._look_after(client)
             self._cut_all()
-            if left := self._keeper.put_back():  # its user may have been killed
-                log.warning("%s was left changed by %s: %s", self._offer.name, peer, ", ".join(left))
+            if left := self.device.keeper.put_back():  # its user may have been killed
+                log.warning("%s was left changed by %s: %s", self.offer.name, peer, ", ".join(left))
         finally:
             tracker.close()
             self._cut_all()
 
     def _introduce(self, tracker: Connection, used_by: str) -> None:
-        own = (self._lender.address, self._listener.getsockname()[1])
-        about = asdict(replace(self._offer, used_by=used_by))
-        tracker.tell(Code.UPDATE_INFO, {"key": f"server:{self._offer.key}", "addr": own, FIELD: about})
+        own = (self.lender.address, self.listener.getsockname()[1])
+        about = asdict(replace(self.offer, used_by=used_by))
+        tracker.tell(Code.UPDATE_INFO, {"key": f"server:{self.offer.key}", "addr": own, FIELD: about})
 
     def _wait_for_client(self, tracker: Connection) -> tuple[socket.socket | None, str]:
-        own = (self._lender.address, self._listener.getsockname()[1])
-        match_key, unused = tracker.offer(self._offer.key, own), 0
-        while not self._stop.is_set():
-            if select.select([self._listener], [], [], LOOK_EVERY_S)[0]:
-                connection, (peer, *_) = self._listener.accept()
+        own = (self.lender.address, self.listener.getsockname()[1])
+        match_key, unused = tracker.offer(self.offer.key, own), 0
+        while not self.stop.is_set():
+            if select.select([self.listener], [], [], LOOK_EVERY_S)[0]:
+                connection, (peer, *_) = self.listener.accept()
                 if self._is_client(connection, match_key):
                     return connection, peer
                 continue
             self._look()
             unused = 0 if match_key in tracker.ask(Code.GET_PENDING_MATCHKEYS) else unused + 1
             if unused > UNUSED_PERIODS:  # given to a client that never came
-                match_key, unused = tracker.offer(self._offer.key, own), 0
+                match_key, unused = tracker.offer(self.offer.key, own), 0
         return None, ""
 
     def _is_client(self, connection: socket.socket, match_key: str) -> bool:
         try:
             self._greet(connection, match_key)
-            serial, root = self._transport.serial, self._transport.root
-            grant = Grant(self._offer, serial, root, self._token, installed_tvm.stated_version("tvm"))
+            serial, root = self.device.adb.serial, self.device.adb.root
+            grant = Grant(self.offer, serial, root, self.token, installed_tvm.stated_version("tvm"))
             send_json(connection, asdict(grant), Deadline(LOOK_TIMEOUT_S))
         except (OSError, handshake.HandshakeFailure) as error:
-            log.warning("%s: a connection was refused: %s", self._offer.name, error)
+            log.warning("%s: a connection was refused: %s", self.offer.name, error)
             connection.close()
             return False
         _keep_alive(connection)
         return True
 
     def _look(self) -> None:
-        answer = self._transport.shell(["true"], timeout_s=LOOK_TIMEOUT_S)
+        answer = self.device.adb.shell(["true"], timeout_s=LOOK_TIMEOUT_S)
         if answer.code:
-            raise DeviceLost(f"{self._offer.device} cannot run `true`")
+            raise DeviceLost(f"{self.offer.device} cannot run `true`")
 
     def _look_after(self, client: socket.socket) -> None:
         """Serve one client until it ends its connection or we are asked to stop. This does not need the tracker."""
-        while not self._stop.is_set():
-            ready = select.select([client, self._listener], [], [], LOOK_EVERY_S)[0]
-            if self._listener in ready:
-                connection, _ = self._listener.accept()
+        while not self.stop.is_set():
+            ready = select.select([client, self.listener], [], [], LOOK_EVERY_S)[0]
+            if self.listener in ready:
+                connection, _ = self.listener.accept()
                 threading.Thread(target=self._stream, args=(connection,), daemon=True).start()
             if client in ready and not self._hear(client):
                 return
@@ -178,7 +167,7 @@ class _Lending:
         """Pass on what the client says it is doing. Returns whether it is still there."""
         try:
             case, step = receive_json(client, Deadline(LOOK_TIMEOUT_S))
-            self._tell(str(case), str(step))
+            self.tell(str(case), str(step))
         except (OSError, ValueError, TypeError):
             return False
         return True
@@ -187,11 +176,11 @@ class _Lending:
         """Connect a client to a service of the device, and pump until one of the two ends."""
         with connection:
             try:
-                self._greet(connection, self._token)
+                self._greet(connection, self.token)
                 service = _request(connection)
                 sock = self._open_service(connection, service)
             except (OSError, ValueError, handshake.HandshakeFailure) as error:
-                log.warning("%s: a stream was refused: %s", self._offer.name, error)
+                log.warning("%s: a stream was refused: %s", self.offer.name, error)
                 return
             if sock:
                 with sock:
@@ -203,14 +192,14 @@ class _Lending:
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
             raise handshake.HandshakeFailure("it names another key")
-        handshake.welcome(connection, self._offer.key)
+        handshake.welcome(connection, self.offer.key)
 
     def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
         """Return the service's stream, after the client was told OKAY; None if it was told FAIL."""
         try:
             if not service.startswith(SERVICES):
                 raise AdbRefusal(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
-            sock = self._transport.open(service, Deadline(OPEN_TIMEOUT_S))
+            sock = self.device.adb.open(service, Deadline(OPEN_TIMEOUT_S))
         except (AdbRefusal, Failure, OSError) as error:
             reason = str(error).encode()[:LONGEST_REQUEST_BYTES]
             connection.sendall(b"FAIL%04x%b" % (len(reason), reason))
@@ -219,10 +208,10 @@ class _Lending:
         return sock
 
     def _pump(self, here: socket.socket, other: socket.socket) -> None:
-        with self._lock:
-            if self._ended.is_set():
+        with self.lock:
+            if self.ended.is_set():
                 return
-            self._streams |= {here, other}
+            self.streams |= {here, other}
         for sock in (here, other):
             sock.settimeout(None)  # a stream may be silent for as long as an inference lasts
             with suppress(OSError):
@@ -231,13 +220,13 @@ class _Lending:
         back.start()
         _copy(here, other)
         back.join()
-        with self._lock:
-            self._streams -= {here, other}
+        with self.lock:
+            self.streams -= {here, other}
 
     def _cut_all(self) -> None:
-        with self._lock:
-            self._ended.set()
-            for sock in self._streams:
+        with self.lock:
+            self.ended.set()
+            for sock in self.streams:
                 with suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
@@ -52,34 +52,27 @@ class TrialOrder:
         return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
 
 
+@dataclass(eq=False)
 class Dispatcher:
     """Spends a budget. Candidates are built while devices run others: one for each core, and one for each device.
 
     A context manager: leaving it drops what was begun and no device took.
     """
 
-    def __init__(
-        self,
-        search: Search,
-        workshop: Workshop,
-        log: TrialLog,
-        budget: SearchBudget,
-        kernels_ms: float,
-        say: Callable[[str], None],
-        devices: int = 1,
-    ) -> None:
-        """`kernels_ms` is what all kernels of an inference of the untuned network take."""
-        self._search = search
-        self._workshop = workshop
-        self._log = log
-        self._budget = budget
-        self._kernels_ms = kernels_ms
-        self._say = say
-        self._names_devices = devices > 1
-        self._most = cores() + 1 + devices
-        self._began, self._tried_before = time.monotonic(), search.tried
-        self._builds: dict[Candidate, Future[Any]] = {}
-        self._running: set[Candidate] = set()
+    search: Search
+    workshop: Workshop
+    log: TrialLog
+    budget: SearchBudget
+    kernels_ms: float
+    """Time of all kernels of an inference of the untuned network."""
+    say: Callable[[str], None]
+    devices: int = 1
+    _began: float = field(default_factory=time.monotonic)
+    _builds: dict[Candidate, Future[Any]] = field(default_factory=dict)
+    _running: set[Candidate] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._tried_before = self.search.tried
 
     def __enter__(self) -> Dispatcher:
         return self
@@ -103,30 +96,30 @@ class Dispatcher:
             return None
         self._running.add(built)
         (task, seed), artifact = built, self._builds.pop(built).result()
-        best = self._search.standings[task.task].best
-        return TrialOrder(task.task, seed, artifact, self._workshop.truth(task), best.ms if best else None)
+        best = self.search.standings[task.task].best
+        return TrialOrder(task.task, seed, artifact, self.workshop.truth(task), best.ms if best else None)
 
     @property
     def _free(self) -> int:
         """How many more candidates may come, those included that are being built."""
-        return self._budget.left(self._search.tried - self._tried_before, self._began) - len(self._running)
+        return self.budget.left(self.search.tried - self._tried_before, self._began) - len(self._running)
 
     def _begin(self) -> None:
-        count = min(self._most, self._free) - len(self._builds)
-        for candidate in self._search.next(max(0, count), [*self._builds, *self._running]):
-            self._builds[candidate] = self._workshop.begin(candidate)
+        count = min(cores() + 1 + self.devices, self._free) - len(self._builds)
+        for candidate in self.search.next(max(0, count), [*self._builds, *self._running]):
+            self._builds[candidate] = self.workshop.begin(candidate)
 
     def keep(self, trial: Trial) -> None:
         """Record a trial; it replaces an earlier one of the same candidate.
 
         It is kept before anything else happens, and then told to the terminal.
         """
-        self._log.append(trial)
-        self._search.add(trial)
-        self._running.discard((self._search.standings[trial.task].task, trial.seed))
+        self.log.append(trial)
+        self.search.add(trial)
+        self._running.discard((self.search.standings[trial.task].task, trial.seed))
         if trial.outcome != THROTTLED:
-            where = f" on {trial.device}" if self._names_devices else ""
-            self._say(describe(self._search, trial, self._kernels_ms, where))
+            where = f" on {trial.device}" if self.devices > 1 else ""
+            self.say(describe(self.search, trial, self.kernels_ms, where))
 
 
 def describe(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
