@@ -3,7 +3,8 @@
 A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. A defect of
 one path affects that path's target, unless the report names others. Its one block of Python is `reproduce.py`: it
 imports TVM and numpy alone, and says whether the defect is `present`. The verdict is added at its end, which prints
-`defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`.
+`defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`. What
+its programs need is a docstring at the beginning of such a file, which becomes part of the program's own.
 """
 
 from __future__ import annotations
@@ -138,7 +139,10 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
     def part(name: str) -> str:
         return (folder / "report_parts" / f"{name}.txt").read_text(encoding="utf-8")
 
-    text = _INCLUDE.sub(lambda include: part(include[1]), file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    for _ in range(2):  # a part may include another
+        text = _INCLUDE.sub(lambda include: part(include[1]), text)
+    text = text.replace('"""\n\n"""', "\n\n")
     text = _PYTHON.sub(lambda block: f"```python\n{block[1]}{part('verdict')}```", text)
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
