@@ -23,7 +23,7 @@ from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.workbench import Request
-from harness.tools.isa.code import CodeChange, KernelCode, KernelDiff, MachineCode, codes_in, compare, find_matching
+from harness.tools.isa.code import CodeChange, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import GpuBuild, in_words
 from harness.tools.isa.network import GpuNetwork, code_of, codes_of, networks, work_of
@@ -227,22 +227,18 @@ def _differences(side: CodeSide, base: MachineCode) -> str:
 
 
 def _side_by_side(diff: KernelDiff) -> tuple[str, ...]:
-    def both(field: str) -> str:
-        values = [_field(side, field) for side in (diff.base, diff.head)]
-        return values[0] if values[0] == values[1] else " → ".join(values)
+    sides = (diff.base, diff.head)
 
-    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in (diff.base, diff.head)]
+    def both(field: str) -> str:
+        values = [getattr(side, field, None) for side in sides]
+        return " → ".join(dict.fromkeys("-" if value is None else str(value) for value in values))
+
+    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in sides]
     return (*runs, both("waves"), both("spills"))
 
 
-def _field(kernel: KernelCode | None, field: str) -> str:
-    value = getattr(kernel, field) if kernel else None
-    return "-" if value is None else str(value)
-
-
 def _refusals(network: GpuNetwork) -> str:
-    failed = [(kernel.name, kernel.failure) for kernel in network.refused]
-    lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
+    lines = [f"{kernel.name}: {why.outcome}: {why}" for kernel in network.refused if (why := kernel.failure)]
     return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
 
 
