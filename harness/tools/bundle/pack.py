@@ -139,7 +139,7 @@ def pack(
     results = built(plans)
     with scratch_folder() as scratch, writing(scratch, out.parent):
         folder = scratch / "bundle"
-        builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, results)}
+        builds = {HEAD: _lay_out(folder, request, kind, runtime, plans, results)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
         turns = _in_turns(builds[BASE], builds[HEAD], sessions) if against else _one_after_the_other(builds, sessions)
@@ -191,22 +191,22 @@ def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, session
 
 
 def _lay_out(
-    folder: Path, name: str, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], done: Built
+    folder: Path, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], done: Built
 ) -> BundleBuild:
-    """Copy a build's files below the bundle's folder."""
+    """Copy the files of the head below the bundle's folder."""
     prober = probe.library(request.cache, kind.abi)
     return BundleBuild(
         made_by=made_here(),
         as_shipped=request.quirks.as_shipped,
-        libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
-        loader=_copied(folder, runtime.loader, f"lib/{name}/{LOADER}") if runtime.loader else "",
-        probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
-        cases=[_packed(folder, name, plan, done) for plan in plans],
+        libraries=[_copied(folder, file, f"lib/{HEAD}/{file.name}") for file in runtime.libraries],
+        loader=_copied(folder, runtime.loader, f"lib/{HEAD}/{LOADER}") if runtime.loader else "",
+        probe=_copied(folder, prober, f"lib/{HEAD}/{prober.name}"),
+        cases=[_packed(folder, plan, done) for plan in plans],
         runtime=runtime.digest,
     )
 
 
-def _packed(folder: Path, name: str, plan: Plan, results: Built) -> PackedCase:
+def _packed(folder: Path, plan: Plan, results: Built) -> PackedCase:
     answers = results[plan.oracle.key]
     truth = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, BRANCHES, JUDGE)
     witness = (OUTPUTS, JUDGE)
@@ -223,7 +223,7 @@ def _packed(folder: Path, name: str, plan: Plan, results: Built) -> PackedCase:
     reference = plan.reference and results.get(plan.reference.key)
     return PackedCase(
         case=plan.case.id,
-        artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, results[plan.compile.key]),
+        artifact=_library(folder, f"artifacts/{HEAD}/{plan.case.id}.so", plan.compile.key, results[plan.compile.key]),
         answers=plan.oracle.key,
         refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
         quirks=list(plan.quirks),
@@ -235,7 +235,7 @@ def _packed(folder: Path, name: str, plan: Plan, results: Built) -> PackedCase:
         unchecked=answers.unchecked if isinstance(answers, Answers) else "",
         witness=key_of_answers(plan.witness),
         range=key_of_answers(plan.range),
-        reference=_library(folder, f"artifacts/{name}/reference.so", plan.reference.key, reference)
+        reference=_library(folder, f"artifacts/{HEAD}/reference.so", plan.reference.key, reference)
         if plan.reference and isinstance(reference, Artifact)
         else None,
     )
