@@ -90,7 +90,7 @@ def _without_sums(diffs: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Ve
 
 
 def _occupancy(diffs: Iterable[KernelDiff], *, worse: bool) -> list[str]:
-    """Return kernels with fewer waves or more spills than before, in words; or with more and fewer."""
+    """Describe kernels that got worse in waves or spills, or better if not `worse`."""
     words = []
     for diff in diffs:
         if not (diff.base and diff.head and diff.head.launched):

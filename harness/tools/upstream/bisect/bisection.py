@@ -155,10 +155,7 @@ class SearchResult:
         return self.candidates[-1]
 
     def confirmed(self, case: str, *, as_shipped: bool) -> list[PairedDecision]:
-        """Return the step that it found in turns, for the history.
-
-        None if it is one of several, or no matter of latency.
-        """
+        """Return the step for the history; nothing if it is one of several, or no matter of latency."""
         looked = {inspection.name: inspection for inspection in self.inspections}
         bad = looked.get(self.bad)
         if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:

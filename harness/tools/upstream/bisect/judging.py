@@ -115,10 +115,7 @@ class RevisionJudge:
         return self._once(inspection, runner)
 
     def _judged_before(self, inspection: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
-        """Return what it is if it made the same library as one that was judged, or kernels that tell.
-
-        None otherwise.
-        """
+        """Return the verdict on a revision with the same library, or with kernels that tell; None without one."""
         if same := next((other for other in earlier if other.library and other.library == inspection.library), None):
             why = f"made the same library as {same.name}"
         elif same := self._by_kernels(inspection, earlier):
@@ -154,7 +151,7 @@ class RevisionJudge:
         )
 
     def _plan_for(self, earlier: Sequence[Inspection]) -> TurnPlan:
-        """Return whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
+        """Plan to ask for half of the bad end's change, which is far from nothing and far from all of it.
 
         So an error of either kind is far rarer than the engine's rules say, and few sessions decide.
         """
@@ -170,7 +167,7 @@ class RevisionJudge:
         return profile.noise(key), profile.kernels.noise(key) if profile.kernels else None
 
     def _in_turns(self, inspection: Inspection, runner: RevisionRunner, plan: TurnPlan) -> Inspection:
-        """Return the good revision and this one, in turns, until the engine decides."""
+        """Measure the good revision and this one in turns until the engine decides."""
         records: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
