@@ -284,10 +284,7 @@ def _loader() -> Path | None:
 
 
 def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
-    """Return the build of another bundle, its files laid out as the base.
-
-    Raises UsageError for one that cannot be that.
-    """
+    """Return the build of another bundle, its files laid out as the base. Raises UsageError for what is none."""
     with scratch_folder() as scratch:
         there = source
         if not source.is_dir():

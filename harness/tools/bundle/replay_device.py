@@ -118,10 +118,7 @@ class ReplayDevice:
         yield name
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Return what the device said of its heat and pace around the turn.
-
-        Nothing was waited for, and no knob was set.
-        """
+        """Return what the device said of its heat and pace around the turn, for which no knob was set."""
         pace = host_gpu_pace(self._turn.before, self._turn.after, self.identity.gpu)
         if isinstance(pace, Steadiness):
             return work(), pace

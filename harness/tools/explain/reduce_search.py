@@ -90,10 +90,7 @@ def _smaller(size: int) -> list[int]:
 
 
 def _resized(network: SmallNetwork, size: int, new: int, *, images_only: bool) -> SmallNetwork | None:
-    """Return every axis of a size with another size.
-
-    The number of groups, and sizes among the operands, along with it.
-    """
+    """Resize every axis of a size, and with it the number of groups and sizes among the operands."""
     from onnx import numpy_helper
 
     def resize(axis: int, old: int) -> int:

@@ -173,10 +173,7 @@ def compile_all(toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSour
 def run_compiler(
     toolchain: MesaToolchain, gpu: str, kernels: Sequence[KernelSource], mark: str
 ) -> tuple[list[str], bool]:
-    """Return what one process prints, in which lines of our program begin with `mark`.
-
-    And whether it had to be ended.
-    """
+    """Return what one process prints, our program's lines after `mark`, and whether it had to be ended."""
     with scratch_folder() as folder:
         for number, kernel in enumerate(kernels):
             (folder / f"{number}.cl").write_text(kernel.text, encoding="utf-8")

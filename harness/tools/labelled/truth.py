@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:
-    """Write labelled data with the oracle's classes or, where a function scores its outputs, with that score.
-
-    Worker only. Raises ModelError.
-    """
+    """Write labelled data with the oracle's classes, or with a function's score. Worker only. Raises ModelError."""
     data = load_labelled(file, specs, scored=bool(score))
     (spec,) = specs
     how = (lambda rows: ask({spec.name: rows})), data.inputs, spec.shape[0]

@@ -85,10 +85,7 @@ class Catalogue:
 
 
 def catalogue(name: str, cache: Path) -> Catalogue:
-    """Return a set by its name, generated if it is not in the cache.
-
-    Raises UsageError if there is none of that name.
-    """
+    """Return a set by its name, generated if it is not in the cache. Raises UsageError for an unknown name."""
     if name not in SETS:
         raise UsageError(f"there is no set {name!r}", hint=suggestion(name, SETS))
     folder = Store(cache, KIND, sums=False).obtain(_key(name), lambda scratch: _generate(name, scratch), LOCK_WAIT_S)

@@ -104,10 +104,7 @@ class Operators:
         self._session.end()
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
-        """Yield the result of each cell, in their order.
-
-        Raises DeviceFailure and RigFailure; what is done is kept.
-        """
+        """Yield the result of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
         chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
         with ThreadPoolExecutor(1, thread_name_prefix="ahead") as pool:
             futures: list[Future[Built]] = [pool.submit(self._build, chunk) for chunk in chunks]

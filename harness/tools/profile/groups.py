@@ -101,10 +101,7 @@ def in_words(mine: Profile, other: Profile) -> Iterator[str]:
 
 
 def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
-    """Yield what tells the slower side's kernels apart.
-
-    Facts that stand beside a difference, no proof that they cause it.
-    """
+    """Yield what tells the slower side's kernels apart: facts beside a difference, no proof that they cause it."""
     slow, fast = (group.mine, group.other) if group.more_ms > 0 else (group.other, group.mine)
     if not slow or not fast:
         there = mine.case if group.mine else other.case

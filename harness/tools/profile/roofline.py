@@ -92,10 +92,7 @@ def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
 
 
 def roof_of(peaks: Peaks, low: float, high: float) -> list[tuple[float, float]]:
-    """Return the line of `roof_gflop_s` over these intensities and beyond the ridge.
-
-    Nothing if the peaks are not known.
-    """
+    """Return the line of `roof_gflop_s` over these intensities and beyond the ridge; nothing without peaks."""
     if not peaks.copy_gb_s or not peaks.float32_gflop_s:
         return []
     ridge = peaks.float32_gflop_s / peaks.copy_gb_s  # from there on arithmetic limits an operator

@@ -195,10 +195,7 @@ def build_candidate(job: Mapping[str, Any], out: Path) -> CompileResult:
 
 
 def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadLimits) -> tuple[Any, Any]:
-    """Return the function with its schedule, and the trace of that.
-
-    None for TVM's own, which the path's passes give it.
-    """
+    """Return the function with its schedule, and the trace of that: None for TVM's own, which passes give it."""
     if seed is None:
         return function, None
     space = space_of(function, target, limits)
@@ -234,10 +231,7 @@ def _in_buffers(function: Any) -> Any:
 
 
 def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
-    """Return the virtual devices of a function's tensors by scope, plain memory first.
-
-    None where it is all that there is.
-    """
+    """Return the virtual devices of a function's tensors by scope, plain memory first; nothing if that is all."""
     names = dict.fromkeys(["global", *(scope for _, _, scope in _tensors(function))])
     if len(names) == 1:
         return {}

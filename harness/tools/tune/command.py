@@ -87,10 +87,7 @@ def tune(
 
 
 def _tunable(request: Request) -> Request:
-    """Return the request for the cases that have kernels of TVM's, each once and untuned.
-
-    Raises UsageError if none has.
-    """
+    """Return the request for the cases with kernels of TVM's, each once and untuned. Raises UsageError without one."""
     from harness.base.suite import SCHEDULED_PATHS
 
     paths = SCHEDULED_PATHS

@@ -88,10 +88,7 @@ def _measure_session(contest: Contest, runner: CandidateRunner) -> Times:
 
 
 def _contest(standing: TaskStanding, workshop: Workshop) -> Contest | str:
-    """Return what a task is measured again with, or why it is not.
-
-    All come out of the store, as they were built before.
-    """
+    """Return what a task is measured again with, as it was built before; or why it is not."""
     if why_not := _why_not_worth(standing):
         return why_not
     task = standing.task

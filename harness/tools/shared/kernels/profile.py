@@ -160,10 +160,7 @@ def kernels_file(records: Path) -> Path:
 
 
 def read_profiles(file: Path, matches: Callable[[Head], bool]) -> Iterator[Profile]:
-    """Yield the wanted profiles of a file, oldest first.
-
-    Raises OSError, ValueError of a file that is torn or foreign.
-    """
+    """Yield the wanted profiles of a file, oldest first. Raises OSError, ValueError of a torn or foreign file."""
     for line in _unpacked(file).splitlines():
         if matches(_HEAD.decode(line)):
             yield Profile.model_validate_json(line)

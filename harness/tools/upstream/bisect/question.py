@@ -44,10 +44,7 @@ class BisectionStore:
 
 @contextlib.contextmanager
 def bisection_store(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[BisectionStore]:
-    """Yield what is known of a question, none of it if `fresh`; nobody else works on it meanwhile.
-
-    Raises RigFailure.
-    """
+    """Yield what is known of a question, nothing if `fresh`. Raises RigFailure while somebody else works on it."""
     folder = cache / "bisect" / key_of(question)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_suffix(".lock"), timeout=0)
