@@ -6,7 +6,7 @@ that it has had, is the most. A task that a trial made ten times as fast falls b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
@@ -95,10 +95,6 @@ class TaskStanding:
         """What it costs in an inference with the best so far, by the profile of the untuned network."""
         return self.task.cost_ms / self.gain
 
-    def next_seed(self, pending: Set[int]) -> int:
-        """Return the lowest seed that is neither tried nor pending. Each seed is a schedule drawn at random."""
-        return next(seed for seed in count() if seed not in self.trials and seed not in pending)
-
 
 class Search:
     """All tasks of a network, and what was tried."""
@@ -130,7 +126,7 @@ class Search:
                 key=lambda task: task.cost_ms / (1 + len(task.trials) + len(pending[task.task.task])),
             )
             mine = pending[standing.task.task]
-            seed = standing.next_seed(mine)
+            seed = next(seed for seed in count() if seed not in standing.trials and seed not in mine)
             mine.add(seed)
             chosen.append((standing.task, seed))
         return chosen

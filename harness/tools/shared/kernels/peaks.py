@@ -26,7 +26,9 @@ def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
     if peaks := load_peaks(cache, device.identity.key):
         return peaks
     say("measuring the device's peak rates, once")
-    return save_peaks(cache, device.identity.key, measure_peaks(device))
+    with device.session({}, timeout_s=TIMEOUT_S) as session:
+        rates = session.opencl_peaks(timeout_s=TIMEOUT_S)
+    return save_peaks(cache, device.identity.key, rates)
 
 
 def load_peaks(cache: Path, identity_key: str) -> Peaks | None:
@@ -36,14 +38,8 @@ def load_peaks(cache: Path, identity_key: str) -> Peaks | None:
     return None
 
 
-def measure_peaks(device: Device) -> Mapping[str, float]:
-    """Measure them, in a session of their own: bytes and operations per second, as the probe names them."""
-    with device.session({}, timeout_s=TIMEOUT_S) as session:
-        return session.opencl_peaks(timeout_s=TIMEOUT_S)
-
-
 def save_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
-    """Keep what was measured on a device. Raises DiskFull."""
+    """Keep what was measured on a device: bytes and operations per second, as the probe names them. Raises DiskFull."""
     peaks = Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
     with writing(cache):
         write_whole(_file(cache, identity_key), peaks.model_dump_json())
