@@ -138,7 +138,7 @@ class Operators:
         }
         result = self._results.find(facts)
         if result is None:
-            trial = _Trial(cell, artifact, _verdict_on(catalogue, cell, built[cell.oracle.key]))
+            trial = _Trial(cell, artifact, *_verdict_on(catalogue, cell, built[cell.oracle.key]))
             result = self._results.keep(facts, self._judge(trial), cell.title)
         return CellResult(cell, result, own)
 
@@ -165,7 +165,7 @@ class Operators:
         """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
         facts = Facts()
         try:
-            self._session.measure(trial.artifact.loadable, trial.ruling.truth, (), facts)
+            self._session.measure(trial.artifact.loadable, trial.truth, (), facts)
         except PathFailure as failure:
             facts.failure = failure
             self._session.end()
@@ -178,17 +178,7 @@ class Operators:
         job = trial.cell.witness
         answers = self._builder.build([job])[job.key]
         if isinstance(answers, Answers):
-            facts.add(compare_with_witness(answer.outputs, trial.ruling.truth, answers))
-
-
-@dataclass(frozen=True)
-class _Ruling:
-    """What a case is held to."""
-
-    truth: Truth
-    judge: str
-    own: Truth
-    """The answer that came with the case."""
+            facts.add(compare_with_witness(answer.outputs, trial.truth, answers))
 
 
 @dataclass(frozen=True)
@@ -197,28 +187,31 @@ class _Trial:
 
     cell: Cell
     artifact: Artifact
-    ruling: _Ruling
+    truth: Truth
+    judge: str
+    own: Truth
+    """The answer that came with the case."""
 
     def result(self, facts: Facts) -> Result:
         """Return what the facts mean."""
-        result = Result.of(facts, judge=self.ruling.judge)
-        answer, own = facts.get(Answer), self.ruling.own
+        result = Result.of(facts, judge=self.judge)
+        answer, own = facts.get(Answer), self.own
         if result.outcome is not Outcome.WRONG_RESULT or not answer:
             return result
         if not compare_answers(answer.outputs, own.expected, own.relative_tolerance, own.rounding).right:
             return result
-        message = f"{self.ruling.judge} disagrees with {OWN_ANSWER}: {result.message}"
+        message = f"{self.judge} disagrees with {OWN_ANSWER}: {result.message}"
         return Result(Outcome.OK, message, result.max_rel_err, judge=OWN_ANSWER)
 
 
-def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | Failure) -> _Ruling:
-    """Return the judge's answer, or the case's own where no judge has one."""
+def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | Failure) -> tuple[Truth, str, Truth]:
+    """Return the judge's answer, or the case's own where no judge has one; who gave it; and the case's own."""
     inputs, expected = catalogue.arrays(cell.case, INPUTS), list(catalogue.arrays(cell.case, OUTPUTS).values())
     if not isinstance(answers, Answers):
         own = Truth(list(inputs.values()), expected, cell.relative_tolerance)
-        return _Ruling(own, OWN_ANSWER, own)
+        return own, OWN_ANSWER, own
     truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor, cell.dtype)
-    return _Ruling(truth, answers.judge, replace(truth, expected=expected))
+    return truth, answers.judge, replace(truth, expected=expected)
 
 
 def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:
