@@ -38,11 +38,16 @@ def _with_short_names(mod: Any) -> Any:
     def replace(call: Any, _matched: Any) -> Any:
         called, arguments, *sizes = call.args
         new = renamed.get(str(called.name_hint))
-        return call if new is None else relax.call_tir(new, arguments, type_of(call), *sizes)
+        return call if new is None else relax.call_tir(new, arguments, _results(type_of(call)), *sizes)
 
     main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
     names = {str(new.name_hint): name for name, new in renamed.items()}
     return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
+
+
+def _results(kind: Any) -> Any:
+    """Return the types of a call's results: `call_tir` takes those of several as a list."""
+    return list(kind.fields) if hasattr(kind, "fields") else kind
 
 
 QUIRKS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -106,10 +106,33 @@ def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
     return None
 
 
+def fallback_if_part_is_read(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions at which a rule for reductions ends with an internal error."""
+    from tvm.s_tir import dlight
+    from tvm.s_tir.schedule import ScheduleError
+
+    if writes_texture(func) or not _reduces(func):  # an image takes texels, which are another quirk's
+        return None
+    try:
+        next(filter(None, (rule.apply(func, target, False) for rule in _reduction_rules())), None)
+    except ScheduleError:  # another defect, with a workaround of its own
+        return None
+    except RuntimeError:
+        return dlight.gpu.Fallback().apply(func, target, False)
+    return None
+
+
+def _reduction_rules() -> Iterator[Any]:
+    """Yield TVM's rules for reductions, in their order."""
+    from tvm.s_tir import dlight
+
+    yield dlight.gpu.Reduction()
+    yield dlight.gpu.GeneralReduction()
+
+
 def reduction_with_shared_tile(func: Any, target: Any) -> Any:
     """`gpu.Reduction`, for functions with which it goes wrong; the others are left to TVM's own rules."""
     from tvm.s_tir import dlight
-    from tvm.s_tir.schedule import ScheduleError
 
     if not _reduces(func):
         return None
@@ -127,7 +150,7 @@ def reduction_with_shared_tile(func: Any, target: Any) -> Any:
     rule = Shared()
     try:
         schedule = rule.apply(func, target, False)
-    except ScheduleError:  # another defect, with a workaround of its own
+    except RuntimeError:  # another defect, with a workaround of its own
         return None
     if rule.channels > _MOST_CHANNELS:
         return dlight.gpu.Fallback().apply(func, target, False)
@@ -145,17 +168,38 @@ def _reduces(func: Any) -> bool:
     return any(axis.iter_type == tirx.IterVar.CommReduce for axis in axes)
 
 
+def fallback_if_inner_reduction_has_tile(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions of which `gpu.Reduction` sums rows with several results each."""
+    from tvm.s_tir import dlight
+
+    if writes_texture(func) or not _reduces(func):  # an image takes texels, which are another quirk's
+        return None
+
+    class Inner(dlight.gpu.Reduction):  # type: ignore[misc]
+        results = 1
+
+        def _sch_inner_reduction(self, _sch: Any, *args: Any) -> None:
+            _target, _block, results, *_ = args
+            self.results = results or 1
+
+    rule = Inner()
+    try:
+        rule.apply(func, target, False)
+    except RuntimeError:  # another defect, with a workaround of its own
+        return None
+    return dlight.gpu.Fallback().apply(func, target, False) if rule.results != 1 else None
+
+
 def fallback_if_local_memory_ends(size: int, func: Any, target: Any) -> Any:
     """Return the generic fallback for functions that TVM's rules give more local memory than a device of this size."""
     from tvm.s_tir import dlight
-    from tvm.s_tir.schedule import ScheduleError
 
     if not _reduces(func):
         return None
-    for rule in (dlight.gpu.Reduction(), dlight.gpu.GeneralReduction()):
+    for rule in _reduction_rules():
         try:
             schedule = rule.apply(func, target, False)
-        except ScheduleError:  # another defect, with a workaround of its own
+        except RuntimeError:  # another defect, with a workaround of its own
             return None
         if schedule is not None:
             too_much = not _has_room(schedule.mod, size - _FOR_SUMS)
@@ -239,6 +283,16 @@ QUIRKS = (
         edits=Edits(relax=put_first(fallback_if_reduction_raises)),
     ),
     Quirk(
+        "reduction-part-read",
+        "the GPU schedule for reductions raises where what follows a layer normalization reads a part of its rows, as "
+        "the class token of a vision transformer",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: reverse_compute_at of an epilogue that reads another "
+        "region; src/s_tir/schedule/primitive/compute_at.cc: Check failed",
+        workaround="functions at which the rule ends with an internal error get dlight's gpu.Fallback schedule",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=put_first(fallback_if_part_is_read)),
+    ),
+    Quirk(
         "reduction-epilogue-private",
         "a 1x1 convolution in groups, fused with what follows it, reads what other work-items keep in private arrays",
         upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial binds the epilogue's loops in another "
@@ -256,6 +310,16 @@ QUIRKS = (
         workaround="such reductions become plain stores before TVM's rules see them",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=reduce_no_single_elements),
+    ),
+    Quirk(
+        "inner-reduction-tile",
+        "a convolution in groups of several results, without padding at the top and left, is summed by work-items that "
+        "share a loop over results: the build raises",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_reduction puts the loop over a group's results "
+        "into that over work-items, which LowerCrossThreadReduction refuses",
+        workaround="such functions get dlight's gpu.Fallback schedule",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=put_first(fallback_if_inner_reduction_has_tile)),
     ),
     Quirk(
         "local-memory-overflow",

@@ -14,7 +14,8 @@ from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import write_casts
-from harness.compile.models.preparation.constants import fold_constants
+from harness.compile.models.preparation.constants import fold_constants, write_constants
+from harness.compile.models.preparation.empties import leave_out_empties
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
@@ -34,6 +35,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,
     convert_opset,
     unlist_weights,
+    write_constants,
     remove_identities,
     fold_constants,
     take_constant_branches,
@@ -48,6 +50,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_cumulative_sums,
     write_top_k,
     write_pads,
+    leave_out_empties,
     count_axes_from_zero,
     write_exponents_as_floats,
     write_casts,

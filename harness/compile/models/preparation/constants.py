@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import attribute_of, constant_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import drop, is_onnx
+from harness.compile.models.outline import all_nodes, attribute_of, constant_of, static_shape, tensor_types
+from harness.compile.models.preparation.editing import drop, is_onnx, set_attribute
 
 LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""
@@ -33,6 +33,21 @@ FOLDABLE = frozenset(
 """Operators that take no more time and memory than their operands and results are large: a file of 200 bytes may ask
 for a window of 2000 by 2000, or a pad by 2^33 that another one takes back. A network with quantised weights is to stay
 one, so they stay. What `BatchNormalization` of operator sets before 14 computes in onnx 1.23 is for training."""
+
+
+def write_constants(model: Any) -> str:
+    """Write numbers of `Constant` operators as tensors, the only form that TVM's importer reads."""
+    from onnx import numpy_helper
+
+    count = 0
+    for node in all_nodes(model.graph):
+        if is_onnx(node, "Constant") and constant_of(node) is None and (values := compute(model, node, {})):
+            (value,) = values.values()
+            if value.dtype.kind in "fi":
+                del node.attribute[:]
+                set_attribute(node, "value", numpy_helper.from_array(value))
+                count += 1
+    return f"wrote {counted(count, 'Constant', 'Constant')} as tensors" if count else ""
 
 
 def fold_constants(model: Any) -> str:

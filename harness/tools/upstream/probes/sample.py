@@ -86,6 +86,26 @@ depthwise_conv_and_sigmoid = partial(_convs, lambda op, conv: op.sigmoid(conv())
 """A depthwise 1x1 convolution, whose sums have one product each, then a sigmoid."""
 
 
+def unpadded_grouped_conv() -> Any:
+    """Return a 3x3 convolution in two groups of four results, without padding."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, 2, 3, 3), "float32"))
+    return network(lambda emit, data: emit(relax.op.nn.conv2d(data, weight, groups=2)))
+
+
+def first_row_of_difference() -> Any:
+    """Return the first row of what a layer normalization begins with, the difference from the mean."""
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        centred = emit(relax.op.subtract(data, emit(relax.op.mean(data, [2], keepdims=True))))
+        return relax.op.strided_slice(centred, [1], [0], [1])
+
+    return network(body, (1, 5, 8))
+
+
 def biased_conv_and_silu() -> Any:
     """Return a convolution with a bias and `x * sigmoid(x)`, between two convolutions."""
     import numpy as np

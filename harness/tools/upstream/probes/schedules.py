@@ -19,9 +19,11 @@ from harness.tools.upstream.probes.sample import (
     conv_and_padding,
     depthwise_conv_and_sigmoid,
     fails_to_lower,
+    first_row_of_difference,
     grouped_conv_and_activation,
     lower,
     source,
+    unpadded_grouped_conv,
 )
 
 _GROUP = 4
@@ -43,6 +45,16 @@ def _sum_of_one(*applied: Workaround) -> ProbeAnswer:
     code = "".join(kernel.body for kernel in kernels(source(depthwise_conv_and_sigmoid(), applied, OpenCLPath())))
     times = code.count("exp(")
     return ProbeAnswer.of(times > 1, f"a sigmoid behind sums of one product is computed {times} times for a number")
+
+
+def _unpadded_groups(*applied: Workaround) -> ProbeAnswer:
+    """Build a grouped convolution without padding."""
+    try:
+        source(unpadded_grouped_conv(), applied, OpenCLPath())
+    except Exception as error:  # whatever TVM raises is the answer
+        seen = next((line for line in str(error).splitlines() if "Check failed" in line), str(error).strip())
+        return ProbeAnswer.of(True, seen)
+    return ProbeAnswer.of(False, "a grouped convolution without padding is built")
 
 
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
@@ -78,8 +90,10 @@ def _stores_single_numbers(module: Any, name: str, what: str) -> ProbeAnswer:
 
 PROBES: dict[str, Probe] = {
     "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
+    "reduction-part-read": fails_to_lower(first_row_of_difference, "the first row of a difference is scheduled"),
     "reduction-epilogue-private": _private_numbers,
     "reduction-of-one": _sum_of_one,
+    "inner-reduction-tile": _unpadded_groups,
     "local-memory-overflow": _local_memory,
     "texture-average-pool": _average_pool_into_image,
     "texture-scalar-schedule": _concatenation_into_image,

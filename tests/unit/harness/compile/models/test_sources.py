@@ -105,6 +105,16 @@ def test_structurally_invalid_model(tmp_path: Path) -> None:
     assert "nobody" in caught.value.evidence
 
 
+@pytest.mark.parametrize("field", ["shape", "type"])
+def test_an_output_may_leave_out_its_shape_or_type(tmp_path: Path, field: str) -> None:
+    """As onnxruntime takes it: exporters leave out what they cannot tell."""
+    model = relu_model()
+    output = model.graph.output[0]
+    output.type.tensor_type.ClearField("shape") if field == "shape" else output.ClearField("type")
+    loaded = load(saved(tmp_path, model))
+    assert not loaded.graph.output[0].type.tensor_type.HasField("shape")
+
+
 def test_dynamic_shape_says_how_to_fix_it(tmp_path: Path) -> None:
     model = load(saved(tmp_path, relu_model(["batch", 4])))
     with pytest.raises(ModelError, match=r"dynamic shape \[batch, 4\]") as caught:

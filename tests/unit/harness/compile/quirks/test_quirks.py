@@ -67,8 +67,10 @@ def test_path_and_precision_decide() -> None:
         "input-name-in-kernel",
         "function-of-constants",
         "long-kernel-name",
+        "reduction-part-read",
         "reduction-epilogue-private",
         "reduction-of-one",
+        "inner-reduction-tile",
         "local-memory-overflow",
         "opaque-kernel-schedule",
     }

@@ -78,6 +78,23 @@ def test_a_dropout_whose_mask_is_read_stays() -> None:
     assert kinds(cleaned(network(nodes, ["y"]))[0]) == ["Dropout", "Cast", "Add"]
 
 
+def test_a_constant_in_numbers_becomes_a_tensor() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["a"], value_float=1.5),
+        helper.make_node("Constant", [], ["b"], value_floats=[0.5, 1.0, 2.0, 4.0]),
+        helper.make_node("Constant", [], ["c"], value_ints=[1, 3, 4]),
+        helper.make_node("Constant", [], ["d"], value_int=1),
+        helper.make_node("Mul", ["x", "a"], ["e"]),
+        helper.make_node("Add", ["e", "b"], ["f"]),
+        helper.make_node("Reshape", ["f", "c"], ["g"]),
+        helper.make_node("CumSum", ["g", "d"], ["y"]),
+    ]
+    model, said = cleaned(network(nodes, ["y"]))
+    constants = [node for node in model.graph.node if node.op_type == "Constant"]
+    assert [[attribute.name for attribute in node.attribute] for node in constants] == [["value"]] * len(constants)
+    assert said[0] == "wrote 4 Constant as tensors"
+
+
 def test_shapes_that_are_known_and_constants_are_folded() -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),

@@ -1,0 +1,49 @@
+"""Functions that TVM's own schedules or names stop are built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.base.case import Precision
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks import quirks_for
+from harness.compile.quirks.kernel_names import LONGEST_KERNEL
+from harness.tools.upstream.probes.sample import Emit, network, source
+
+
+def built(module: Any) -> Any:
+    return kernels(source(module, quirks_for("opencl", Precision.FLOAT32, as_shipped=False), OpenCLPath()))
+
+
+@pytest.mark.parametrize("padding", [(0, 0, 0, 0), (0, 0, 1, 1)])
+@pytest.mark.parametrize(("multiplier", "kernel", "stride", "dilation"), [(2, 3, 2, 1), (3, 3, 1, 2), (4, 5, 1, 1)])
+def test_a_depthwise_convolution_with_several_results_is_built(
+    multiplier: int, kernel: int, stride: int, dilation: int, padding: tuple[int, ...]
+) -> None:
+    from tvm import relax
+
+    weight = relax.const(np.ones((3 * multiplier, 1, kernel, kernel), "float32"))
+    bias = relax.const(np.ones((1, 3 * multiplier, 1, 1), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        options = {"strides": stride, "dilation": dilation, "padding": padding, "groups": 3}
+        return relax.op.add(emit(relax.op.nn.conv2d(data, weight, **options)), bias)
+
+    assert list(built(network(body, (1, 3, 13, 15))))
+
+
+def test_a_kernel_with_a_long_name_may_have_several_results() -> None:
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        for _ in range(12):
+            data = emit(relax.op.tanh(emit(relax.op.sigmoid(data))))
+        return emit(relax.op.split(data, 2, 1))
+
+    names = [kernel.name for kernel in built(network(body))]
+    assert names
+    assert max(map(len, names)) <= LONGEST_KERNEL
