@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any
 
 from harness.compile.compiler.compat import copy_function, dtype_of, rewrite_main, tuple_fields, type_of, with_main
@@ -13,6 +14,9 @@ from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
 _CONV = "relax.nn.conv2d"
+_COMMUTATIVE = ("add", "maximum", "minimum", "multiply")
+_ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power", "subtract")
+_REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
 _VIEWS = "RewriteDataflowReshape"
@@ -96,6 +100,65 @@ def _without_points(call: Any, data: Any) -> Any:
     if len(sizes) == 1:
         return relax.op.split(data, len(ends) - 1, 1)
     return relax.Tuple([relax.op.strided_slice(data, [1], [begin], [end]) for begin, end in pairwise(ends)])
+
+
+def without_single_channels(mod: Any) -> Any:
+    """Replace a reduction over an image's channels that keeps their axis by one that does not, and a new axis.
+
+    The layout pass says that the single channel lies in NCHW4c, where it has four.
+    """
+    return rewrite_main(mod, _any_of(_REDUCTIONS, operands=1), lambda call, _matched: _with_new_axes(call))
+
+
+def _with_new_axes(call: Any) -> Any:
+    from tvm import relax
+
+    (data,) = call.args
+    rank, axes = int(type_of(data).ndim), call.attrs.axis
+    reduced = range(rank) if axes is None else sorted(int(axis) % rank for axis in axes)
+    if rank != 4 or not call.attrs.keepdims or 1 not in reduced:
+        return call
+    return relax.op.expand_dims(_operator(call)(data, axes), list(reduced))
+
+
+def without_broadcast_channel(mod: Any) -> Any:
+    """Let an image's tensor be the second operand where the other one has a single channel, or repeat that channel.
+
+    If the first operand is in NCHW4c, the layout pass asks for the second in it, too, which one channel does not fill.
+    """
+    pattern = _any_of((*_COMMUTATIVE, *_ORDERED), operands=2)
+    return rewrite_main(mod, pattern, lambda call, _matched: _without_broadcast_channel(call))
+
+
+def _any_of(operators: Sequence[str], operands: int) -> Any:
+    """Return the pattern of a call of one of these operators."""
+    from tvm.relax.dpl import is_op, wildcard
+
+    return reduce(or_, (is_op(f"relax.{name}")(*(wildcard() for _ in range(operands))) for name in operators))
+
+
+def _operator(call: Any) -> Callable[..., Any]:
+    """Return the function that makes calls of the same operator."""
+    from tvm import relax
+
+    operator: Callable[..., Any] = getattr(relax.op, call.op.name.removeprefix("relax."))
+    return operator
+
+
+def _without_broadcast_channel(call: Any) -> Any:
+    from tvm import relax
+
+    first, second = call.args
+    shapes = [list(getattr(type_of(operand).shape, "values", ())) for operand in (first, second)]
+    if any(len(shape) != 4 for shape in shapes) or not _is_one(shapes[1][1]) or _is_one(shapes[0][1]):
+        return call
+    if call.op.name.removeprefix("relax.") in _COMMUTATIVE:
+        return _operator(call)(second, first)
+    return _operator(call)(first, relax.op.broadcast_to(second, type_of(call).shape))
+
+
+def _is_one(extent: Any) -> bool:
+    return getattr(extent, "value", 0) == 1
 
 
 def transform_bools_as_floats(passes: Passes) -> Passes:
@@ -218,6 +281,23 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/op/tensor/manipulate.cc: InferLayoutSplit changes the axis and leaves indices_or_sections",
         workaround="a split into equal parts names their number, which needs no division; others are slices in NCHW",
         edits=Edits(model=without_split_points),
+    ),
+    _row(
+        "single-channel-layout",
+        "a reduction over the channels of a convolution that keeps their axis (spatial attention, a norm of channels) "
+        "gets NCHW4c, as if it still had four channels",
+        upstream="src/relax/op/tensor/statistical.cc: InferLayoutStatistical returns the input's layout for keepdims",
+        workaround="the reduction drops the axis, and a new one takes its place",
+        edits=Edits(model=without_single_channels),
+    ),
+    _row(
+        "broadcast-channel-layout",
+        "an operator of a convolution and a tensor with one channel of four axes (spatial attention, a number in four "
+        "axes) does not compile: `Cannot broadcast from 5 to 4`",
+        upstream="src/relax/op/tensor/binary.cc: InferLayoutBinaryEwise asks for the second operand in the layout of "
+        "the first, after it has seen that it does not fit",
+        workaround="the convolution becomes the second operand, or the channel of the other one is repeated",
+        edits=Edits(model=without_broadcast_channel),
     ),
     _row(
         "bool-layout-transform",

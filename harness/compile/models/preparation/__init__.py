@@ -15,6 +15,7 @@ from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import write_casts
 from harness.compile.models.preparation.constants import fold_constants, write_constants
+from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
 from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.gathers import write_gathers
@@ -36,6 +37,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     convert_opset,
     unlist_weights,
     write_constants,
+    write_definitions,
     remove_identities,
     fold_constants,
     take_constant_branches,

@@ -18,7 +18,9 @@ from harness.tools.upstream.probes.sample import (
     conv_of_sum,
     fails_to_lower,
     lower,
+    max_of_channels,
     max_pool_into_smaller_image,
+    product_with_channel,
     split_channels,
     transposed_conv,
 )
@@ -80,6 +82,8 @@ PROBES: dict[str, Probe] = {
     "grouped-conv-nchw4c": fails_to_lower(partial(conv, groups=8), "a depthwise convolution is lowered"),
     "transposed-conv-layout": fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
     "split-channels-layout": fails_to_lower(split_channels, "a split of channels is lowered"),
+    "single-channel-layout": fails_to_lower(max_of_channels, "the maximum over channels is lowered"),
+    "broadcast-channel-layout": fails_to_lower(product_with_channel, "a product with one channel is lowered"),
     "bool-layout-transform": fails_to_lower(choice, "a choice by a comparison is lowered"),
     "texture-conv-out-dtype": fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
     "image-to-image-copy": _copied_between_images,

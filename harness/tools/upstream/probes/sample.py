@@ -77,6 +77,8 @@ conv_and_erf = partial(_convs, lambda op, conv: conv(op.nn.relu(op.erf(conv())))
 """`erf` of a convolution, and a rectifier, between two convolutions."""
 sum_of_stack = partial(_convs, lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
 """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
+max_of_channels = partial(_convs, lambda op, conv: op.max(conv(), [1], keepdims=True))
+"""The maximum over a convolution's channels, whose axis stays."""
 conv_and_padding = partial(_convs, lambda op, conv: op.nn.pad(conv(), (0, 0, 0, 0, 0, 1, 0, 1)), side=40)
 """A convolution, and a row and a column of zeros."""
 grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
@@ -84,6 +86,15 @@ grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()
 
 depthwise_conv_and_sigmoid = partial(_convs, lambda op, conv: op.sigmoid(conv()), groups=_CHANNELS, kernel=1)
 """A depthwise 1x1 convolution, whose sums have one product each, then a sigmoid."""
+
+
+def product_with_channel() -> Any:
+    """Return a convolution times a tensor with one channel."""
+    import numpy as np
+    from tvm import relax
+
+    weights = relax.const(np.ones((1, 1, 8, 8), "float32"))
+    return _convs(lambda op, conv: op.multiply(conv(), weights))
 
 
 def unpadded_grouped_conv() -> Any:

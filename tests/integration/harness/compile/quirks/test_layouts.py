@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.base.case import Precision
+from harness.compile.compiler.compat import type_of
 from harness.compile.quirks import quirks_for
 from harness.tools.upstream.probes.sample import Emit, lower, network
 
@@ -25,3 +27,36 @@ def test_a_reshape_of_a_convolution_is_read_by_what_follows_it(groups: int) -> N
 
     lowered = lower(network(body, (1, 8, 8, 8)), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
     assert not relax.analysis.free_vars(lowered["main"])
+
+
+def _lower(body: Callable[[Emit, Any], Any], batch: int = 1) -> Any:
+    from tvm import relax
+
+    weight = relax.const(np.ones((8, 4, 3, 3), "float32"))
+
+    def after_conv(emit: Emit, data: Any) -> Any:
+        return body(emit, emit(relax.op.nn.conv2d(data, weight, padding=1)))
+
+    module = network(after_conv, (batch, 4, 8, 8))
+    return lower(module, quirks_for("texture", Precision.FLOAT32, as_shipped=False))
+
+
+@pytest.mark.parametrize("name", ["max", "mean", "min", "prod", "std", "sum", "variance"])
+@pytest.mark.parametrize("axes", [None, [1], [1, 2, 3], [-3]])
+def test_a_reduction_over_channels_may_keep_their_axis(name: str, axes: list[int] | None) -> None:
+    from tvm import relax
+
+    lowered = _lower(lambda _emit, data: getattr(relax.op, name)(data, axes, True))
+    shape = [int(extent) for extent in type_of(lowered["main"].body.body).shape.values]
+    assert shape == [1, 1, *([8, 8] if axes in ([1], [-3]) else [1, 1])]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract", "divide", "power", "less"])
+def test_an_operand_may_have_one_channel(name: str, batch: int) -> None:
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        return getattr(relax.op, name)(data, emit(relax.op.mean(data, [1], keepdims=True)))
+
+    assert _lower(body, batch)

@@ -28,6 +28,13 @@ def test_the_smallest_network_that_shows_it_is_refused_by_name_with_what_to_do(m
 
 READ_RIGHT = {
     "whole pixels": partial(resize, scales=(2.0, 2.0), mode="linear"),
+    "whole pixels in float32, as onnxruntime counts them": partial(
+        network,
+        "Resize",
+        (1, 1, 5, 5),
+        [np.zeros(0, np.float32), np.array([1, 1, 1.8, 1.8], np.float32)],
+        mode="linear",
+    ),
     "sizes": partial(resize, sizes=(11, 13), mode="cubic"),
     "aligned corners": partial(
         resize, scales=(1.7, 1.7), mode="linear", coordinate_transformation_mode="align_corners"

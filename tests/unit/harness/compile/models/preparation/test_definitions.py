@@ -1,0 +1,58 @@
+"""Operators that ONNX defines by others are written so, and no answer changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+from small_networks import answers, changed, kinds, network, values
+
+from harness.compile.models.preparation.definitions import DEFINED, write_definitions
+
+SHAPE = (1, 4, 6, 6)
+NODES: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
+    "Celu": (12, {"alpha": 0.7}, {}),
+    "CenterCropPad": (18, {"axes": [2, 3]}, {"size": np.array([4, 8])}),
+    "GroupNormalization": (21, {"num_groups": 2}, {"scale": values(4, seed=1), "bias": values(4, seed=2)}),
+    "RotaryEmbedding": (23, {}, {"cosines": values(1, 6, 3, seed=1), "sines": values(1, 6, 3, seed=2)}),
+}
+
+
+@pytest.mark.parametrize("kind", NODES)
+def test_an_operator_is_written_as_onnx_defines_it(kind: str) -> None:
+    opset, attributes, weights = NODES[kind]
+    node = helper.make_node(kind, ["x", *weights], ["y"], **attributes)
+    model = network([node], {"x": SHAPE}, opset=opset, **weights)
+    plain, said = changed(model, write_definitions)
+    assert not set(kinds(plain)) & set(DEFINED)
+    assert said == f"wrote 1 {kind} as ONNX defines them"
+    x = values(*SHAPE)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+def test_an_attention_is_written_as_onnx_defines_it() -> None:
+    model = network([helper.make_node("Attention", ["x", "x", "x"], ["y"], is_causal=1)], {"x": (1, 2, 5, 4)}, opset=23)
+    plain, _ = changed(model, write_definitions)
+    assert "Attention" not in kinds(plain)
+    x = values(1, 2, 5, 4)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@given(axis=st.integers(-3, 2), order=st.sampled_from([1, 2]))
+def test_a_vector_is_divided_by_its_norm_and_one_of_zeros_stays(opset: int, axis: int, order: int) -> None:
+    node = helper.make_node("LpNormalization", ["x"], ["y"], axis=axis, p=order)
+    model = network([node], {"x": (2, 3, 4)}, opset=opset)
+    plain, said = changed(model, write_definitions)
+    assert said == "wrote 1 LpNormalization as ONNX defines them"
+    for x in (values(2, 3, 4), np.zeros((2, 3, 4), np.float32)):
+        np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+def test_an_operator_of_another_domain_stays() -> None:
+    node = helper.make_node("Attention", ["x"], ["y"], domain="com.microsoft", num_heads=2)
+    assert changed(network([node], {"x": SHAPE}), write_definitions)[1] == ""
