@@ -27,6 +27,7 @@ from harness.compile.compiler.tir import (
 )
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
+from harness.compile.quirks.image_reductions import reductions_apart
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
@@ -337,9 +338,9 @@ QUIRKS = (
         "average pools into a texture get a schedule that stores single numbers as texels",
         upstream="python/tvm/s_tir/dlight/adreno/pool.py knows pool_max and adaptive_pool_sum alone; fallback.py calls "
         "cache_write after decompose_reduction, which raises for every reduction along two axes",
-        workaround="reductions that write a texture get a schedule of ours, as TVM's for max pools",
+        workaround="reductions that write a texture get a schedule of ours, as TVM's for max pools, and a kernel each",
         paths=("texture",),
-        edits=Edits(relax=put_first(reduction_by_texel)),
+        edits=Edits(model=reductions_apart, relax=put_first(reduction_by_texel)),
     ),
     Quirk(
         "texture-scalar-schedule",

@@ -60,3 +60,36 @@ def test_an_operand_may_have_one_channel(name: str, batch: int) -> None:
         return getattr(relax.op, name)(data, emit(relax.op.mean(data, [1], keepdims=True)))
 
     assert _lower(body, batch)
+
+
+@pytest.mark.parametrize("name", ["max", "mean", "std", "variance"])
+@pytest.mark.parametrize("axes", [[1], [2, 3], [3], None])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_reduction_of_an_image_beside_that_image_compiles(name: str, axes: list[int] | None, kept: bool) -> None:
+    from tvm import relax
+
+    weight = relax.const(np.ones((8, 8, 3, 3), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        convolution = emit(relax.op.nn.conv2d(data, weight, padding=1))
+        reduced = emit(getattr(relax.op, name)(convolution, axes, keepdims=kept))
+        return emit(relax.op.subtract(convolution, reduced)) if kept else reduced
+
+    lowered = lower(network(body, (1, 8, 8, 8)), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
+    assert not relax.analysis.free_vars(lowered["main"])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (1, 1, 8, 1), (1, 1, 1, 1), (1, 8, 1, 1), (2, 1, 8, 8)])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_image_and_what_is_broadcast_over_it_compile(shape: tuple[int, ...], first: bool) -> None:
+    from tvm import relax
+
+    weight, other = (relax.const(np.ones(extents, "float32")) for extents in ((8, 8, 3, 3), shape))
+
+    def body(emit: Emit, data: Any) -> Any:
+        convolution = emit(relax.op.nn.conv2d(data, weight, padding=1))
+        operands = (convolution, other) if first else (other, convolution)
+        return emit(relax.op.nn.conv2d(emit(relax.op.divide(*operands)), weight))
+
+    lowered = lower(network(body, (1, 8, 8, 8)), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
+    assert not relax.analysis.free_vars(lowered["main"])
