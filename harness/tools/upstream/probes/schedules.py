@@ -52,8 +52,8 @@ def _unpadded_groups(*applied: Workaround) -> ProbeAnswer:
     try:
         source(unpadded_grouped_conv(), applied, OpenCLPath())
     except Exception as error:  # whatever TVM raises is the answer
-        seen = next((line for line in str(error).splitlines() if "Check failed" in line), str(error).strip())
-        return ProbeAnswer.of(True, seen)
+        check = next((line for line in str(error).splitlines() if "Check failed" in line), str(error).strip())
+        return ProbeAnswer.of(True, check)
     return ProbeAnswer.of(False, "a grouped convolution without padding is built")
 
 
