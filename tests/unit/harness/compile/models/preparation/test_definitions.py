@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from onnx import helper
 from small_networks import answers, changed, kinds, network, values
 
+from harness.compile.models.outline import constant_of
+from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import DEFINED, write_definitions
 
 SHAPE = (1, 4, 6, 6)
@@ -51,6 +53,14 @@ def test_a_vector_is_divided_by_its_norm_and_one_of_zeros_stays(opset: int, axis
     assert said == "wrote 1 LpNormalization as ONNX defines them"
     for x in (values(2, 3, 4), np.zeros((2, 3, 4), np.float32)):
         np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+def test_constants_of_a_definition_become_tensors() -> None:
+    _, attributes, weights = NODES["GroupNormalization"]
+    node = helper.make_node("GroupNormalization", ["x", *weights], ["y"], **attributes)
+    plain, _ = changed(network([node], {"x": SHAPE}, opset=21, **weights), prepare)
+    constants = [node for node in plain.graph.node if node.op_type == "Constant"]
+    assert all(constant_of(node) is not None for node in constants)
 
 
 def test_an_operator_of_another_domain_stays() -> None:
