@@ -252,11 +252,18 @@ def _remedy(kind: str) -> str:
     return f"export the model without {kind}"
 
 
+WITHOUT_KERNEL = ("NonMaxSuppression",)
+"""Operators of which TVM 0.25 to 0.27 build no kernel for OpenCL."""
+
+
 def require_on_device(model: Any, host: Collection[str]) -> None:
-    """Raise `UnsupportedOperator` if TVM computes an operator by what only a `host` with Python has."""
+    """Raise `UnsupportedOperator` if an operator has no kernel, or one that only a `host` with Python has."""
     hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
     problem = "no device runs what TVM computes in Python:"
     _require_none(nodes_by_kind(model, lambda kind: kind in host), problem, hint)
+    hint = "export the model up to its boxes and scores, which are then judged"
+    problem = "TVM builds no OpenCL kernel for"
+    _require_none(nodes_by_kind(model, lambda kind: kind in WITHOUT_KERNEL), problem, hint)
 
 
 def require_no_branch(model: Any) -> None:

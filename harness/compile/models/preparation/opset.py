@@ -39,6 +39,7 @@ def convert_opset(model: Any) -> str:
         if version < OLDEST_READABLE and {"axis", "broadcast"} <= {attribute.name for attribute in node.attribute}:
             # onnx 1.23 converts it into a network that computes something else.
             raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
+    model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)  # in older ones the converter wants weights as inputs
     enlargements = {node.output[0] for node in model.graph.node if node.op_type == "Upsample"}
     try:
         converted = version_converter.convert_version(model, CONVERTED_TO)

@@ -42,6 +42,14 @@ def test_an_old_network_is_converted(node: Any, opset: int, weights: dict[str, A
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+def test_an_old_file_whose_weights_are_no_inputs_is_converted() -> None:
+    """As onnxruntime reads it, though the format asks for them before its fourth version."""
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    model = network([node], {"x": SHAPE}, opset=8, w=values(4, 1, 1))
+    model.ir_version = 3
+    assert changed(model, convert_opset)[1] == f"converted operator set 8 to {CONVERTED_TO}"
+
+
 @pytest.mark.parametrize("opset", [8, 10])
 def test_what_need_not_be_converted_may_stay(opset: int) -> None:
     node = helper.make_node("Affine", ["x"], ["y"])  # which no operator set has any longer
