@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from importlib import metadata
 from itertools import groupby
 from typing import Any
@@ -21,6 +22,7 @@ from harness.base.tool import Command, tools
 HELP_NAMES = ["-h", "--help"]
 
 
+@cache
 def load_command(command: Command) -> TyperCommand | TyperGroup:
     """Import a command."""
     target = load(command.place or f"harness.cli.{command.name}:{command.name}")

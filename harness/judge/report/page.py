@@ -19,27 +19,44 @@ from harness.base.failures import UsageError
 from harness.judge.report import words
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from jinja2 import Environment
+    from jinja2.bccache import Bucket
 
 ROOM = "harness.judge.report"
 PLOTLY, SCRIPT, FILTER, COPY = SCRIPTS = ("plotly.js", "figures.js", "filter.js", "copy.js")
 FIGURES = (PLOTLY, SCRIPT)
 """Scripts of a page with figures."""
 
+_COMPILED: dict[tuple[str, str], CodeType | None] = {}
+"""Code of templates by name and file, and by the hash of their text."""
+
 
 def environment(*packages: str) -> Environment:
     """Return our templates and those of packages, with what all of them use. Raises SetupMissing without jinja2."""
     try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+        from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
         from jinja2.utils import htmlsafe_json_dumps
     except ImportError as error:
         raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
+
+    class CompiledTemplates(BytecodeCache):
+        """The templates that this process has compiled: a dozen pages of one command share most of them."""
+
+        def load_bytecode(self, bucket: Bucket) -> None:
+            bucket.code = _COMPILED.get((bucket.key, bucket.checksum))
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            _COMPILED[bucket.key, bucket.checksum] = bucket.code
+
     templates = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, ROOM)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        bytecode_cache=CompiledTemplates(),
     )
     templates.globals.update(zip=zip, words=words)
     templates.filters["json"] = lambda value: htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False)
