@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import shutil
 from pathlib import Path
@@ -11,7 +12,16 @@ import pytest
 from compile_requests import request_for
 
 from harness.base.plan import Job
-from harness.compile.artifacts.keys import ROOT, compile_job, digest, oracle_job, pipeline_version, sources
+from harness.compile.artifacts.keys import (
+    PACKAGES,
+    ROOT,
+    _imports,
+    compile_job,
+    digest,
+    oracle_job,
+    pipeline_version,
+    sources,
+)
 from harness.compile.models.spec import Original
 
 REQUEST = request_for("model.onnx", "texture")
@@ -49,17 +59,17 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
 
 
 def test_a_byte_more_in_any_of_these_sources_makes_another_key(tree: Path) -> None:
-    files, seen = sources(tree), set()
-    before = digest(tree, files)
-    for file in files:
-        content = file.read_bytes()
-        comment = b"//" if file.suffix in (".cc", ".h") else b"#"
-        file.write_bytes(content + comment)
-        seen.add(digest(tree, files))
-        file.write_bytes(content)
-    assert len(seen) == len(files)
-    assert before not in seen
-    assert digest(tree, files) == before == pipeline_version()
+    files = sources(tree)
+    assert digest(tree, files) == pipeline_version()
+    for near in (files[n : n + 8] for n in range(0, len(files), 8)):  # few, as each digest reads all that it is given
+        seen = {before := digest(tree, near)}
+        for file in near:
+            content = file.read_bytes()
+            file.write_bytes(content + (b"//" if file.suffix in (".cc", ".h") else b"#"))
+            seen.add(digest(tree, near))
+            file.write_bytes(content)
+        assert len(seen) == 1 + len(near)
+        assert digest(tree, near) == before
 
 
 def test_a_new_import_of_a_source_makes_it_part_of_the_key(tree: Path) -> None:
@@ -70,6 +80,43 @@ def test_a_new_import_of_a_source_makes_it_part_of_the_key(tree: Path) -> None:
     compiled.write_text(f"{content}\ndef late() -> None:\n    from harness import extra\n", encoding="utf-8")
     assert tree / "harness" / "extra.py" in sources(tree)
     compiled.write_text(content, encoding="utf-8")
+
+
+def test_the_imports_of_every_source_are_those_of_its_syntax_tree() -> None:
+    for file in (file for file in sources() if file.suffix == ".py"):
+        assert set(_imports(file, PACKAGES)) == _imports_of_the_tree(ast.parse(file.read_bytes())), file
+
+
+def _imports_of_the_tree(tree: ast.AST) -> set[str]:
+    """What a module imports from our packages, by all that Python parses."""
+    names: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            names |= _imports_of_the_tree(ast.Module(node.orelse, []))
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        else:
+            names |= _imports_of_the_tree(node)
+    return {name for name in names if name.split(".")[0] in PACKAGES}
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("from harness import (  # all (of) it\n    case,\n    plan,  # )\n)\n", {"", ".case", ".plan"}),
+        ("def late():\n    import harness.plan as p, os\n", {".plan"}),
+        ('"""Prose\nfrom harness to phones (and\nimport harness\n"""', {""}),
+        ("if TYPE_CHECKING:\n    from harness import case\n\n    import harness.plan\nimport harness", {""}),
+        ("if typing.TYPE_CHECKING:\n    import harness.case\nelse:\n    import harness.plan\n", {".plan"}),
+        ("try:\n    import harness.case\nexcept ImportError:\n    from harness import plan", {".case", "", ".plan"}),
+        ("from harness_of_others import case\nimport os, harnesses\n", set()),
+    ],
+)
+def test_imports_are_found_wherever_they_stand(tmp_path: Path, code: str, names: set[str]) -> None:
+    (tmp_path / "module.py").write_text(code)
+    assert set(_imports(tmp_path / "module.py", PACKAGES)) == {f"harness{name}" for name in names}
 
 
 def test_everything_in_a_request_but_the_places_of_its_files_is_part_of_the_key() -> None:
