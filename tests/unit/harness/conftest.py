@@ -1,9 +1,20 @@
 """What the tests of commands and of the Python interface share."""
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _make_the_program_once() -> Iterator[None]:
+    """Make the commands of a program when it is first invoked, and not each of the 1,300 times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

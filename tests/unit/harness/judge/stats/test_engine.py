@@ -17,7 +17,7 @@ from harness.judge.stats.engine import TurnPlan, compare, judge_turns, turns_of,
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, Samples, SessionSummary
 from harness.judge.stats.spending import boundaries, solve
-from harness.judge.stats.turns import Arm, Turn, estimate_turns, order
+from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, order
 from harness.judge.verdict import Verdict
 
 SD = 0.012
@@ -46,6 +46,8 @@ def measured(
         disturbed = period * (1 if place % 4 in (0, 3) else -1)
         log = math.log1p(step) * (arm is Arm.HEAD) + SD * generator.normal() + drift * place + disturbed
         turns.append(turn(arm, float(log)))
+        if len(turns) % BLOCK:
+            continue  # between two looks nothing is decided, which a test of its own looks at
         change = judge_turns(turns, plan, noise)
         if change.decided or len(turns) >= plan.most_sessions:
             return change, turns
@@ -106,6 +108,14 @@ def test_what_did_not_change_is_the_same_and_what_changed_by_what_is_relevant_is
     assert still[Verdict.SAME] >= 285
     assert slower[Verdict.SLOWER] >= 184, "95 %; fewer would be chance once in 50"
     assert slower[Verdict.SAME] <= 15, "5 %; more would be chance once in 20"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7, 9, 13, 30, 31])
+def test_nothing_is_decided_between_two_looks(count: int) -> None:
+    turns = [turn(arm, 0.3 * (arm is Arm.HEAD) + 1e-5 * n) for n, arm in enumerate(islice(order("a"), count + 3))]
+    change = judge_turns(turns[:count])
+    assert (change.verdict, change.confidence, change.decided) == (Verdict.INCONCLUSIVE, 0.0, False)
+    assert count < 4 or judge_turns(turns[: -(-count // BLOCK) * BLOCK]).verdict is Verdict.SLOWER
 
 
 def test_a_large_change_takes_few_sessions() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,19 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
     assert truth.tolerance < (1e-3 if form == "float32" else 0.3)
 
 
+@cache
+def truth_of(config: LlmConfig, form: str) -> tuple[LlmTruth, EffectiveWeights]:
+    """The truth of a text of 32 tokens, and the weights that it was computed with."""
+    weights = SeededWeights(config)
+    return LlmTruth.compute(weights, FORMATS[form], 32), EffectiveWeights(weights, FORMATS[form])
+
+
 @pytest.mark.parametrize("fault", [{"eps": 0.0}, {"layers": 1}, {"rope_theta": 2e4}, {"qkv_bias": False}], ids=str)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("form", ["float32", "float16", "q4f16_0"])
 def test_what_is_left_out_is_more_than_rounding(form: str, tied: bool, fault: dict[str, Any]) -> None:
     config = replace(SMALL, qkv_bias=True, tied=tied)
-    weights = SeededWeights(config)
-    truth, effective = LlmTruth.compute(weights, FORMATS[form], 32), EffectiveWeights(weights, FORMATS[form])
+    truth, effective = truth_of(config, form)
     logits = next(compute(replace(config, **fault), effective, text(SMALL.vocabulary, 32))).logits
     assert not truth.judge(logits.astype(np.float32), 0).right
 
