@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal, norm, ttest_ind
 
 from harness.judge.stats.engine import TurnPlan, compare, judge_turns, turns_of, visible_change
 from harness.judge.stats.pair import Change, Rules
@@ -60,6 +59,8 @@ def verdicts(step: float, trials: int, **rig: float) -> Counter[Verdict]:
 
 def reached(bounds: Sequence[float]) -> float:
     """The chance that a walk without a drift passes its boundary at any of evenly spaced looks."""
+    from scipy.stats import multivariate_normal  # takes a second, in each process that collects
+
     looks = np.arange(1, len(bounds) + 1)
     resemblance = np.sqrt(np.minimum.outer(looks, looks) / np.maximum.outer(looks, looks))
     below = multivariate_normal(cov=resemblance, seed=1)
@@ -79,6 +80,8 @@ def test_published_boundaries_have_their_published_error() -> None:
 
 def test_lan_and_demets_boundaries_are_found() -> None:
     """Their approximation of O'Brien and Fleming's, Biometrika 70 (1983): five looks, 2.5 % one-sided."""
+    from scipy.stats import norm  # takes a second, in each process that collects
+
     spent = [2 * float(norm.sf(norm.isf(0.0125) / math.sqrt(look / 5))) for look in range(1, 6)]
     assert solve(spent, 5) == pytest.approx((4.877, 3.357, 2.680, 2.290, 2.031), abs=1e-3)
 
@@ -90,6 +93,8 @@ def test_boundaries_spend_what_they_may(error: float, looks: int) -> None:
 
 
 def test_a_single_look_is_students_t_test() -> None:
+    from scipy.stats import ttest_ind
+
     generator = np.random.default_rng(0)
     base, head = (
         20 * np.exp(SD * generator.normal(size=(5, 1)) + 0.001 * generator.normal(size=(5, 12))) for _ in "ab"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from harness.judge.stats import robust
 from harness.judge.stats.robust import modes, trend_p, warm_ups
@@ -146,5 +145,7 @@ def test_many_sides_are_summarised_as_each_is(sides: list[list[list[float]]]) ->
 
 @given(st.lists(st.integers(0, 1000) | st.integers(0, 3), min_size=2, max_size=60))
 def test_the_trends_probability_is_scipys(samples: list[int]) -> None:
+    from scipy.stats import kendalltau  # takes a second, in each process that collects
+
     expected = kendalltau(range(len(samples)), samples).pvalue
     assert trend_p(samples) == pytest.approx(1.0 if math.isnan(expected) else expected, rel=1e-6, abs=1e-14)
