@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,10 @@ from harness.judge.revisions.sources import revision
 from harness.tools.upstream.bisect.line import describe, revisions_between
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    """A repository `m0 - m1 - (side merged) - m3`, tagged v1.0 at m0 and v2.0 at m3, and its configuration."""
-    repo = tmp_path / "tvm"
-    repo.mkdir()
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository `m0 - m1 - (side merged) - m3`, tagged v1.0 at m0 and v2.0 at m3."""
+    repo = tmp_path_factory.mktemp("repository")
     git(repo, "init", "--quiet", "--initial-branch=main")
     git(repo, "commit", "--quiet", "--allow-empty", "-m", "m0")
     git(repo, "tag", "v1.0")
@@ -29,6 +29,13 @@ def config(tmp_path: Path) -> Path:
     git(repo, "commit", "--quiet", "--allow-empty", "-m", "m2")
     git(repo, "merge", "--quiet", "--no-ff", "-m", "m3", "side")
     git(repo, "tag", "v2.0")
+    return repo
+
+
+@pytest.fixture
+def config(repository: Path, tmp_path: Path) -> Path:
+    """The configuration of a copy of that repository."""
+    shutil.copytree(repository, tmp_path / "tvm")
     file = tmp_path / "asv.conf.json"
     file.write_text(json.dumps({"version": 1, "project": "tvm", "repo": "tvm", "install_command": ["true"]}))
     return file

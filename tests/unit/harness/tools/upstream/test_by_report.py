@@ -28,9 +28,9 @@ STATES = ["", "absent", "absent", "broken", "absent", "present", "present"]
 """State that the file of each commit names. The program does not end well with `broken`; the first has no file."""
 
 
-@pytest.fixture
-def line(tmp_path: Path) -> list[Revision]:
-    repo = tmp_path / "repo"
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> list[Revision]:
+    repo = tmp_path_factory.mktemp("repo")
     file = repo / "python/tvm/pattern.py"
     file.parent.mkdir(parents=True)
     git(repo, "init", "--quiet", "--initial-branch=main")
@@ -42,7 +42,7 @@ def line(tmp_path: Path) -> list[Revision]:
         git(repo, "add", ".")
         git(repo, "commit", "--quiet", "--allow-empty", "-m", str(number))
         commit = git(repo, "rev-parse", "HEAD").strip()
-        made.append(Revision(f"c{number}", commit, Source(tmp_path / "asv.json", repo, released=False)))
+        made.append(Revision(f"c{number}", commit, Source(repo.parent / "asv.json", repo, released=False)))
     return made
 
 
