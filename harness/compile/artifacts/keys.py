@@ -177,24 +177,22 @@ def sources(root: Path = ROOT) -> list[Path]:
 def imported_files(root: Path, modules: Iterable[str], packages: Collection[str] = PACKAGES) -> set[Path]:
     """Return the files of some packages that these modules import, at their top or inside a function, and their own."""
     files: set[Path] = set()
-    waiting, names = list(modules), set(modules)
+    waiting, names = list(modules), set[str]()
     while waiting:
-        for file in _files(root, waiting.pop()):
-            if file not in files:
-                files.add(file)
-                unseen = set(_imports(file, packages)) - names
-                names |= unseen
-                waiting += unseen
+        if (name := waiting.pop()) in names:
+            continue
+        names.add(name)
+        waiting += filter(None, [name.rpartition(".")[0]])  # importing a module runs its packages, too
+        if file := _file(root, name):
+            files.add(file)
+            waiting += _imports(file, packages)
     return files
 
 
-def _files(root: Path, module: str) -> Iterator[Path]:
-    """Yield the files that importing a module runs: its packages' and its own. None for a name inside a module."""
-    parts = module.split(".")
-    for count in range(1, len(parts) + 1):
-        place = root.joinpath(*parts[:count])
-        if (file := place / "__init__.py").exists() or (file := place.with_suffix(".py")).exists():
-            yield file
+def _file(root: Path, module: str) -> Path | None:
+    """Return the file of a module; None for a name inside a module."""
+    place = root / module.replace(".", "/")
+    return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.exists()), None)
 
 
 def _imports(file: Path, packages: Collection[str]) -> Iterator[str]:
