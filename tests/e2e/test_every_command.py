@@ -1,4 +1,4 @@
-"""Every command, once from end to end, on one network and one virtual phone; other files look at each closely."""
+"""Every command, once from end to end, on one small network and one virtual phone; other files look at each closely."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import bench
+from plain_network import write_plain_onnx
 from waiting import LONG_S
 
 from harness.base.outcome import ExitCode
@@ -16,8 +17,8 @@ from harness.measure.records.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
-SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
-CASE = "tiny-opencl-float32-untuned"
+SUITE = 'models = ["plain.onnx"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
+CASE = "plain-opencl-float32-untuned"
 WORDS = {
     "build": "build|quirks are worked around",
     "list": f"list|{CASE}",
@@ -58,11 +59,9 @@ ELSEWHERE = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, cache: Path, warm_driver: dict[str, bool]) -> Path:
     """A folder with a suite, the record of a run, and a network."""
-    from harness.compile.models.sources import model_source
-
     folder = tmp_path_factory.mktemp("commands")
     (folder / "adreno-bench.toml").write_text(SUITE)
-    model_source("tiny").onnx_file(folder).rename(folder / "net.onnx")
+    write_plain_onnx(folder)
     code, out, err = bench(folder, cache, "run")
     assert code == ExitCode.GOOD, out + err
     return folder
@@ -73,21 +72,21 @@ def test_each_is_tried() -> None:
 
 
 def test_two_models_are_measured_in_turns_and_the_last_line_answers(folder: Path, cache: Path) -> None:
-    shutil.copy(folder / "net.onnx", folder / "other.onnx")
+    shutil.copy(folder / "plain.onnx", folder / "other.onnx")
     turns = ["--path", "opencl", "--minutes", "0", "--records", "sides", "--plot", "turns.html"]
-    code, out, err = bench(folder, cache, "compare", "net.onnx", "other.onnx", *turns)
+    code, out, err = bench(folder, cache, "compare", "plain.onnx", "other.onnx", *turns)
     assert code in (ExitCode.GOOD, ExitCode.NOTHING_MEASURED, ExitCode.UNDECIDED), out + err
-    assert "base is net, head is other" in out
+    assert "base is plain, head is other" in out
     assert out.splitlines()[-1].endswith("; both right")
     cases = [RecordFile(folder / "sides" / f"{side}.jsonl").load().records[0].case for side in ("base", "head")]
-    assert cases == ["net-opencl-float32-untuned", "other-opencl-float32-untuned"]
+    assert cases == [CASE, "other-opencl-float32-untuned"]
     assert out.splitlines()[-1] in (folder / "turns.html").read_text()
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_it_ends_well_and_says_so(name: str, folder: Path, cache: Path) -> None:
     words, _, said = WORDS[name].partition("|")
-    code, out, err = bench(folder, cache, *words.replace("NET", "net.onnx").split())
+    code, out, err = bench(folder, cache, *words.replace("NET", "plain.onnx").split())
     assert code in CODES.get(name, (ExitCode.GOOD,)), f"{code}\n{out}\n{err}"
     assert said in out
 
