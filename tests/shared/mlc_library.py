@@ -30,7 +30,7 @@ def write_mlc(folder: Path, config: LlmConfig, form: str, workarounds: Sequence[
         {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "preprocs": []}
         for name, (_, array) in zip(parameters, tensors, strict=True)
     ]
-    mod = _with_metadata(mod, form, params)
+    mod = _with_metadata(mod, form, [_with_named_extent(param, config.vocabulary) for param in params])
     export(build_executable(mod, target, MLC, workarounds, lambda _: None), folder / LIBRARY, None)
     _write_weights(folder / WEIGHTS, config, form, params, [array.tobytes() for _, array in tensors])
 
@@ -83,6 +83,11 @@ def _module(config: LlmConfig, form: str, target: Any) -> tuple[Any, list[str]]:
     with target:
         mod, parameters = Network().export_tvm(spec=spec)[:2]
     return mod, [name for name, _ in parameters]
+
+
+def _with_named_extent(param: dict[str, Any], vocabulary: int) -> dict[str, Any]:
+    """Return a weight as the library names it: the extent of the vocabulary is known to the weights alone."""
+    return {**param, "shape": ["vocab_size" if extent == vocabulary else extent for extent in param["shape"]]}
 
 
 def _with_metadata(mod: Any, form: str, params: list[dict[str, Any]]) -> Any:

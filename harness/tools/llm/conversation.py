@@ -59,12 +59,21 @@ class Conversation:
     """The function that makes the cache."""
     room: int = CONTEXT
     """Tokens that the cache has room for."""
+    window: tuple[int, int] = (-1, 0)
+    """Tokens of a sliding window, and those at the beginning that it keeps; -1 without one."""
     _state: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        sizes = map(self.machine.shape, (1, self.room, self.chunk, PAGE, 0))  # the last one is that of a window
+        sizes = map(self.machine.shape, (1, self.room, self.chunk, PAGE, int(self.window[0] > 0)))
         self._state = self.machine.call(self.create, *sizes, timeout_s=self.timeout_s)
-        self._change("add_sequence", SEQUENCE)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a text in an empty cache."""
+        self._change("kv_state_add_sequence", SEQUENCE)
+        if self.window[0] > 0:
+            self._change("attention_kv_cache_enable_sliding_window_for_seq", SEQUENCE, *self.window)
+        self.length = 0
 
     def choose_chunk(self, pinned: int | None = None) -> tuple[StepTrial, StepTrial]:
         """Choose the longest step: the pinned one, or the longest that the device's watchdog allows.
@@ -73,7 +82,8 @@ class Conversation:
         allows, by the one before.
         """
         first = largest = self._try(FIRST_TOKENS)
-        while not pinned and (tokens := largest.longest_step(WATCHDOG_MS, TRIAL_TOKENS)) > largest.tokens:
+        most = min(TRIAL_TOKENS, self.chunk)
+        while not pinned and (tokens := largest.longest_step(WATCHDOG_MS, most)) > largest.tokens:
             largest = self._try(tokens)
         self.chunk = min(self.chunk, pinned or largest.longest_step(LONGEST_STEP_MS, CHUNK))
         return first, largest
@@ -122,17 +132,16 @@ class Conversation:
     def forget(self, count: int) -> None:
         """Take the last tokens out of the cache."""
         if count:
-            self._change("popn", SEQUENCE, count)
+            self._change("kv_state_popn", SEQUENCE, count)
             self.length -= count
 
     def restart(self) -> None:
         """Begin with an empty cache."""
-        self._change("clear")
-        self._change("add_sequence", SEQUENCE)
-        self.length = 0
+        self._change("kv_state_clear")
+        self._begin()
 
     def _change(self, function: str, *arguments: int) -> None:
-        name = f"vm.builtin.kv_state_{function}"
+        name = f"vm.builtin.{function}"
         self.machine.runtime(name, self._state, *arguments, timeout_s=self.timeout_s)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
+from device_runner.failures import Unsupported
 from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
@@ -26,7 +27,7 @@ from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
 from harness.tools.llm.cases import LibraryTable, LibraryTask, test_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
-from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
+from harness.tools.llm.foreign import Foreign, file_beside, problem_of, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
 from harness.tools.llm.network import CHUNK, DECODE, SCORE, Step
 from harness.tools.llm.part import LlmPart
@@ -49,8 +50,6 @@ class ModelSettings(Foreign):
 
     quantization: str = ""
     vocab_size: int = Field(gt=0, le=1 << 22)
-    context_window_size: int = Field(CONTEXT, gt=0)
-    prefill_chunk_size: int = Field(CHUNK, gt=0)
 
     @property
     def dtype(self) -> str:
@@ -80,16 +79,41 @@ class WeightList(Foreign):
     records: tuple[Shard, ...] = Field(min_length=1)
 
 
+class WantedWeight(Foreign):
+    """A weight that the library takes."""
+
+    name: str
+    shape: tuple[int | str, ...]
+    """Extents; one that only the weights know has a name, such as `vocab_size`."""
+    dtype: str
+
+    def fits(self, stored: StoredWeight) -> bool:
+        """Return whether a stored weight is this one."""
+        if len(self.shape) != len(stored.shape):
+            return False
+        extents = zip(self.shape, stored.shape, strict=True)
+        return self.dtype == stored.dtype and all(isinstance(want, str) or want == has for want, has in extents)
+
+
 class Metadata(Foreign):
     """What the library says of itself."""
 
-    quantization: str
-    context_window_size: int
-    prefill_chunk_size: int
+    context_window_size: int = -1
+    """Most tokens in the cache; -1 with a sliding window."""
     sliding_window_size: int = -1
+    attention_sink_size: int = -1
+    """First tokens that a sliding window keeps; -1 for none."""
+    prefill_chunk_size: int = Field(gt=0)
     tensor_parallel_shards: int = 1
+    pipeline_parallel_stages: int = 1
     kv_state_kind: str = "kv_cache"
-    params: tuple[StoredWeight, ...] = Field(min_length=1)
+    params: tuple[WantedWeight, ...] = Field(min_length=1)
+
+    @property
+    def room(self) -> int:
+        """Tokens of the longest text in which each sees all before it, up to `CONTEXT`."""
+        limits = self.context_window_size, self.sliding_window_size
+        return min([CONTEXT, *(limit for limit in limits if limit > 0)])
 
 
 @dataclass(frozen=True)
@@ -211,20 +235,27 @@ def write_judge(job: dict[str, Any], out: Path) -> None:
     (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
 
 
-def open_conversation(machine: Machine, folder: MlcFolder, timeout_s: float) -> Conversation:
-    """Bring the weights, and begin. Raises CompileFailure where the library and they are out of step."""
+def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_s: float) -> Conversation:
+    """Bring the weights, and begin. Raises CompileFailure where the library and they are out of step.
+
+    Raises Unsupported where a text of this length does not fit.
+    """
     metadata = _metadata(machine, timeout_s)
+    if length > metadata.room:
+        why = f"a text of {length} tokens does not fit: mlc-llm compiled the library for {metadata.room}"
+        raise Unsupported(why, hint="take a shorter test, such as `--test pp32`")
     for parameter in metadata.params:
         stored = folder.weights.get(parameter.name)
-        if stored != parameter:
+        if stored is None or not parameter.fits(stored):
             has = f"{stored.dtype} {list(stored.shape)}" if stored else "no such weight"
             wants = f"{parameter.name} as {parameter.dtype} {list(parameter.shape)}"
             hint = "convert the weights and compile the library with one version of mlc-llm"
             raise CompileFailure(f"the library takes {wants}, and {folder.place} has {has}", hint=hint)
     weights = machine.parameters(folder.files(), [weight.name for weight in metadata.params], timeout_s=timeout_s)
     create = next((name for name in CREATE if machine.has(name, timeout_s=timeout_s)), CREATE[0])
-    room, chunk = min(CONTEXT, metadata.context_window_size), min(CHUNK, metadata.prefill_chunk_size)
-    return MlcConversation(machine, weights, timeout_s, chunk=chunk, create=create, room=room)
+    window = (metadata.sliding_window_size, max(metadata.attention_sink_size, 0))
+    chunk = min(CHUNK, metadata.prefill_chunk_size)
+    return MlcConversation(machine, weights, timeout_s, 0, chunk, create, metadata.room, window)
 
 
 def _metadata(machine: Machine, timeout_s: float) -> Metadata:
@@ -232,9 +263,12 @@ def _metadata(machine: Machine, timeout_s: float) -> Metadata:
     text = machine.call("_metadata", timeout_s=timeout_s)
     try:
         metadata = Metadata.model_validate(read_json(str(text).encode()))
-    except (ValidationError, ValueError) as error:
-        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {error}") from error
-    if metadata.kv_state_kind != "kv_cache" or metadata.tensor_parallel_shards != 1:
+    except ValidationError as error:
+        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {problem_of(error)}") from error
+    except ValueError as error:
+        raise CompileFailure(f"the library's _metadata is not JSON: {error}") from error
+    parts = metadata.tensor_parallel_shards, metadata.pipeline_parallel_stages
+    if metadata.kv_state_kind != "kv_cache" or parts != (1, 1):
         raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")
     return metadata
 
@@ -266,7 +300,7 @@ class MlcConversation(Conversation):
 
     def end_forward(self, step: Step, count: int) -> None:
         """End a step of so many tokens, and take back what it is to forget."""
-        self._change("end_forward")
+        self._change("kv_state_end_forward")
         self.length += count
         self.forget(count if step.forgets else 0)
 

@@ -106,7 +106,7 @@ class ForeignLibrary:
     def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
         """Load library and weights. Raises CompileFailure where the two are out of step."""
         machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-        return open_conversation(machine, self.task.folder, timeout_s)
+        return open_conversation(machine, self.task.folder, self.task.test.length, timeout_s)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""

@@ -21,6 +21,8 @@ class Machine:
     steps: list[int] = field(default_factory=list)
     """Tokens of each step that was taken."""
     removed: list[int] = field(default_factory=list)
+    changes: list[tuple[Any, ...]] = field(default_factory=list)
+    """Functions of the runtime that were called, with what they took besides the state."""
 
     def shape(self, extent: int) -> int:
         return extent
@@ -30,6 +32,7 @@ class Machine:
 
     def runtime(self, function: str, *arguments: Any, timeout_s: float) -> None:
         self.removed += arguments[2:] if function.endswith("popn") else ()
+        self.changes.append((function.removeprefix("vm.builtin."), *arguments[1:]))
 
     def invoke(self, function: str, tokens: Any, *rest: Any, timeout_s: float) -> list[Any]:
         self.steps.append(len(tokens))
@@ -66,6 +69,21 @@ def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
     assert machine.steps == tried
     assert (first.tokens, largest.tokens, largest.ms) == (2, tried[-1], max(float(tried[-1]), least_ms))
     assert (conversation.chunk, conversation.length) == (chunk, 0)
+
+
+def test_a_library_with_shorter_steps_than_a_trial_gets_none_that_is_longer() -> None:
+    machine: Any = Machine()
+    conversation = Conversation(machine, None, 1.0, chunk=8)
+    conversation.choose_chunk()
+    assert machine.steps == [2, 8]
+    assert conversation.chunk == 8
+
+
+def test_a_sliding_window_is_there_for_each_text() -> None:
+    machine: Any = Machine()
+    Conversation(machine, None, 1.0, window=(256, 4)).restart()
+    begin = [("kv_state_add_sequence", 0), ("attention_kv_cache_enable_sliding_window_for_seq", 0, 256, 4)]
+    assert machine.changes == [*begin, ("kv_state_clear",), *begin]
 
 
 def test_a_pinned_step_needs_no_trial_beyond_the_first(conversation: Conversation) -> None:

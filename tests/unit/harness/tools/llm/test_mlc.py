@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
-from harness.base.failures import ModelError, UsageError
-from harness.tools.llm.mlc import MlcFolder, MlcTask
+from harness.base.failures import CompileFailure, ModelError, UsageError
+from harness.tools.llm.mlc import MlcFolder, MlcTask, open_conversation
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
 SCALE = {"name": "model.embed.q_scale", "shape": [4, 1], "dtype": "float16"}
-SETTINGS = {"quantization": "q4f16_1", "vocab_size": 4, "context_window_size": 2048, "prefill_chunk_size": 256}
+SETTINGS = {"quantization": "q4f16_1", "vocab_size": 4, "context_window_size": -1, "prefill_chunk_size": 256}
+PARAMS = [{**WEIGHT, "shape": ["vocab_size", 2], "preprocs": []}, {**SCALE, "shape": ["vocab_size", 1]}]
+METADATA = {"quantization": "q4f16_1", "context_window_size": 1024, "prefill_chunk_size": 256, "params": PARAMS}
 TABLE = {"mlc": "lib.so", "weights": "weights", "tests": ["pp32"]}
 
 
@@ -89,3 +92,91 @@ def test_a_library_of_any_name_has_a_case_id(tmp_path: Path) -> None:
     (tmp_path / "lib.so").rename(tmp_path / "Modèle-1B.so")
     (program,) = MlcTask.read_table({**TABLE, "mlc": "Modèle-1B.so"}, tmp_path)
     assert program.name == "mod_le_1b_pp32"
+
+
+class Machine:
+    """A library that says this of itself, and remembers what it was asked for."""
+
+    def __init__(self, metadata: str) -> None:
+        self.metadata, self.sizes, self.names = metadata, list[int](), list[str]()
+
+    def call(self, function: str, *sizes: int, timeout_s: float) -> Any:
+        self.sizes += sizes
+        return self.metadata if function == "_metadata" else "state"
+
+    def has(self, function: str, *, timeout_s: float) -> bool:
+        return function == "create_tir_paged_kv_cache"
+
+    def parameters(self, files: Any, names: list[str], *, timeout_s: float) -> None:
+        self.names += names
+
+    def shape(self, extent: int) -> int:
+        return extent
+
+    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> None:
+        pass
+
+
+def opened(folder: Path, length: int = 32, **metadata: Any) -> Any:
+    """Open a conversation with a library that says this; return what it was asked for."""
+    machine: Any = Machine(json.dumps({**METADATA, **metadata}))
+    open_conversation(machine, MlcFolder(write(folder)), length, 1.0)
+    return machine
+
+
+SLIDING = {"context_window_size": -1, "sliding_window_size": 256}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "sizes"),
+    [
+        ({}, [1, 1024, 256, 16, 0]),
+        ({"context_window_size": 1 << 17, "prefill_chunk_size": 8192}, [1, 2048, 512, 16, 0]),
+        (SLIDING, [1, 256, 256, 16, 1]),
+    ],
+)
+def test_a_cache_has_the_size_that_the_library_was_compiled_for(
+    metadata: dict[str, Any], sizes: list[int], tmp_path: Path
+) -> None:
+    machine = opened(tmp_path, **metadata)
+    assert machine.sizes == sizes
+    assert machine.names == [WEIGHT["name"], SCALE["name"]]
+
+
+@pytest.mark.parametrize("limit", [{"context_window_size": 256}, SLIDING])
+def test_a_text_that_does_not_fit_is_unsupported(limit: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="512 tokens does not fit: mlc-llm compiled the library for 256"):
+        opened(tmp_path, 512, **limit)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        [{**WEIGHT, "shape": ["vocab_size", 3]}],
+        [{**WEIGHT, "shape": ["vocab_size", 2, 1]}],
+        [{**WEIGHT, "shape": ["vocab_size"]}],
+        [{**WEIGHT, "dtype": "float16"}],
+        [{**WEIGHT, "name": "model.other"}],
+    ],
+)
+def test_weights_that_the_library_does_not_take_are_named(params: list[dict[str, Any]], tmp_path: Path) -> None:
+    with pytest.raises(CompileFailure, match=r"the library takes model\.(embed|other)"):
+        opened(tmp_path, params=params)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ("x", "not JSON"),
+        ("[]", "not that of mlc-llm: its content is not a JSON object"),
+        (json.dumps({**METADATA, "params": [{**WEIGHT, "shape": [1.5]}]}), r"not that of mlc-llm: params\.0\.shape"),
+        (json.dumps({**METADATA, "tensor_parallel_shards": 2}), "one shard"),
+        (json.dumps({**METADATA, "pipeline_parallel_stages": 2}), "one shard"),
+        (json.dumps({**METADATA, "kv_state_kind": "rnn_state"}), "one shard"),
+    ],
+)
+def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: str, tmp_path: Path) -> None:
+    machine: Any = Machine(metadata)
+    with pytest.raises(Failure, match=reason) as caught:
+        open_conversation(machine, MlcFolder(write(tmp_path)), 32, 1.0)
+    assert "\n" not in caught.value.message
