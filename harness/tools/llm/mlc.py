@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ from pydantic import Field, ValidationError
 
 from device_runner.failures import Unsupported
 from device_runner.foreign_json import read_json
+from device_runner.runtimes.cross_linker import MACHINE
+from device_runner.runtimes.phone.elf import BadElf, read_elf
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
@@ -42,6 +45,7 @@ SETTINGS = "mlc-chat-config.json"
 LISTS = (WEIGHT_LIST, "ndarray-cache.json")
 """Names of the list of weights; the second is that of mlc-llm until 2025."""
 CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
+_COMPILE = "`mlc_llm compile --device android:adreno-so --output LIB.so` makes one for phones"
 _HINT = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
 
 
@@ -216,17 +220,26 @@ class MlcTask(LibraryTask):
         key = key_of({"mlc": self.folder.key})
         return Job("mlc-truth", key, f"weights of {self.model}", {"network": key})
 
-    def library_job(self, _policy: QuirkPolicy, _host_triple: str | None) -> Job:
+    def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that takes the library into the store."""
+        machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
         weights = self.folder.weights.values()
         largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
-        key = key_of({"library": sha256_of(Path(self.library)), "buffer_bytes": largest})
-        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], "buffer_bytes": largest})
+        facts = {"machine": machine, "buffer_bytes": largest}
+        key = key_of({"library": sha256_of(Path(self.library)), **facts})
+        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], **facts})
 
 
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:
-    """Worker only: copy a library. Nothing of it is run here."""
-    shutil.copy(job["library"], out / LIBRARY)
+    """Worker only: copy a library. Nothing of it is run here. Raises CompileFailure unless it is one for the device."""
+    library, machine = Path(job["library"]), job["machine"]
+    try:
+        elf = read_elf(library)
+    except BadElf as error:
+        raise CompileFailure(f"{library} {error}", hint=_COMPILE) from error
+    if elf.machine != machine:
+        raise CompileFailure(f"{library} is for processor {elf.machine}, and the device has {machine}", hint=_COMPILE)
+    shutil.copy(library, out / LIBRARY)
     return CompileResult(LIBRARY, 1, [], 1, [], {"buffer_bytes": job["buffer_bytes"]}, 0.0)
 
 

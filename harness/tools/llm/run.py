@@ -49,8 +49,11 @@ if TYPE_CHECKING:
     from harness.measure.probes.base import Probe
     from harness.measure.probes.base import Step as ShowStep
 
-ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that runs work around by default"}
-"""What a person does next."""
+ADVICE = {
+    LlmTask: {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that runs work around by default"},
+    MlcTask: {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that a library of mlc-llm has as well"},
+}
+"""What a person does next, by whose network it is."""
 CHUNK_KEY = "chunk"
 """Key of the longest step, in a suite and among the settings of a record."""
 INVARIANT_TOLERANCE = {Precision.FLOAT32: 1e-3, Precision.FLOAT16: 5e-2}
@@ -136,10 +139,10 @@ Subject = OwnLibrary | ForeignLibrary
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     """Carry a test to what becomes known of it. Never raises for what the library or the device does wrong."""
     step, timeout_s = partial(progress.step, plan.case.id), plan.budget.timeout_s
-    with Recording.of(plan, run.origin, ADVICE) as recording:
+    assert plan.program
+    task = (LlmTask if plan.program.kind == LlmTask.kind else MlcTask).of(plan.program)
+    with Recording.of(plan, run.origin, ADVICE[type(task)]) as recording:
         facts = recording.facts
-        assert plan.program
-        task = (LlmTask if plan.program.kind == LlmTask.kind else MlcTask).of(plan.program)
         facts.add(task.part)
         work = open_work(plan, built)
         facts.add(work.artifact)

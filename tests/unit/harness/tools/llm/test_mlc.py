@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
-from harness.tools.llm.mlc import MlcFolder, MlcTask, open_conversation
+from harness.tools.llm.mlc import MlcFolder, MlcTask, open_conversation, take_library
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
 SCALE = {"name": "model.embed.q_scale", "shape": [4, 1], "dtype": "float16"}
@@ -92,6 +93,27 @@ def test_a_library_of_any_name_has_a_case_id(tmp_path: Path) -> None:
     (tmp_path / "lib.so").rename(tmp_path / "Modèle-1B.so")
     (program,) = MlcTask.read_table({**TABLE, "mlc": "Modèle-1B.so"}, tmp_path)
     assert program.name == "mod_le_1b_pp32"
+
+
+@pytest.mark.parametrize("content", [b"!<arch>\n", b"version https://git-lfs.github.com/spec/v1\n", b"\x7fELF"])
+def test_a_file_that_is_no_shared_library_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_bytes(content)
+    job = {"library": str(tmp_path / "lib.so"), "machine": "EM_AARCH64", "buffer_bytes": 0}
+    with pytest.raises(CompileFailure, match=r"lib\.so is (no ELF file|truncated)"):
+        take_library(job, tmp_path)
+
+
+def test_a_library_for_another_processor_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    (program,) = MlcTask.read_table(TABLE, tmp_path)
+    phone = MlcTask.build(program, None, None, "aarch64-linux-android")  # type: ignore[arg-type]
+    host = MlcTask.build(program, None, None, None)  # type: ignore[arg-type]
+    assert phone.payload["machine"] == "EM_AARCH64"
+    out = tmp_path / "out"
+    out.mkdir()
+    assert take_library({**host.payload, "library": _ctypes.__file__}, out).library == "lib.so"
+    with pytest.raises(CompileFailure, match=r"is for processor EM_\w+, and the device has EM_S390"):
+        take_library({**phone.payload, "library": _ctypes.__file__, "machine": "EM_S390"}, out)
 
 
 class Machine:
