@@ -18,6 +18,7 @@ from harness.compile.artifacts.compile import export
 from harness.compile.compiler.compat import tir_function
 from harness.compile.paths.base import Edits
 from harness.tools.llm.build import weights_folder
+from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.conversation import Conversation
@@ -196,3 +197,17 @@ def test_judge_and_invariant_catch_the_merge_without_a_barrier(libraries: Librar
     name, chunked, whole = next(invariants(conversation, tokens, conversation.score(tokens)))
     assert name == "in chunks = at once"
     assert abs(chunked - whole).max() > 0.01 * abs(whole).max()
+
+
+DEEP = LlmConfig(1, 64, 2, 1, 32, 64, 64)
+
+
+@pytest.mark.long
+def test_steps_behind_more_tokens_than_the_usual_cache_holds_are_right(libraries: Libraries) -> None:
+    usual = libraries.conversation("deep", "float32", MERGE, DEEP)
+    conversation = Conversation(usual.machine, usual.weights, TIMEOUT_S, room=2304)
+    truth = LlmTruth.compute(SeededWeights(DEEP), FORMATS["float32"], 2132)
+    for test in (LlmTest("pp32@d2100", 32, 2100), LlmTest("tg@d2100", 1, 2100)):
+        verdict = verify(test, conversation, truth)
+        assert verdict.right, verdict
+        assert verdict.divergence < 1e-9

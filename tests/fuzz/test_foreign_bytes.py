@@ -65,7 +65,7 @@ from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
-from harness.tools.llm.mlc import MlcFolder
+from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.safetensors import list_tensors
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive
@@ -198,6 +198,11 @@ MLC_WEIGHTS = (
     b'[{"name": "a", "shape": [2], "dtype": "uint32"}]}]}'
 )
 """A list that is its own shard."""
+MLC_SETTINGS = (
+    b'{"model_type": "qwen2", "quantization": "q4f16_0", "vocab_size": 8, "model_config": {"hidden_size": 8, '
+    b'"intermediate_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "rms_norm_eps": 1e-5, "vocab_size": 8, '
+    b'"rope_theta": 1e4, "rope_scaling": {"rope_type": "llama3"}}}'
+)
 SAFETENSORS = b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}'
 SAFETENSORS = struct.pack("<Q", len(SAFETENSORS)) + SAFETENSORS + bytes(4)
 DEEP = b"[" * 100_000
@@ -258,9 +263,14 @@ ENTRIES = {
         in_file(lambda file: list_tensors(file.parent), "a.safetensors"), (Failure,), lambda: [SAFETENSORS]
     ),
     "mlc weights": Entry(
-        in_file(lambda file: MlcFolder(file.parent).parameters, "tensor-cache.json"),
+        in_file(lambda file: MlcFolder(file.parent).weights, "tensor-cache.json"),
         (Failure,),
         lambda: [MLC_WEIGHTS, DEEP],
+    ),
+    "mlc settings": Entry(
+        in_file(lambda file: MlcFolder(file.parent).settings.network, "mlc-chat-config.json"),
+        (Failure,),
+        lambda: [MLC_SETTINGS, DEEP],
     ),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.judge import Tensors
+from harness.tools.llm.weights import Tensors
 
 
 class LlamaGraph:

@@ -24,18 +24,18 @@ LIBRARY, WEIGHTS = "model.so", "weights"
 def write_mlc(folder: Path, config: LlmConfig, form: str, workarounds: Sequence[Workaround]) -> None:
     """Write library and weights into a folder."""
     target = target_of(None)
-    mod, parameters = _module(config, form, target)
+    mod = _module(config, form, target)
     tensors = list(library_tensors(SeededWeights(config), FORMATS[form]))
     params = [
-        {"name": name, "shape": list(array.shape), "dtype": str(array.dtype), "preprocs": []}
-        for name, (_, array) in zip(parameters, tensors, strict=True)
+        {"name": _theirs(name), "shape": list(array.shape), "dtype": str(array.dtype), "preprocs": []}
+        for name, array in tensors
     ]
     mod = _with_metadata(mod, form, [_with_named_extent(param, config.vocabulary) for param in params])
     export(build_executable(mod, target, MLC, workarounds, lambda _: None), folder / LIBRARY, None)
     _write_weights(folder / WEIGHTS, config, form, params, [array.tobytes() for _, array in tensors])
 
 
-def _module(config: LlmConfig, form: str, target: Any) -> tuple[Any, list[str]]:
+def _module(config: LlmConfig, form: str, target: Any) -> Any:
     from tvm import te
     from tvm.relax.frontend import nn
     from tvm.relax.frontend.nn import op
@@ -81,8 +81,21 @@ def _module(config: LlmConfig, form: str, target: Any) -> tuple[Any, list[str]]:
         "create_tir_paged_kv_cache": {**sizes, "$": {"param_mode": "none", "effect_mode": "none"}},
     }
     with target:
-        mod, parameters = Network().export_tvm(spec=spec)[:2]
-    return mod, [name for name, _ in parameters]
+        return Network().export_tvm(spec=spec)[0]
+
+
+_MODULES = {
+    "embed": "model.embed_tokens", "norm": "model.norm", "head": "lm_head", "norm1": "input_layernorm",
+    "qkv": "self_attn.qkv_proj", "o": "self_attn.o_proj", "norm2": "post_attention_layernorm",
+    "gate_up": "mlp.gate_up_proj", "down": "mlp.down_proj", "words": "q_weight", "scale": "q_scale",
+}  # fmt: skip
+"""mlc-llm's names of modules and tensors (model/llama/llama_model.py, quantization/group_quantization.py)."""
+
+
+def _theirs(name: str) -> str:
+    """Return mlc-llm's name of a weight."""
+    layer = ["model"] if name.startswith("layers") else []
+    return ".".join([*layer, *(_MODULES.get(word, word) for word in name.split("."))])
 
 
 def _with_named_extent(param: dict[str, Any], vocabulary: int) -> dict[str, Any]:
@@ -121,10 +134,16 @@ def _write_weights(folder: Path, config: LlmConfig, form: str, params: list[dict
     (folder / "params_shard_0.bin").write_bytes(b"".join(data))
     shard = {"dataPath": "params_shard_0.bin", "format": "raw-shard", "nbytes": sum(map(len, data)), "records": records}
     (folder / "ndarray-cache.json").write_text(json.dumps({"metadata": {}, "records": [shard]}))
-    settings = {
-        "model_type": "llama",
-        "quantization": form,
+    shape = {
+        "hidden_size": config.hidden,
+        "intermediate_size": config.intermediate,
+        "num_attention_heads": config.heads,
+        "num_hidden_layers": config.layers,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "rms_norm_eps": config.eps,
+        "position_embedding_base": config.rope_theta,
         "vocab_size": config.vocabulary,
-        "prefill_chunk_size": CHUNK,
     }
+    settings = {"model_type": "llama", "quantization": form, "vocab_size": config.vocabulary, "model_config": shape}
     (folder / "mlc-chat-config.json").write_text(json.dumps({**settings, "context_window_size": 1024}))

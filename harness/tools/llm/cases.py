@@ -138,6 +138,10 @@ class LibraryTask(ABC):
     test: LlmTest
     chunk: int | None
     """Most tokens of a step; None to choose it on the device."""
+    length: int
+    """Tokens of the longest text that any test of the same library is judged on."""
+    config: LlmConfig | None
+    """The network; None of a library whose network nobody knows."""
 
     @abstractmethod
     def truth_job(self) -> Job:
@@ -215,7 +219,7 @@ class LlmTable(LibraryTable):
         tasks = [
             LlmTask(
                 name, _title(name, form, pipeline), Precision(form.dtype), weights, test, self.chunk,
-                config, form, pipeline, length,
+                length, config, form, pipeline,
             )
             for form, pipeline, test in product(forms, choose("pipeline", self.pipeline, PIPELINES), tests)
         ]  # fmt: skip
@@ -235,8 +239,6 @@ class LlmTask(LibraryTask):
     config: LlmConfig
     form: Format
     pipeline: str
-    length: int
-    """Tokens of the longest text that any test of the same library is judged on."""
 
     @property
     def vocabulary(self) -> int:
@@ -264,7 +266,7 @@ class LlmTask(LibraryTask):
         """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
         network = key_of({"weights": weights_of(self.config, self.weights).key, "config": asdict(self.config)})
         facts = {"config": asdict(self.config), "format": self.form.name, "length": self.length, "network": network}
-        return _job("llm-truth", f"truth of {self.title}", facts, "harness.tools.llm.truth", weights=self.weights)
+        return job_of("llm-truth", f"truth of {self.title}", facts, "harness.tools.llm.truth", weights=self.weights)
 
     def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that makes the library."""
@@ -275,10 +277,10 @@ class LlmTask(LibraryTask):
         network = {"config": asdict(self.config), "format": self.form.name, "pipeline_name": self.pipeline}
         linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
         facts = {**network, **linked, "quirks": chosen_quirks(policy), **versions()}
-        return _job("llm-library", self.title, facts, "harness.tools.llm.build")
+        return job_of("llm-library", self.title, facts, "harness.tools.llm.build")
 
 
-def _job(kind: str, title: str, facts: dict[str, Any], module: str, **more: str) -> Job:
+def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: Any) -> Job:
     """Return a job that a module does. Its key is that of the facts, not of `more`, and of all that it imports."""
     from harness.base.plan import Job
     from harness.compile.artifacts.keys import module_version

@@ -135,7 +135,14 @@ class _Scaling(Foreign):
         return RopeScaling(**{name: getattr(self, name) for name in RopeScaling.__dataclass_fields__})
 
 
-class _ConfigFile(Foreign):
+_OTHERS = (
+    "num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias",
+    "quantization_config",
+)  # fmt: skip
+"""Fields that make another network of it, or other weights, where they have a value."""
+
+
+class ConfigFile(Foreign):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
     model_config = ConfigDict(extra="allow")
@@ -163,51 +170,49 @@ class _ConfigFile(Foreign):
         """The stretch of rotations, of which newer configurations have another key."""
         return self.rope_scaling or self.rope_parameters or _Scaling()
 
+    @property
+    def network(self) -> LlmConfig:
+        """The network, if there is no `complaint`."""
+        heads, biased = self.num_attention_heads, self.model_type == BIASED_FAMILY
+        parameters = self.rope_parameters or _Scaling()
+        return LlmConfig(
+            layers=self.num_hidden_layers,
+            hidden=self.hidden_size,
+            heads=heads,
+            kv_heads=self.num_key_value_heads or heads,
+            head_dim=self.head_dim or self.hidden_size // heads,
+            intermediate=self.intermediate_size,
+            vocabulary=self.vocab_size,
+            rope_theta=parameters.rope_theta or self.rope_theta,
+            eps=self.rms_norm_eps,
+            qkv_bias=biased or self.attention_bias,
+            output_bias=self.attention_bias and not biased,
+            tied=self.tie_word_embeddings,
+            scaling=self.scaling.stretch,
+        )
 
-_OTHERS = (
-    "num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias",
-    "quantization_config",
-)  # fmt: skip
-"""Fields that make another network of it, or other weights, where they have a value."""
+    @property
+    def complaint(self) -> str:
+        """What our network has not; empty if it has all."""
+        heads = self.num_attention_heads
+        kv_heads, head_dim = self.num_key_value_heads or heads, self.head_dim or self.hidden_size / heads
+        window = self.sliding_window if self.use_sliding_window else None
+        other = next((name for name in _OTHERS if getattr(self, name, None)), "")
+        complaints = {
+            f"model_type {self.model_type!r} is not supported": self.model_type not in FAMILIES,
+            f"{other} is not supported": bool(other),
+            f"rotary positions of type {self.scaling.kind!r} are not supported": self.scaling.kind not in STRETCHES,
+            f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
+            f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
+            f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
+        }
+        return next((text for text, holds in complaints.items() if holds), "")
 
 
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    fields = read_foreign(file, _ConfigFile, "give the config.json of a Llama-style model")
-    heads, biased = fields.num_attention_heads, fields.model_type == BIASED_FAMILY
-    if complaint := _complaint(fields):
+    fields = read_foreign(file, ConfigFile, "give the config.json of a Llama-style model")
+    if fields.complaint:
         supported = f"{', '.join(FAMILIES)}, with all of their usual parts and positions {' or '.join(STRETCHES)}"
-        raise ModelError(f"{file}: {complaint}", hint=f"supported: {supported}")
-    parameters = fields.rope_parameters or _Scaling()
-    return LlmConfig(
-        layers=fields.num_hidden_layers,
-        hidden=fields.hidden_size,
-        heads=heads,
-        kv_heads=fields.num_key_value_heads or heads,
-        head_dim=fields.head_dim or fields.hidden_size // heads,
-        intermediate=fields.intermediate_size,
-        vocabulary=fields.vocab_size,
-        rope_theta=parameters.rope_theta or fields.rope_theta,
-        eps=fields.rms_norm_eps,
-        qkv_bias=biased or fields.attention_bias,
-        output_bias=fields.attention_bias and not biased,
-        tied=fields.tie_word_embeddings,
-        scaling=fields.scaling.stretch,
-    )
-
-
-def _complaint(fields: _ConfigFile) -> str:
-    """Return what this network has not; empty if it has all."""
-    heads = fields.num_attention_heads
-    kv_heads, head_dim = fields.num_key_value_heads or heads, fields.head_dim or fields.hidden_size / heads
-    window = fields.sliding_window if fields.use_sliding_window else None
-    other = next((name for name in _OTHERS if getattr(fields, name, None)), "")
-    complaints = {
-        f"model_type {fields.model_type!r} is not supported": fields.model_type not in FAMILIES,
-        f"{other} is not supported": bool(other),
-        f"rotary positions of type {fields.scaling.kind!r} are not supported": fields.scaling.kind not in STRETCHES,
-        f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
-        f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
-        f"a hidden size of {fields.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
-    }
-    return next((text for text, holds in complaints.items() if holds), "")
+        raise ModelError(f"{file}: {fields.complaint}", hint=f"supported: {supported}")
+    return fields.network

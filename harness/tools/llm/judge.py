@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.weights import row_blocks
+from harness.tools.llm.weights import Tensors, row_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     Move = Callable[[Any], Any]
 
 NAME = "numpy float64"
-
-
-class Tensors(Protocol):
-    """Weights by name."""
-
-    def tensor(self, name: str) -> Array:
-        """Return a weight as float32."""
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
-"""A library that mlc-llm compiled, with its folder of weights: what it says of itself, and a conversation with it.
+"""A library that mlc-llm compiled: what it says of itself, and a conversation with it.
 
-Sources: mlc-llm, cpp/serve/function_table.cc (functions), interface/compile.py (`_metadata`), tvm/contrib/tvmjs.py
-(the list of weights). Nobody here knows its network, so its answers are held to each other.
+Sources: mlc-llm, cpp/serve/function_table.cc (functions), interface/compile.py (`_metadata`). numpy judges a network
+that is ours as well; answers of another one are held to each other.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import platform
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,17 +22,19 @@ from device_runner.runtimes.cross_linker import MACHINE
 from device_runner.runtimes.phone.elf import BadElf, read_elf
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
-from harness.base.failures import CompileFailure, ModelError, UsageError
+from harness.base.failures import CompileFailure, UsageError
 from harness.base.model import safe_name
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
-from harness.tools.llm.cases import LibraryTable, LibraryTask, test_of
-from harness.tools.llm.config import CONTEXT
+from harness.tools.llm.cases import LibraryTable, LibraryTask, job_of, test_of
+from harness.tools.llm.config import CONTEXT, LlmConfig, read_plain
 from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
-from harness.tools.llm.foreign import Foreign, file_beside, problem_of, read_foreign
-from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, weight_sizes
+from harness.tools.llm.foreign import Foreign, problem_of
+from harness.tools.llm.formats import FORMATS, weight_sizes
+from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights, StoredWeight
 from harness.tools.llm.network import CHUNK, DECODE, SCORE, Step
 from harness.tools.llm.part import LlmPart
+from harness.tools.llm.truth import LlmTruth
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -41,46 +42,8 @@ if TYPE_CHECKING:
     from harness.base.request import QuirkPolicy
     from harness.tools.llm.machine import Machine
 
-SETTINGS = "mlc-chat-config.json"
-LISTS = (WEIGHT_LIST, "ndarray-cache.json")
-"""Names of the list of weights; the second is that of mlc-llm until 2025."""
 CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
 _COMPILE = "`mlc_llm compile --device android:adreno-so --output LIB.so` makes one for phones"
-_HINT = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
-
-
-class ModelSettings(Foreign):
-    """What the folder of weights says of the model."""
-
-    quantization: str = ""
-    vocab_size: int = Field(gt=0, le=1 << 22)
-
-    @property
-    def dtype(self) -> str:
-        """What is computed in."""
-        return "float32" if "f32" in self.quantization else "float16"
-
-
-class StoredWeight(Foreign):
-    """A weight in the list."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class Shard(Foreign):
-    """A file of weights."""
-
-    dataPath: str
-    nbytes: int = Field(ge=0)
-    records: tuple[StoredWeight, ...]
-
-
-class WeightList(Foreign):
-    """All weights of a folder."""
-
-    records: tuple[Shard, ...] = Field(min_length=1)
 
 
 class WantedWeight(Foreign):
@@ -120,52 +83,6 @@ class Metadata(Foreign):
         return min([CONTEXT, *(limit for limit in limits if limit > 0)])
 
 
-@dataclass(frozen=True)
-class MlcFolder:
-    """A folder of weights as `mlc_llm convert_weight` and `gen_config` write it. Raises ModelError for another."""
-
-    place: Path
-
-    @cached_property
-    def settings(self) -> ModelSettings:
-        """The settings of the model."""
-        return read_foreign(self.place / SETTINGS, ModelSettings, _HINT)
-
-    @cached_property
-    def list_file(self) -> Path:
-        """The list of weights."""
-        return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / WEIGHT_LIST)
-
-    @cached_property
-    def weights(self) -> dict[str, StoredWeight]:
-        """Weights by name."""
-        return {weight.name: weight for shard in self._shards for weight in shard.records}
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights: eight in each word, and no scales."""
-        numbers = (weight for weight in self.weights.values() if not weight.name.endswith("_scale"))
-        return sum(math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1) for w in numbers)
-
-    @property
-    def _shards(self) -> tuple[Shard, ...]:
-        shards = read_foreign(self.list_file, WeightList, _HINT).records
-        for shard in shards:
-            file = file_beside(self.list_file, shard.dataPath)
-            if file.stat().st_size != shard.nbytes:
-                raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
-        return shards
-
-    def files(self) -> dict[str, Path]:
-        """Return the files that the device needs, by the name that they have there."""
-        return {WEIGHT_LIST: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self._shards}}
-
-    @cached_property
-    def key(self) -> str:
-        """Hash of the weights."""
-        return key_of({name: sha256_of(file) for name, file in self.files().items()})
-
-
 class MlcTable(LibraryTable):
     """A library that mlc-llm compiled, as a suite has it."""
 
@@ -178,10 +95,11 @@ class MlcTable(LibraryTable):
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        name = self.name or safe_name(library.stem)
-        precision = Precision(MlcFolder(weights).settings.dtype)
-        tests = map(test_of, self.tests)
-        return [MlcTask(name, name, precision, str(weights), test, self.chunk, str(library)) for test in tests]
+        name, settings = self.name or safe_name(library.stem), MlcFolder(weights).settings
+        tests = [test_of(name) for name in self.tests]
+        length = max(test.length for test in tests)
+        facts = self.chunk, length, settings.network, str(library)
+        return [MlcTask(name, name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
 
 
 @dataclass(frozen=True)
@@ -216,9 +134,13 @@ class MlcTask(LibraryTask):
         return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
 
     def truth_job(self) -> Job:
-        """Return the job that says who judges: nobody knows the network."""
-        key = key_of({"mlc": self.folder.key})
-        return Job("mlc-truth", key, f"weights of {self.model}", {"network": key})
+        """Return the job that computes the right answers to a text, or says that nobody knows the network."""
+        if self.config is None:
+            key = key_of({"mlc": self.folder.key})
+            return Job("mlc-truth", key, f"weights of {self.model}", {"network": key})
+        facts = {"config": asdict(self.config), "format": self.precision.value, "length": self.length}
+        facts["network"] = key_of({"mlc": self.folder.key})
+        return job_of("mlc-truth", f"truth of {self.model}", facts, __name__, weights=self.weights)
 
     def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that takes the library into the store."""
@@ -243,9 +165,13 @@ def take_library(job: dict[str, Any], out: Path) -> CompileResult:
     return CompileResult(LIBRARY, 1, [], 1, [], {"buffer_bytes": job["buffer_bytes"]}, 0.0)
 
 
-def write_judge(job: dict[str, Any], out: Path) -> None:
-    """Worker only: name the judge."""
-    (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
+def write_truth(job: dict[str, Any], out: Path) -> None:
+    """Worker only: compute the right answers into a folder, or name the other judge."""
+    if "config" not in job:
+        (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
+        return
+    weights = MlcWeights(read_plain(LlmConfig, job["config"]), MlcFolder(Path(job["weights"])))
+    LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
 
 
 def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_s: float) -> Conversation:

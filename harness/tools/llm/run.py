@@ -70,52 +70,41 @@ def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_
     return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
 
 
-class OwnLibrary:
-    """A library of our network, which numpy judges."""
+class NumpyJudge:
+    """Judges a library whose network is known."""
 
     unchecked = ""
     """Why nobody outside TVM judges it; empty if somebody does."""
 
-    def __init__(self, task: LlmTask, plan: Plan, answers: Answers) -> None:
-        self.task = task
-        limits = plan.relative_tolerance, plan.rounding_factor
-        self.truth = LlmTruth.read(answers.folder, task.config, *limits)
-
-    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
-        """Load library and weights."""
-        weights = weights_of(self.task.config, self.task.weights)
-        folder = weights_folder(weights, self.task.form, cache_root())
-        return load_library(session, artifact.loadable, folder, timeout_s)
+    def __init__(self, task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> None:
+        assert task.config
+        self._test = task.test
+        self.truth = LlmTruth.read(answers.folder, task.config, plan.relative_tolerance, plan.rounding_factor)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
-        """Judge every position of a prompt, or every step of decode."""
-        return verify(self.task.test, conversation, self.truth)
+        """Judge every position of a prompt that the library tells, or every step of decode."""
+        return verify(self._test, conversation, self.truth)
 
     def judge(self, logits: Array, position: int) -> Accuracy:
         """Compare logits with numpy's."""
         return self.truth.judge(logits, position)
 
 
-class ForeignLibrary:
-    """A library that mlc-llm compiled. Its answers are held to each other."""
+class InvariantJudge:
+    """Holds the answers of a library to each other."""
 
     unchecked = "nobody knows the library's network: its answers are held to each other"
 
-    def __init__(self, task: MlcTask) -> None:
-        self.task = task
+    def __init__(self, task: LlmTask | MlcTask) -> None:
+        self._task = task
         self._tolerance = INVARIANT_TOLERANCE[task.precision]
         self._last: Array | None = None
 
-    def load(self, session: RpcSession, artifact: Artifact, timeout_s: float) -> Conversation:
-        """Load library and weights. Raises CompileFailure where the two are out of step."""
-        machine = load_machine(session, artifact.loadable, timeout_s=timeout_s)
-        return open_conversation(machine, self.task.folder, self.task.test.length, timeout_s)
-
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""
-        verdict, test = LlmVerdict(), self.task.test
-        hold(conversation, text(self.task.vocabulary, test.length), self._tolerance, verdict)
-        self._last = conversation.answer(test.last_step, _last_tokens(self.task, conversation))
+        verdict, test = LlmVerdict(), self._task.test
+        hold(conversation, text(self._task.vocabulary, test.length), self._tolerance, verdict)
+        self._last = conversation.answer(test.last_step, _last_tokens(self._task, conversation))
         return verdict
 
     def judge(self, logits: Array, position: int) -> Accuracy:
@@ -124,16 +113,24 @@ class ForeignLibrary:
         return compare_answers([logits], [self._last], self._tolerance)
 
 
+Judge = NumpyJudge | InvariantJudge
+
+
+def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, timeout_s: float) -> Conversation:
+    """Load library and weights. Raises CompileFailure where mlc-llm's are out of step."""
+    if isinstance(task, LlmTask):
+        folder = weights_folder(weights_of(task.config, task.weights), task.form, cache_root())
+        return load_library(session, loadable, folder, timeout_s)
+    machine = load_machine(session, loadable, timeout_s=timeout_s)
+    return open_conversation(machine, task.folder, task.test.length, timeout_s)
+
+
 def _last_tokens(task: LlmTask | MlcTask, conversation: Conversation) -> Array:
     """Fill an empty cache to the test's depth; return the tokens that come next."""
     tokens = text(task.vocabulary, task.test.depth + task.test.tokens)
     conversation.restart()
     conversation.fill(tokens[: task.test.depth])
     return tokens[task.test.depth :]
-
-
-Subject = OwnLibrary | ForeignLibrary
-"""A library that is tested, and who knows whether it is right."""
 
 
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
@@ -148,26 +145,26 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)
         run.recovery.admit(run.rungs)
-        subject = OwnLibrary(task, plan, work.answers) if isinstance(task, LlmTask) else ForeignLibrary(task)
-        facts.add(Judgement(work.answers.judge, subject.unchecked))
+        judge = NumpyJudge(task, plan, work.answers) if task.config else InvariantJudge(task)
+        facts.add(Judgement(work.answers.judge, judge.unchecked))
         cache = run.tunings.prepare(plan.case, work.artifact, run.device, (), timeout_s)
         probes = [*(run.probes or _probes)(work, Preparation(cache), run, step), *run.further_probes(work)]
         with run.device.session({}, timeout_s=timeout_s) as session:
             assert isinstance(session, RpcSession)
             step(RunStep.LOADING)
-            conversation = subject.load(session, work.artifact, timeout_s)
+            conversation = _load(task, session, work.artifact.loadable, timeout_s)
             machine = conversation.machine
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
             step(RunStep.FIRST_RUN)
             _choose_chunk(conversation, task.chunk or plan.settings.get(CHUNK_KEY), task.test, facts)
-            verdict = subject.verify(conversation)
+            verdict = judge.verify(conversation)
             facts.add(session.peak_memory(timeout_s=timeout_s))
-            _add_verdict(verdict, subject, facts)
+            _add_verdict(verdict, judge, facts)
             if verdict.right and probes:
                 step(RunStep.SAMPLING)
                 tokens = _last_tokens(task, conversation)
                 _measure(timed_answer(conversation, task.test.timed_step, tokens), probes, session, facts)
-                _judge_again(subject, conversation, tokens, verdict, facts)
+                _judge_again(task.test, judge, conversation, tokens, verdict, facts)
     return recording
 
 
@@ -180,14 +177,14 @@ def _choose_chunk(conversation: Conversation, pinned: int | None, test: LlmTest,
         facts.add(RunSettings({CHUNK_KEY: min(conversation.chunk, test.prompt)}))
 
 
-def _add_verdict(verdict: LlmVerdict, subject: Subject, facts: Facts) -> None:
+def _add_verdict(verdict: LlmVerdict, judge: Judge, facts: Facts) -> None:
     accuracy = verdict.accuracy
     assert accuracy
-    error = None if subject.unchecked else accuracy.max_rel_err
-    divergence = None if subject.unchecked else verdict.divergence
+    error = None if judge.unchecked else accuracy.max_rel_err
+    divergence = None if judge.unchecked else verdict.divergence
     facts.add(_update(facts, error=error, divergence=divergence, invariants=verdict.invariants))
     facts.add(accuracy)
-    if isinstance(subject, OwnLibrary) and (tolerance := subject.truth.tolerance) > MOST_ROUNDING:
+    if isinstance(judge, NumpyJudge) and (tolerance := judge.truth.tolerance) > MOST_ROUNDING:
         facts.add(Vacuity([f"logits are lost in rounding, which may move them by {tolerance:.2g}"]))
 
 
@@ -200,13 +197,12 @@ def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts:
 
 
 def _judge_again(
-    subject: Subject, conversation: Conversation, tokens: Array, verdict: LlmVerdict, facts: Facts
+    test: LlmTest, judge: Judge, conversation: Conversation, tokens: Array, verdict: LlmVerdict, facts: Facts
 ) -> None:
     """Judge the step once more after all that were timed: a driver may fail later."""
-    test = subject.task.test
     conversation.forget(conversation.length - test.depth)
     logits = conversation.answer(test.last_step, tokens)
-    verdict.add(subject.judge(logits, conversation.length - 1), "after the steps that were timed")
+    verdict.add(judge.judge(logits, conversation.length - 1), "after the steps that were timed")
     if not verdict.right:
         facts.add(verdict.accuracy)
 

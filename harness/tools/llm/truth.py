@@ -16,7 +16,7 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.judge import NAME, ReferenceAnswer, compute
-from harness.tools.llm.weights import EffectiveWeights, Weights, weights_of
+from harness.tools.llm.weights import EffectiveWeights, ModelWeights, weights_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -45,7 +45,7 @@ class LlmTruth:
     rounding_factor: float
 
     @classmethod
-    def compute(cls, weights: Weights, form: Format, length: int) -> LlmTruth:
+    def compute(cls, weights: ModelWeights, form: Format, length: int) -> LlmTruth:
         """Compute a text, and once more with every number off by a few units, to see what rounding does."""
         config, moves = weights.config, [_mover(draw) for draw in range(DRAWS)]
         answers = compute(config, EffectiveWeights(weights, form), text(config.vocabulary, length), moves)
@@ -61,6 +61,7 @@ class LlmTruth:
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self.reference, name).astype(np.float32))
         (folder / DISTANCES).write_text(json.dumps(self.distances), encoding="utf-8")
+        (folder / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path, config: LlmConfig, relative_tolerance: float, rounding_factor: float) -> LlmTruth:
@@ -117,4 +118,3 @@ def write_truth(job: dict[str, Any], out: Path) -> None:
     """Worker only: compute the right answers into a folder."""
     weights = weights_of(read_plain(LlmConfig, job["config"]), job["weights"])
     LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
-    (out / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")

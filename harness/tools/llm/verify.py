@@ -58,7 +58,7 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVer
     for begin, logits, where, layers in steps(test, conversation, truth):
         accuracy = truth.judge(logits, begin)
         verdict.divergence = max(verdict.divergence, divergence(logits, truth.reference.logits[begin:][: len(logits)]))
-        layer = None if accuracy.right else truth.first_wrong_layer(layers or [], begin)
+        layer = truth.first_wrong_layer(layers, begin) if layers and not accuracy.right else None
         verdict.add(accuracy, where if layer is None else f"{where}, from layer {layer} on")
         if not verdict.right:
             return verdict
@@ -88,7 +88,7 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     for part in np.array_split(tokens, count):
         begin = conversation.length
         logits, *layers = conversation.step(SCORE, part)
-        yield begin, logits, f"prefill of {len(part)} tokens at {begin}", layers
+        yield conversation.length - len(logits), logits, f"prefill of {len(part)} tokens at {begin}", layers
     conversation.forget(test.tokens)
     logits = conversation.answer(PREFILL, tokens[-test.tokens :])
     yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", None

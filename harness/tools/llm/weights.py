@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError, OracleNotFinite
@@ -28,6 +28,21 @@ an epsilon that is left out moves nothing."""
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
 Dettmers et al. 2022). Without them a seeded network hides overflow."""
+
+
+class Tensors(Protocol):
+    """Weights by our names."""
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight as float32."""
+
+
+class ModelWeights(Tensors, Protocol):
+    """Weights of a network."""
+
+    @property
+    def config(self) -> LlmConfig:
+        """The network."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +204,7 @@ def row_blocks(matrix: Array) -> list[Array]:
 class EffectiveWeights:
     """The numbers that a library computes with: those of the format, in which rounding is no error of the compiler."""
 
-    weights: Weights
+    weights: Tensors
     form: Format
 
     def tensor(self, name: str) -> Array:

@@ -1,0 +1,189 @@
+"""A folder that `mlc_llm convert_weight` and `gen_config` wrote: its settings, its weights, and the numbers in them.
+
+Sources: mlc-llm, interface/gen_config.py (settings), quantization/group_quantization.py and model/*/*_model.py (names);
+tvm/contrib/tvmjs.py (the list of weights).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from device_runner.store import key_of, sha256_of
+from harness.base.failures import ModelError
+from harness.tools.llm.config import ConfigFile, LlmConfig
+from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
+from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, unpack
+from harness.tools.llm.safetensors import StoredTensor
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+SETTINGS = "mlc-chat-config.json"
+LISTS = (WEIGHT_LIST, "ndarray-cache.json")
+"""Names of the list of weights; the second is that of mlc-llm until 2025."""
+KNOWN_FORMAT = re.compile(r"q0f(16|32)|q4f(16|32)_[0-2]")
+"""Number formats whose weights can be read: plain, or 4 bits in groups of 32."""
+MOST_PARAMETERS = 2_000_000_000
+"""Weights of the largest network that numpy judges: of more it would compute for hours."""
+HALVED = "f32-to-bf16"
+"""Word of the list for float32 numbers of which only the upper half is stored."""
+_HINT = "give the folder that `mlc_llm convert_weight` and `gen_config` wrote"
+
+
+class ModelSettings(Foreign):
+    """What the folder of weights says of the model."""
+
+    model_type: str = ""
+    quantization: str = ""
+    vocab_size: int = Field(gt=0, le=1 << 22)
+    shape: dict[str, Any] = Field({}, alias="model_config")
+
+    @property
+    def dtype(self) -> str:
+        """What is computed in."""
+        return "float32" if "f32" in self.quantization else "float16"
+
+    @property
+    def network(self) -> LlmConfig | None:
+        """Its network; None if it is not ours, or too large to be judged."""
+        theta = self.shape.get("position_embedding_base", self.shape.get("rope_theta"))
+        try:
+            fields = ConfigFile.model_validate({**self.shape, "model_type": self.model_type, "rope_theta": theta})
+        except ValidationError:
+            return None
+        known = KNOWN_FORMAT.fullmatch(self.quantization) and not fields.complaint
+        return fields.network if known and fields.network.parameters <= MOST_PARAMETERS else None
+
+
+class StoredWeight(Foreign):
+    """A weight in the list."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    format: str = "raw"
+    byteOffset: int = Field(0, ge=0)
+
+
+class Shard(Foreign):
+    """A file of weights."""
+
+    dataPath: str
+    nbytes: int = Field(ge=0)
+    records: tuple[StoredWeight, ...]
+
+
+class WeightList(Foreign):
+    """All weights of a folder."""
+
+    records: tuple[Shard, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class MlcFolder:
+    """A folder of weights as `mlc_llm convert_weight` and `gen_config` write it. Raises ModelError for another."""
+
+    place: Path
+
+    @cached_property
+    def settings(self) -> ModelSettings:
+        """The settings of the model."""
+        return read_foreign(self.place / SETTINGS, ModelSettings, _HINT)
+
+    @cached_property
+    def list_file(self) -> Path:
+        """The list of weights."""
+        return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / WEIGHT_LIST)
+
+    @cached_property
+    def weights(self) -> dict[str, StoredWeight]:
+        """Weights by name."""
+        return {weight.name: weight for shard in self.shards for weight in shard.records}
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights: eight in each word, and no scales."""
+        numbers = (weight for weight in self.weights.values() if not weight.name.endswith("_scale"))
+        return sum(math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1) for w in numbers)
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """Files of weights, each as long as the list says."""
+        shards = read_foreign(self.list_file, WeightList, _HINT).records
+        for shard in shards:
+            file = file_beside(self.list_file, shard.dataPath)
+            if file.stat().st_size != shard.nbytes:
+                raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
+        return shards
+
+    def files(self) -> dict[str, Path]:
+        """Return the files that the device needs, by the name that they have there."""
+        return {WEIGHT_LIST: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self.shards}}
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of the weights."""
+        return key_of({name: sha256_of(file) for name, file in self.files().items()})
+
+
+_THEIRS = {
+    "embed": ("model.embed_tokens",),
+    "norm": ("model.norm",),
+    "head": ("lm_head",),
+    "norm1": ("input_layernorm",),
+    "qkv": ("self_attn.qkv_proj", "self_attn.c_attn"),
+    "o": ("self_attn.o_proj",),
+    "norm2": ("post_attention_layernorm",),
+    "gate_up": ("mlp.gate_up_proj",),
+    "down": ("mlp.down_proj",),
+}
+"""mlc-llm's names of what a weight of ours belongs to; the second is that of Qwen."""
+
+
+@dataclass(frozen=True)
+class MlcWeights:
+    """The numbers that a library computes with, by our names. Raises ModelError for one that is not there."""
+
+    config: LlmConfig
+    folder: MlcFolder
+
+    def tensor(self, name: str) -> Array:
+        """Return a weight as float32."""
+        try:
+            return self._tensor(name)
+        except (KeyError, ValueError, TypeError, MemoryError) as error:
+            raise ModelError(f"{self.folder.list_file} has no numbers for {name}", hint=_HINT) from error
+
+    def _tensor(self, name: str) -> Array:
+        import numpy as np
+
+        *layer, part, kind = name.split(".")
+        paths = (".".join([*(("model", *layer) if layer else ()), module]) for module in _THEIRS[part])
+        names = self.folder.weights
+        path = next((path for path in paths if f"{path}.{kind}" in names or f"{path}.q_{kind}" in names), "")
+        if f"{path}.{kind}" in names:
+            return self._read(f"{path}.{kind}").astype(np.float32)
+        words, scale = self._read(f"{path}.q_{kind}"), self._read(f"{path}.q_scale")
+        transposed = self.folder.settings.quantization.endswith("_0") and part != "embed"
+        return unpack(words.T, scale.T) if transposed else unpack(words, scale)
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        shards = self.folder.shards
+        return {weight.name: self.folder.place / shard.dataPath for shard in shards for weight in shard.records}
+
+    def _read(self, name: str) -> Array:
+        import numpy as np
+
+        weight, file = self.folder.weights[name], self._files[name]
+        if weight.format == HALVED and weight.dtype == "float32":
+            return StoredTensor(file, "BF16", weight.shape, weight.byteOffset).read()
+        numbers: Array = np.fromfile(file, weight.dtype, math.prod(weight.shape), offset=weight.byteOffset)
+        return numbers.reshape(weight.shape)
