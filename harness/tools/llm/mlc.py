@@ -135,11 +135,8 @@ class MlcTask(LibraryTask):
 
     def truth_job(self) -> Job:
         """Return the job that computes the right answers to a text, or says that nobody knows the network."""
-        if self.config is None:
-            key = key_of({"mlc": self.folder.key})
-            return Job("mlc-truth", key, f"weights of {self.model}", {"network": key})
-        facts = {"config": asdict(self.config), "format": self.precision.value, "length": self.length}
-        facts["network"] = key_of({"mlc": self.folder.key})
+        config, network = self.config and asdict(self.config), key_of({"mlc": self.folder.key})
+        facts = {"config": config, "format": self.precision.value, "length": self.length, "network": network}
         return job_of("mlc-truth", f"truth of {self.model}", facts, __name__, weights=self.weights)
 
     def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
@@ -167,11 +164,11 @@ def take_library(job: dict[str, Any], out: Path) -> CompileResult:
 
 def write_truth(job: dict[str, Any], out: Path) -> None:
     """Worker only: compute the right answers into a folder, or name the other judge."""
-    if "config" not in job:
+    if job["config"]:
+        weights = MlcWeights(read_plain(LlmConfig, job["config"]), MlcFolder(Path(job["weights"])))
+        LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
+    else:
         (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
-        return
-    weights = MlcWeights(read_plain(LlmConfig, job["config"]), MlcFolder(Path(job["weights"])))
-    LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
 
 
 def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_s: float) -> Conversation:

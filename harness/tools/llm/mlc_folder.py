@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SETTINGS = "mlc-chat-config.json"
 LISTS = (WEIGHT_LIST, "ndarray-cache.json")
 """Names of the list of weights; the second is that of mlc-llm until 2025."""
-KNOWN_FORMAT = re.compile(r"q0f(16|32)|q4f(16|32)_[0-2]")
+READABLE_FORMAT = re.compile(r"q0f(16|32)|q4f(16|32)_[0-2]")
 """Number formats whose weights can be read: plain, or 4 bits in groups of 32."""
 MOST_PARAMETERS = 2_000_000_000
 """Weights of the largest network that numpy judges: of more it would compute for hours."""
@@ -58,8 +58,9 @@ class ModelSettings(Foreign):
             fields = ConfigFile.model_validate({**self.shape, "model_type": self.model_type, "rope_theta": theta})
         except ValidationError:
             return None
-        known = KNOWN_FORMAT.fullmatch(self.quantization) and not fields.complaint
-        return fields.network if known and fields.network.parameters <= MOST_PARAMETERS else None
+        if fields.complaint or not READABLE_FORMAT.fullmatch(self.quantization):
+            return None
+        return fields.network if fields.network.parameters <= MOST_PARAMETERS else None
 
 
 class StoredWeight(Foreign):
