@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING, cast
 
 from device_runner.failures import Failure, RigFailure
-from device_runner.foreign_json import read_json
 from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
@@ -36,9 +35,9 @@ from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest
 from harness.tools.llm.conversation import Conversation, TimedStep, timed_answer
-from harness.tools.llm.formats import WEIGHT_LIST
 from harness.tools.llm.machine import load_machine
 from harness.tools.llm.mlc import MlcTask, open_conversation
+from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, hold, verify
@@ -62,12 +61,9 @@ Faults of positions, pages and merges move them by tenths."""
 
 
 def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_s: float) -> Conversation:
-    """Load a library of our network, and its weights from their folder. Raises what the session raises."""
-    files = {file.name: file for file in sorted(folder.iterdir()) if not file.name.startswith(".")}
-    machine = load_machine(session, loadable, timeout_s=timeout_s)
-    (shard,) = read_json((folder / WEIGHT_LIST).read_bytes())["records"]
-    names = [entry["name"] for entry in shard["records"]]
-    return Conversation(machine, machine.parameters(files, names, timeout_s=timeout_s), timeout_s)
+    """Load a library of our network, and its weights from a folder like mlc-llm's. Raises what the session raises."""
+    machine, stored = load_machine(session, loadable, timeout_s=timeout_s), MlcFolder(folder)
+    return Conversation(machine, machine.parameters(stored.files(), [*stored.weights], timeout_s=timeout_s), timeout_s)
 
 
 class NumpyJudge:
