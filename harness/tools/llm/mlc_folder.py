@@ -81,9 +81,17 @@ class Shard(Foreign):
     records: tuple[StoredWeight, ...]
 
 
+class Totals(Foreign):
+    """What the converter says of all weights together."""
+
+    ParamBytes: float = Field(0.0, ge=0, le=1e15)
+    BitsPerParam: float | None = Field(None, ge=1, le=64)
+
+
 class WeightList(Foreign):
     """All weights of a folder."""
 
+    metadata: Totals = Totals()
     records: tuple[Shard, ...] = Field(min_length=1)
 
 
@@ -106,27 +114,33 @@ class MlcFolder:
     @cached_property
     def weights(self) -> dict[str, StoredWeight]:
         """Weights by name."""
-        return {weight.name: weight for shard in self.shards for weight in shard.records}
+        return {weight.name: weight for shard in self.listed.records for weight in shard.records}
 
     @property
     def parameters(self) -> int:
-        """Number of weights: eight in each word, and no scales."""
+        """Number of weights, as the converter says; else eight in each word, and no scales."""
+        totals = self.listed.metadata
+        if totals.BitsPerParam:
+            return round(8 * totals.ParamBytes / totals.BitsPerParam)
         numbers = (weight for weight in self.weights.values() if not weight.name.endswith("_scale"))
         return sum(math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1) for w in numbers)
 
     @cached_property
-    def shards(self) -> tuple[Shard, ...]:
-        """Files of weights, each as long as the list says."""
-        shards = read_foreign(self.list_file, WeightList, _HINT).records
-        for shard in shards:
+    def listed(self) -> WeightList:
+        """What the list says. Its files are as long as it says."""
+        listed = read_foreign(self.list_file, WeightList, _HINT)
+        for shard in listed.records:
             file = file_beside(self.list_file, shard.dataPath)
             if file.stat().st_size != shard.nbytes:
                 raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
-        return shards
+        return listed
 
     def files(self) -> dict[str, Path]:
         """Return the files that the device needs, by the name that they have there."""
-        return {WEIGHT_LIST: self.list_file, **{shard.dataPath: self.place / shard.dataPath for shard in self.shards}}
+        return {
+            WEIGHT_LIST: self.list_file,
+            **{shard.dataPath: self.place / shard.dataPath for shard in self.listed.records},
+        }
 
     @cached_property
     def key(self) -> str:
@@ -177,7 +191,7 @@ class MlcWeights:
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        shards = self.folder.shards
+        shards = self.folder.listed.records
         return {weight.name: self.folder.place / shard.dataPath for shard in shards for weight in shard.records}
 
     def _read(self, name: str) -> Array:

@@ -72,6 +72,15 @@ def test_settings_describe_a_network_that_numpy_can_judge(
     assert write(tmp_path, **settings).settings.network == network
 
 
+def test_the_number_of_weights_is_what_the_converter_says(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"a.q_weight": np.zeros((2, 4), np.uint32), "a.q_scale": np.zeros((2, 1), np.float32)})
+    assert folder.parameters == 64
+    listed = json.loads(folder.list_file.read_text())
+    totals = {"ParamSize": 2, "ParamBytes": 40.0, "BitsPerParam": 4.0}  # ten numbers of three bits in a word
+    folder.list_file.write_text(json.dumps({**listed, "metadata": totals}))
+    assert MlcFolder(tmp_path).parameters == 80
+
+
 @pytest.mark.parametrize(("part", "transposed"), [("down", True), ("down", False), ("embed", False), ("head", True)])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_words_of_either_layout_are_unpacked(part: str, transposed: bool, dtype: str, tmp_path: Path) -> None:
