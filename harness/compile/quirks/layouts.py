@@ -102,23 +102,30 @@ def _without_points(call: Any, data: Any) -> Any:
     return relax.Tuple([relax.op.strided_slice(data, [1], [begin], [end]) for begin, end in pairwise(ends)])
 
 
-def without_single_channels(mod: Any) -> Any:
-    """Replace a reduction over an image's channels that keeps their axis by one that does not, and a new axis.
+def without_kept_axes(mod: Any) -> Any:
+    """Let reductions of four axes drop those that they reduce, which come back by a reshape.
 
-    The layout pass says that the single channel lies in NCHW4c, where it has four.
+    The layout pass says that a single channel lies in NCHW4c, where it has four. And TVM fuses no reshape: what follows
+    a reduction over the whole image gets a kernel of its own.
     """
-    return rewrite_main(mod, _any_of(_REDUCTIONS, operands=1), lambda call, _matched: _with_new_axes(call))
+    return rewrite_main(mod, any_of(_REDUCTIONS, operands=1), lambda call, _matched: _without_kept_axes(call))
 
 
-def _with_new_axes(call: Any) -> Any:
+def _without_kept_axes(call: Any) -> Any:
     from tvm import relax
 
     (data,) = call.args
-    rank, axes = int(type_of(data).ndim), call.attrs.axis
-    reduced = range(rank) if axes is None else sorted(int(axis) % rank for axis in axes)
-    if rank != 4 or not call.attrs.keepdims or 1 not in reduced:
+    extents, axes = getattr(type_of(data).shape, "values", ()), reduced_axes(call)
+    if len(extents) != 4 or not call.attrs.keepdims:
         return call
-    return relax.op.expand_dims(_operator(call)(data, axes), list(reduced))
+    reduced = [1 if axis in axes else extent for axis, extent in enumerate(extents)]
+    return relax.op.reshape(_operator(call)(data, axes), reduced)
+
+
+def reduced_axes(call: Any) -> list[int]:
+    """Return the axes that a reduction goes over, counted from 0."""
+    rank = int(type_of(call.args[0]).ndim)
+    return list(range(rank)) if call.attrs.axis is None else [int(axis) % rank for axis in call.attrs.axis]
 
 
 def without_broadcast_channel(mod: Any) -> Any:
@@ -126,11 +133,11 @@ def without_broadcast_channel(mod: Any) -> Any:
 
     If the first operand is in NCHW4c, the layout pass asks for the second in it, too, which one channel does not fill.
     """
-    pattern = _any_of((*_COMMUTATIVE, *_ORDERED), operands=2)
+    pattern = any_of((*_COMMUTATIVE, *_ORDERED), operands=2)
     return rewrite_main(mod, pattern, lambda call, _matched: _without_broadcast_channel(call))
 
 
-def _any_of(operators: Sequence[str], operands: int) -> Any:
+def any_of(operators: Sequence[str], operands: int) -> Any:
     """Return the pattern of a call of one of these operators."""
     from tvm.relax.dpl import is_op, wildcard
 
@@ -287,8 +294,8 @@ QUIRKS: tuple[Quirk, ...] = (
         "a reduction over the channels of a convolution that keeps their axis (spatial attention, a norm of channels) "
         "gets NCHW4c, as if it still had four channels",
         upstream="src/relax/op/tensor/statistical.cc: InferLayoutStatistical returns the input's layout for keepdims",
-        workaround="the reduction drops the axis, and a new one takes its place",
-        edits=Edits(model=without_single_channels),
+        workaround="a reduction drops its axes, and a reshape brings them back",
+        edits=Edits(model=without_kept_axes, relax=keep_reshapes),
     ),
     _row(
         "broadcast-channel-layout",

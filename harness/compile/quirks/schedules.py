@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compile.compiler.compat import bytes_of, writes_texture
+from harness.compile.compiler.compat import bytes_of, rewrite_main, type_of, writes_texture
 from harness.compile.compiler.passes import (
     Passes,
     adreno_tir_passes,
@@ -27,7 +27,7 @@ from harness.compile.compiler.tir import (
 )
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
-from harness.compile.quirks.image_reductions import reductions_apart
+from harness.compile.quirks.layouts import any_of, reduced_axes, without_kept_axes
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
@@ -264,6 +264,26 @@ def _sum_texels(func: Any) -> Any:
     schedule.bind(item, "threadIdx.x")
     schedule.vectorize(lanes)
     return schedule
+
+
+def reductions_apart(mod: Any) -> Any:
+    """Give every reduction of an image a kernel: there is a schedule into an image for one alone.
+
+    Variances are means of squares; one over channels is no image.
+    """
+    means = rewrite_main(mod, any_of(("std", "variance"), operands=1), lambda call, _matched: _as_means(call))
+    return without_kept_axes(means)
+
+
+def _as_means(call: Any) -> Any:
+    from tvm import relax
+
+    (data,), axes = call.args, reduced_axes(call)
+    if int(type_of(data).ndim) != 4 or 1 in axes:
+        return call
+    distance = relax.op.subtract(data, relax.op.mean(data, axes, keepdims=True))
+    variance = relax.op.mean(relax.op.multiply(distance, distance), axes, keepdims=bool(call.attrs.keepdims))
+    return variance if call.op.name == "relax.variance" else relax.op.sqrt(variance)
 
 
 def fallback_by_texel(func: Any, target: Any) -> Any:
