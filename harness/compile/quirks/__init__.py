@@ -23,7 +23,6 @@ from harness.compile.quirks import (
     pipelines,
     schedules,
     texels,
-    tuner,
 )
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 
@@ -39,7 +38,6 @@ QUIRKS: tuple[Quirk, ...] = (
     *fusions.QUIRKS,
     *texels.QUIRKS,
     *clml_table.QUIRKS,
-    *tuner.QUIRKS,
 )
 """All quirks, in the order in which their workarounds are applied."""
 

@@ -13,11 +13,10 @@ from typing import Any
 from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
-from harness.compile.models.preparation.casts import write_casts
+from harness.compile.models.preparation.casts import write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
-from harness.compile.models.preparation.exponents import write_exponents_as_floats
 from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.integers import write_integers_as_floats

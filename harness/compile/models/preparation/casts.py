@@ -1,7 +1,8 @@
-"""Casts of floats to integers of 32 bits by way of 64.
+"""Number formats that TVM's importer does not take as they are: casts of floats to 32 bits, and exponents.
 
-TVM's importer writes the remainder of 2^32 and two choices for them, nested in whatever is fused with them. Its
-simplifier takes minutes for a comparison of the result. It casts integers as C does, which keeps the same 32 bits.
+Of such a cast the importer writes the remainder of 2^32 and two choices, nested in whatever is fused with them. Its
+simplifier takes minutes for a comparison of the result. It casts integers as C does, which keeps the same 32 bits. And
+ONNX's Pow takes an exponent of any number format, the importer only its base's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
 
 def write_casts(model: Any) -> str:
@@ -31,3 +32,21 @@ def write_casts(model: Any) -> str:
 
     count = len(replace_nodes(model.graph, casts, "Cast"))
     return f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64" if count else ""
+
+
+def write_exponents_as_floats(model: Any) -> str:
+    """Give constant exponents the number format of what is raised to them, where that holds the same number."""
+    from onnx import helper
+
+    view, writer, count = NetworkView(model), NodeWriter(model, "exponent"), 0
+    for node in model.graph.node:
+        if not is_onnx(node, "Pow"):
+            continue
+        exponent, kind = view.constant(node, 1), view.kind(node.input[0])
+        if exponent is None or kind is None:
+            continue
+        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        if exponent.dtype != dtype and (exponent.astype(dtype) == exponent).all():
+            node.input[1] = writer.constant(exponent.astype(dtype))
+            count += 1
+    return f"wrote the exponents of {count} Pow in the number format of their bases" if count else ""

@@ -17,7 +17,6 @@ from harness.tools.upstream.probes import (
     pipelines,
     schedules,
     texels,
-    tuner,
 )
 from harness.tools.upstream.probes.sample import Probe
 
@@ -31,6 +30,5 @@ PROBES: dict[str, Probe] = {
     **fusions.PROBES,
     **texels.PROBES,
     **clml.PROBES,
-    **tuner.PROBES,
 }
 """The probe of each quirk, by its id."""

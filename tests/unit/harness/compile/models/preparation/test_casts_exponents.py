@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 from small_networks import answers, changed, network, values
 
-from harness.compile.models.preparation.exponents import write_exponents_as_floats
+from harness.compile.models.preparation.casts import write_exponents_as_floats
 
 POW = helper.make_node("Pow", ["x", "e"], ["y"])
 
