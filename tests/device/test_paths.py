@@ -166,6 +166,13 @@ def chosen() -> bytes:
     return net.finish((net.conv(choice, 8, 3, pad=1), net.shape)).to_bytes()
 
 
+def masked() -> bytes:
+    """A comparison of a convolution's result as numbers, between two convolutions."""
+    net = Layers()
+    above = net.op("Greater", net.conv(net.input, 8, 3, pad=1), np.float32(0))
+    return net.finish((net.conv(net.op("Cast", above, to=1), 8, 3, pad=1), net.shape)).to_bytes()
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -342,6 +349,13 @@ def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, pa
     np.testing.assert_allclose(answer(split(parts), "texture"), answer(split(parts), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match="channel size"):
         answer(split(parts), "texture", but_for="split-channels-layout")
+
+
+def test_a_comparison_as_numbers_is_right_only_when_worked_around(answer: Answer) -> None:
+    (right,) = answer(masked(), "cpu")
+    np.testing.assert_allclose(*answer(masked(), "texture"), right, rtol=0, atol=1e-4)
+    (wrong,) = answer(masked(), "texture", but_for="vector-bool-cast")
+    assert np.abs(wrong - right).max() > 0.1
 
 
 def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:

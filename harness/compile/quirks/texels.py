@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from harness.compile.compiler.compat import dtype_of, rewrite_main, type_of
 from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.compile.paths.base import Edits
@@ -49,8 +50,32 @@ def _type_stores(statement: Any) -> Any:
     return map_children(statement, _type_stores)
 
 
+def choose_numbers(mod: Any) -> Any:
+    """Write casts of bools to numbers as a choice between 1 and 0."""
+    from tvm.relax.dpl import is_op, wildcard
+
+    return rewrite_main(mod, is_op("relax.astype")(wildcard()), lambda call, _matched: _as_choice(call))
+
+
+def _as_choice(call: Any) -> Any:
+    from tvm import relax
+
+    (data,), dtype = call.args, dtype_of(type_of(call))
+    if dtype_of(type_of(data)) != "bool" or dtype == "bool":
+        return call
+    return relax.op.where(data, *(relax.const(number, dtype) for number in (1, 0)))
+
+
 _row = partial(Quirk, paths=("texture",))
 QUIRKS: tuple[Quirk, ...] = (
+    _row(
+        "vector-bool-cast",
+        "a comparison of a texel's four numbers, cast to numbers, is -1 where it is true",
+        upstream="src/target/source/codegen_c.cc: VisitExpr_(const CastNode*) converts what OpenCL compares, whose "
+        "vectors have all bits set for true",
+        workaround="such a cast is a choice between 1 and 0",
+        edits=Edits(model=choose_numbers),
+    ),
     _row(
         "vectorized-alloc",
         "a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",

@@ -153,6 +153,14 @@ def choice() -> Any:
     return _convs(make)
 
 
+def mask() -> Any:
+    """Return a comparison of a convolution, cast to numbers, between two convolutions."""
+    from tvm import relax
+
+    zero = relax.const(0.0, "float32")
+    return _convs(lambda op, conv: conv(op.astype(op.greater(conv(), zero), "float32")))
+
+
 def scatter() -> Any:
     """Return a scatter of zeros along the channels."""
     import numpy as np

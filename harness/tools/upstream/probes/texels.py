@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from harness.base.case import Precision
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
+from harness.compile.quirks import quirks_for
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.upstream.probes.sample import Probe, conv, max_pool, source
+from harness.tools.upstream.probes.sample import Probe, conv, mask, max_pool, source
 
+_BOOL_CAST = "vector-bool-cast"
 SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
 
 
@@ -32,7 +35,21 @@ def _serial_stores(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
 
 
+def _minus_ones(*applied: Workaround) -> ProbeAnswer:
+    """Look whether the comparison of four lanes, which is -1 where it holds, is converted as it is.
+
+    It becomes a vector once nothing else is wrong with it.
+    """
+    others = quirks_for("texture", Precision.FLOAT32, as_shipped=False)
+    text = source(mask(), (*(quirk for quirk in others if quirk.id != _BOOL_CAST), *applied))
+    converted, chosen = re.search(r"convert_float4\([^;]*[<>]", text), "where" in text
+    return ProbeAnswer.of(
+        bool(converted) and not chosen, "a comparison of vectors is converted as it is", "a number is chosen by it"
+    )
+
+
 PROBES: dict[str, Probe] = {
+    _BOOL_CAST: _minus_ones,
     "vectorized-alloc": _lanes_of_max_pool,
     "texture-store-broadcast": _serial_stores,
 }
