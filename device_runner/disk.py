@@ -74,7 +74,9 @@ def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
     if folder == _temporary():
         otherwise = "or set TMPDIR to a folder on another disk"
     hint = f"free some space (`adreno-bench cache --prune` removes what was built and not used lately), {otherwise}"
-    free = f"{_free_bytes(folder) / 1e6:.1f} MB{_no_more_files(folder)} free in {folder}"
+    stat = _stat_of(folder)
+    no_inode = " and no inode" if stat and stat.f_files and not stat.f_favail else ""
+    free = f"{_free_bytes(folder) / 1e6:.1f} MB{no_inode} free in {folder}"
     return DiskFull(f"{DISK_FULL}: {free}", hint=hint, evidence=evidence)
 
 
@@ -95,12 +97,6 @@ def _free_bytes(folder: Path) -> int:
     """Free space for this user on the disk of a folder."""
     stat = _stat_of(folder)
     return stat.f_bavail * stat.f_frsize if stat else 0
-
-
-def _no_more_files(folder: Path) -> str:
-    """Say that a disk has no inodes left; empty if it has."""
-    stat = _stat_of(folder)
-    return " and no inode" if stat and stat.f_files and not stat.f_favail else ""
 
 
 def _stat_of(folder: Path) -> os.statvfs_result | None:

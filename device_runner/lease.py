@@ -142,10 +142,7 @@ def _ticket(device: str, folder: Path) -> Iterator[_Ticket]:
 
 
 def _queue(device: str, folder: Path) -> Iterator[tuple[Path, Holder | None]]:
-    """Yield the tickets of those who wait, in order.
-
-    A process that is stopped (Ctrl-Z) is passed by, and keeps its place.
-    """
+    """Yield the tickets of those who wait, in order. A stopped process (Ctrl-Z) is passed by, and keeps its place."""
     for file in sorted(folder.glob(f"{_ticket_prefix(device)}*{_TICKET_SUFFIX}")):
         locked, holder = _is_locked(file), _read(file)
         if (locked or (locked is None and holder and _lives(holder))) and not (holder and _is_stopped(holder)):

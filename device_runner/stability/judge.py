@@ -56,7 +56,9 @@ def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
 
 def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:
     """Return the signs that heat slowed the phone down in either reading, a line each."""
-    return [*_limited(before, after), *_cooling(before, after), *_status(before, after, tolerated_status)]
+    level = max(before.gpu_cooling or 0, after.gpu_cooling or 0)
+    cooling = [f"Android's cooling of the GPU was turned up to {level}"] if level else []
+    return [*_limited(before, after), *cooling, *_status(before, after, tolerated_status)]
 
 
 def shows_heat(reading: Reading) -> bool:
@@ -78,10 +80,7 @@ def _spent_at_clocks(before: Reading, after: Reading) -> list[tuple[int, int]]:
 
 
 def _spent(before: Reading, after: Reading) -> list[int] | None:
-    """Return how long the GPU was busy at each level between the readings, as its driver counts.
-
-    None if that is unknown.
-    """
+    """Return how long the GPU was busy at each level between the readings, as its driver counts; None if unknown."""
     if not before.clock_stats or not after.clock_stats or len(before.clock_stats) != len(after.clock_stats):
         return None
     spent = [new - old for old, new in zip(before.clock_stats, after.clock_stats, strict=True)]
@@ -103,11 +102,6 @@ def _limited(before: Reading, after: Reading) -> list[str]:
     if level:
         return [f"heat held the GPU at power level {level}" + (f" ({clock})" if clock else "")]
     return [f"heat held the GPU at {clock}"] if clock else []
-
-
-def _cooling(before: Reading, after: Reading) -> list[str]:
-    level = max(before.gpu_cooling or 0, after.gpu_cooling or 0)
-    return [f"Android's cooling of the GPU was turned up to {level}"] if level else []
 
 
 def _status(before: Reading, after: Reading, tolerated: int) -> list[str]:

@@ -68,7 +68,8 @@ class Keeper:
         result = work()
         after, notes = self.look()
         report = self._report or {}
-        verdict = judge(before, after, fixed_clock=_holds_clock(report), tolerated_status=limits.thermal_status)
+        fixed_clock = any(k.name in report and not knobs.complains(report[k.name]) for k in knobs.RANGES)
+        verdict = judge(before, after, fixed_clock=fixed_clock, tolerated_status=limits.thermal_status)
         notes = [*verdict.facts.get("notes", ()), *notes]
         facts = {**verdict.facts, **waited, "knobs": report, **({"notes": notes} if notes else {})}
         return result, replace(verdict, facts=facts)
@@ -98,11 +99,6 @@ class Keeper:
             knobs.restore(self.phone)
         except Failure as failure:
             log.warning("%s: its settings are not put back yet: %s", self._transport.name, failure)
-
-
-def _holds_clock(report: knobs.Report) -> bool:
-    """Return whether root holds the GPU at one clock."""
-    return any(knob.name in report and not knobs.complains(report[knob.name]) for knob in knobs.RANGES)
 
 
 POLL_S = 2.0

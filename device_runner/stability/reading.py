@@ -84,8 +84,9 @@ def reading(texts: Mapping[str, str]) -> Reading:
     clocks = tuple(megahertz(str(clock)) for clock in numbers(texts.get("gpu_available_frequencies", "")) or ())
     level, scale = whole(battery.get("level", "")), whole(battery.get("scale", "100"))
     status = _natural(battery.get("status", ""))
+    zones = [degrees for text in texts.get("zones", "").split() if (degrees := celsius(text)) is not None]
     return Reading(
-        gpu_c=_first(celsius(texts.get("temp", "")), _hottest(texts.get("zones", "").split()), hal.get(TYPE_GPU)),
+        gpu_c=_first(celsius(texts.get("temp", "")), max(zones, default=None), hal.get(TYPE_GPU)),
         battery_c=_first(_tenths(battery.get("temperature", "")), hal.get(TYPE_BATTERY)),
         battery_percent=_percent(level, scale),
         charging=None if status is None else status == _CHARGING,
@@ -210,10 +211,6 @@ def _percentage(text: str) -> int | None:
 def _tenths(text: str) -> float | None:
     number = whole(text)
     return None if number is None else _plausible(number / 10)
-
-
-def _hottest(texts: list[str]) -> float | None:
-    return max((degrees for text in texts if (degrees := celsius(text)) is not None), default=None)
 
 
 def _natural(text: str) -> int | None:

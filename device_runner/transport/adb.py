@@ -177,14 +177,10 @@ class Adb:
                 raise DeviceLost(message, hint=RESTART) from refused
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
         except OSError as error:
-            self._require_server()
+            with suppress(TimeoutError):
+                self._connect(Deadline(SERVER_ANSWERS_S)).close()  # raises `LinkFailure` if the server is gone
             message = f"the connection to device {self.serial} broke: {error}: {action}"
             raise DeviceLost(message, hint=RESTART) from error
-
-    def _require_server(self) -> None:
-        """Raise `LinkFailure` if it is the server that is gone."""
-        with suppress(TimeoutError):
-            self._connect(Deadline(SERVER_ANSWERS_S)).close()
 
     def _open_shell(self, command: Sequence[str], deadline: Deadline) -> socket.socket:
         return self.open(f"shell,v2,raw:{quoted(*command)}", deadline)

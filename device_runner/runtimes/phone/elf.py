@@ -139,10 +139,7 @@ def _section_fault(elf: Any, dynamic: Any) -> str:
 
 
 def _symbols(dynamic: Any, tags: set[str], size: int) -> list[Any]:
-    """Return the dynamic symbol table.
-
-    How long it is, only the hash tables tell, so they must not be believed blindly.
-    """
+    """Return the dynamic symbol table. Only the hash tables tell its length, so they are not believed blindly."""
     if "DT_SYMTAB" not in tags or not tags & {"DT_HASH", "DT_GNU_HASH"}:
         return []
     count = dynamic.num_symbols()
