@@ -112,7 +112,8 @@ def run(
         raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
     file = RecordFile(records)
     file.require_writable()
-    with _screen(live) as screen, RecordIndex(records, screen.say) if resume else nullcontext() as index:
+    screen: Screen = load(place_of("live_screen"))() if live else Screen()
+    with screen, RecordIndex(records, screen.say) if resume else nullcontext() as index:
         request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
         screen.expect([case.id for case in request.cases])
         source = devices_behind(tracker) if tracker else None
@@ -140,12 +141,6 @@ def run(
         again = [f"settled before and not run again: {ids}"] if ids else []
         out("\n".join([*_summary(results.new, records), *again, *lost]))
     raise typer.Exit(code)
-
-
-def _screen(live: bool) -> Screen:
-    """Return what shows progress: the screen, or that of a tool which shows the matrix as well."""
-    screen: Screen = load(place_of("live_screen"))() if live else Screen()
-    return screen
 
 
 def _settled(file: RecordFile, before: int, cases: int) -> str:

@@ -56,7 +56,8 @@ def show(
         if plain and (overview := _overview(index, asked_for)):
             out(overview)
             return
-        chosen = _choose_records(index, asked_for, every=every)
+        entries = index.every(asked_for) if every else index.newest(asked_for)
+        chosen = [record for record in entries if not record.standalone and SUSTAINED not in record.parts]
         if not chosen:
             raise no_records(case, records, index)
     exports.write_records(chosen, exit_code(record.outcome for record in chosen))
@@ -100,12 +101,6 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
     return (
         f"{table(rows, ('case', 'series', 'last outcomes'), right=('series',), prose=('last outcomes',))}\n\n{remark}"
     )
-
-
-def _choose_records(index: RecordSource, asked_for: Callable[[str], bool], *, every: bool) -> list[Record]:
-    """Return the latest record of each series, or every record."""
-    records = index.every(asked_for) if every else index.newest(asked_for)
-    return [record for record in records if not record.standalone and SUSTAINED not in record.parts]
 
 
 def _whole(record: dict[str, object]) -> str:

@@ -339,10 +339,7 @@ def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
 
 
 def _reference_changes(base: Sides, head: Sides, keys: Iterable[SeriesKey], rules: Rules) -> dict[str, Change]:
-    """Compare the reference kernel that both sides measured, by identity.
-
-    Another release may make another kernel of it.
-    """
+    """Compare the reference kernel of both sides, by identity. Another release may make another kernel of it."""
     rigs, samples = _by_identity(keys), list[Sequence[Samples]]()
     for here in rigs.values():
         probes = [_probes_in(here, side) for side in (base, head)]

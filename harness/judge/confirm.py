@@ -105,7 +105,9 @@ def settle(
         stopped = {key for key, series in under_way.items() if series.open}
         cases = [replace(c, reasons=(reason, *c.reasons), suspicion=None) if c.key in stopped else c for c in cases]
         return replace(result, cases=cases, fitness=Fitness(fit=False, reasons=(blind,)))
-    return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
+    undecided = [series for series in under_way.values() if not series.lost and not series.change.decided]
+    needed_s = sum(_missing(series) * (series.session_s or pace) for series in undecided)
+    return replace(result, cases=cases, needed_minutes=needed_s / 60)
 
 
 def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:
@@ -234,14 +236,11 @@ def _settle_case(
     if case.verdict is not Verdict.INCONCLUSIVE:
         return case
     looks = suspicion_of(case)
-    reason = f"looks {looks.value}, which {_too_little(case)} cannot prove; {way}" if looks else way
+    fewest = min((len(side.sessions) for side in (case.base, case.head) if side), default=0)
+    sessions = "one session" if fewest < FEWEST_SESSIONS else "these sessions"
+    reason = f"looks {looks.value}, which {sessions} cannot prove; {way}" if looks else way
     unchanged = bool(case.base and case.head and same_build(case.base, case.head))
     return replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
-
-
-def _too_little(case: Comparison) -> str:
-    fewest = min(len(side.sessions) for side in (case.base, case.head) if side)
-    return "one session" if fewest < FEWEST_SESSIONS else "these sessions"
 
 
 def _with_prospect(case: Comparison, session_s: float) -> Comparison:
@@ -264,12 +263,6 @@ def _pace(series: Iterable[TurnSeries]) -> float:
     """Return what a session takes on the average, in seconds; 0 if none was run."""
     run = [entry for entry in series if entry.fresh]
     return sum(entry.spent_s for entry in run) / sum(entry.fresh for entry in run) if run else 0.0
-
-
-def _needed_minutes(series: Iterable[TurnSeries], session_s: float) -> float:
-    """Return how long it would take to decide what is open, as far as that can be foreseen."""
-    still = [entry for entry in series if not entry.lost and not entry.change.decided]
-    return sum(_missing(entry) * (entry.session_s or session_s) for entry in still) / 60
 
 
 def _missing(series: TurnSeries) -> int:

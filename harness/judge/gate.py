@@ -119,10 +119,7 @@ class Gate:
     def _left_out(
         self, sides: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]
     ) -> Iterator[SkippedSeries]:
-        """Yield the records and the baselines that were not compared.
-
-        A baseline beside its records is named with them.
-        """
+        """Yield the records and baselines that were not compared; a baseline beside its records is named with them."""
         other = AS_SHIPPED if not self.as_shipped else WORKED_AROUND
         records = [SkippedSeries(key, other) for key in sides if key.as_shipped is not self.as_shipped]
         records += [SkippedSeries(key, SUSTAINED) for key in sustained if key not in sides]

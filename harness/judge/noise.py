@@ -156,10 +156,7 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
 
 
 def _model_of(sessions_by_series: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
-    """Return the noise of each series by the number of a session that is the steadiest of it.
-
-    Profiles are of the middle.
-    """
+    """Return the noise of each series by the location of its sessions that is steadiest; profiles are of the middle."""
     unique = {
         key: list({(*session[:2], *session[2]): session for session in sessions}.values())
         for key, sessions in sessions_by_series.items()

@@ -105,14 +105,11 @@ def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]],
         key=lambda pair: (_wall_ms(pair[0]) is None, _wall_ms(pair[0]) or 0.0, pair[1].path),
     )
     timed = [side for side, _ in contestants if _wall_ms(side)]
-    lead = _lead(timed[0], timed[1], noises) if len(timed) > 1 else None
+    lead = None
+    if len(timed) > 1:
+        shared = noises.noise(SeriesKey(timed[0].key.identity, "any other"))  # what the rig's series share
+        lead = compare_summaries(timed[0].summary, timed[1].summary, noise=shared)
     return PathRanking(*key, tuple(_standing(*fields) for fields in contestants), lead)
-
-
-def _lead(best: Side, following: Side, noises: NoiseModel) -> Change:
-    """Return the lead of the second over the first, by their sessions and the noise that the rig's series share."""
-    shared = noises.noise(SeriesKey(best.key.identity, "any other"))
-    return compare_summaries(best.summary, following.summary, noise=shared)
 
 
 def _standing(side: Side, latest: Record) -> Standing:

@@ -125,7 +125,8 @@ def _measure(request: Request) -> Record:
     name = os.environ.get(DEVICE) or "virtual"
     watchers = case_watchers()
     try:
-        _require_support(request)
+        if (identity := _expected()) and (why := unsupported(request.cases[0], identity)):
+            raise Unsupported(why)  # the device need not be opened
         with open_workbench(request, name, _progress(request, name)) as bench:
             _require_expected(bench.device)
             run = replace(bench.run, further_probes=lambda work: [watcher.probe(work) for watcher in watchers])
@@ -137,13 +138,6 @@ def _measure(request: Request) -> Record:
         for watcher in watchers:
             watcher.keep(record, run.origin, request.cache, file.path)
     return record
-
-
-def _require_support(request: Request) -> None:
-    """Raise Unsupported of what the device's identity says that it cannot run: then it need not be opened."""
-    identity = _expected()
-    if identity and (why := unsupported(request.cases[0], identity)):
-        raise Unsupported(why)
 
 
 def _progress(request: Request, device: str) -> Progress:

@@ -147,10 +147,7 @@ def _timed(series: Series) -> list[Point]:
 
 
 def _steps(series: Series, spread: Noise | None, others: Resemblance) -> Iterator[Event]:
-    """Yield what the engine finds in the latencies.
-
-    A build that did not change got no slower, whatever the numbers say.
-    """
+    """Yield what the engine finds in the latencies. A build that did not change got no slower, whatever they say."""
     timed = _timed(series)
     latencies = [point.wall_ms or math.nan for point in timed]
     for step in segment(latencies, relevant=RELEVANT, noise=spread, others=others):
@@ -161,10 +158,7 @@ def _steps(series: Series, spread: Noise | None, others: Resemblance) -> Iterato
 
 
 def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
-    """Return the nearest point to a step with another artifact than the point before it.
-
-    None if there is none near it.
-    """
+    """Return the nearest point to a step with another artifact than the point before it; None if none is near."""
     near = range(max(1, index - NEAR), min(len(timed), index + NEAR + 1))
     rebuilt = [at for at in near if not timed[at].artifact or timed[at].artifact != timed[at - 1].artifact]
     return min(rebuilt, key=lambda at: abs(at - index), default=None)

@@ -216,16 +216,12 @@ def _hash_file(commits: Sequence[str]) -> Iterator[str]:
 
 def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
-    code = asv(project, arguments, variables, silence_s=_silence_s(variables), going_on=_on_devices)
+    suite = variables.get(asv_process.SUITE)
+    silence_s = max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
+    code = asv(project, arguments, variables, silence_s=silence_s, going_on=_on_devices)
     if code not in (0, ASV_SOME_FAILED):
         raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
     return code
-
-
-def _silence_s(variables: Mapping[str, str]) -> float:
-    """Return a silence longer than any case may take by its suite's deadlines."""
-    suite = variables.get(asv_process.SUITE)
-    return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 
 
 def _on_devices() -> str:

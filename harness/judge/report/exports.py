@@ -116,11 +116,6 @@ def csv_text(cases: Iterable[Export]) -> str:
     return file.getvalue()
 
 
-def records_markdown(records: Iterable[Record]) -> str:
-    """Return the matrix of models and paths."""
-    return markdown(matrices_of(entries_of(by_series(records).values()))) + "\n"
-
-
 def benchmark_text(records: Iterable[Record]) -> str:
     """Return the samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
     all_records = list(records)
@@ -145,7 +140,7 @@ def write_records(
     if export_csv:
         write_whole(export_csv, csv_text(export_run(records, code).cases))
     if export_markdown:
-        write_whole(export_markdown, records_markdown(records))
+        write_whole(export_markdown, markdown(matrices_of(entries_of(by_series(records).values()))) + "\n")
     if export_pytest_benchmark:
         write_whole(export_pytest_benchmark, benchmark_text(records))
         if not any(map(_benchmark, records)):
@@ -177,9 +172,9 @@ def export_case(record: Record) -> CaseExport:
         artifact=record.artifact,
         quirks=list(record.quirks),
         started_at=record.started_at,
-        latency_ms=_location(record.wall_ms) if right else None,
+        latency_ms=finite(location_ms(record.wall_ms)) if right else None,
         **{name: getattr(numbers, name) if numbers else None for name in names},
-        device_latency_ms=_location(record.device_ms) if right else None,
+        device_latency_ms=finite(location_ms(record.device_ms)) if right else None,
         first_run_ms=record.first_run_ms,
         init_ms=record.init_ms,
         max_abs_err=finite(record.max_abs_err),
@@ -190,10 +185,6 @@ def export_case(record: Record) -> CaseExport:
         wall_ms=record.wall_ms,
         device_ms=record.device_ms,
     )
-
-
-def _location(samples_ms: Sequence[float]) -> float | None:
-    return finite(location_ms(samples_ms))
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:

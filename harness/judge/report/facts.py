@@ -124,7 +124,11 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     named = naming_options(record.model_options)
     words += [word for option, value in named for word in (option, Path(value).name if published else value)]
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
-    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
+    if record.as_shipped:
+        essential = {quirk.id for quirk in QUIRKS if quirk.essential}
+        chosen = [quirk for quirk in record.quirks if quirk not in essential]
+        words += ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]
+    return shlex.join(words)
 
 
 def naming_options(options: Sequence[str]) -> list[tuple[str, str]]:
@@ -141,9 +145,3 @@ def _label(record: Record) -> str:
     if identity.kind != "phone":
         return record.device
     return f"soc={identity.soc}" if identity.soc else "SERIAL"
-
-
-def _as_shipped(record: Record) -> list[str]:
-    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
-    chosen = [quirk for quirk in record.quirks if quirk not in essential]
-    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]

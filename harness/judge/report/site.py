@@ -244,10 +244,7 @@ def write_site(
 
 
 def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, str, Figure]]:
-    """Return a figure for each path of each model of each machine.
-
-    Both commits of what `moved` are drawn in any case.
-    """
+    """Return a figure for each path of each model of each machine. It draws both commits of what `moved`."""
     named: dict[int, set[str]] = {}
     for event in moved:
         named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))

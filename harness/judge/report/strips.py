@@ -57,7 +57,7 @@ def samples_strip(
     dots = "".join(
         f"M{place(ms)} {LANE // 2 + LANE * (number % lanes)}h.1"
         for number, session in enumerate(lanes_of)
-        for ms in _thin(session)
+        for ms in session[:: math.ceil(len(session) / MOST_DOTS)]
     )
     label = (
         f"{whole.count} samples of {name} in {len(lanes_of)} session{'s' * (len(lanes_of) > 1)}: {whole.min_ms:.4g} to "
@@ -162,10 +162,6 @@ def _scale(low: float, high: float) -> Callable[[float], int]:
     """Places from left to right, with room for a dot at both ends."""
     span = (high - low) or 1.0
     return lambda value: round(8 + (WIDTH - 16) * (value - low) / span)
-
-
-def _thin(samples: Sequence[float]) -> Sequence[float]:
-    return samples[:: math.ceil(len(samples) / MOST_DOTS)]
 
 
 def _box(whole: SampleSummary, place: Callable[[float], int], top: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from harness.base.outcome import CaseState
-from harness.judge.path_ranking import PathRanking, rank_paths
+from harness.judge.path_ranking import rank_paths
 from harness.judge.report import words
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
 from harness.judge.report.facts import case_facts, device_facts, reproduce
@@ -63,6 +63,7 @@ def write_report(
     """
     others = {(SeriesKey.of(record), record.build): [*part_facts(record)] for record in standalone}
     matrices = matrices_of(entries_of(builds))
+    began = sorted(session.started for matrix in matrices for entry in matrix.entries for session in entry.sessions)
     write_page(
         file,
         "report.html.j2",
@@ -71,7 +72,7 @@ def write_report(
         matrices=matrices,
         conclusions=conclusions_of,
         states=_states(matrices),
-        measured_at=_measured_at(matrices),
+        measured_at=words.between(began[0], began[-1]) if began else "",
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
         answer=answer,
@@ -97,12 +98,6 @@ def _title(matrices: Sequence[Matrix]) -> str:
     return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
 
 
-def _measured_at(matrices: Sequence[Matrix]) -> str:
-    """Return when the first and the last session began; empty without any."""
-    began = sorted(session.started for matrix in matrices for entry in matrix.entries for session in entry.sessions)
-    return words.between(began[0], began[-1]) if began else ""
-
-
 def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
     """Return how many series are in which state."""
     counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
@@ -115,14 +110,11 @@ def conclusions_of(row: ModelRow) -> list[str]:
     ranked = rank_paths([record for entry in row.entries for record in entry.sessions]) if len(timed) > 1 else []
     many = len(ranked) > 1
     return [
-        f"{f'{ranking.precision} {ranking.tuning}: ' if many else ''}{_winner(ranking)}"
+        f"{f'{ranking.precision} {ranking.tuning}: ' if many else ''}"
+        f"{ranking.conclusion if ranking.lead.verdict.changed else 'no sure winner'}"
         for ranking in ranked
         if ranking.lead
     ]
-
-
-def _winner(ranking: PathRanking) -> str:
-    return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
 
 
 def _notes(sections: Sequence[BuildLines], build: BuildKey) -> list[Sequence[str]]:

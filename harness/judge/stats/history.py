@@ -109,17 +109,15 @@ def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
 
 def _set_outliers_aside(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
     """Return how far off each outlier is, the places of what is none, and among those the places where steps may be."""
-    spread = max(_spread(logs), tick_of(logs) / 2)
+    from_differences = robust.MAD_TO_SD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)  # a step moves one
+    spread = max(from_differences, tick_of(logs) / 2)
     away = _from_neighbours(logs)
     far = np.abs(away) > OUTLIER * spread
     near = np.flatnonzero(~far)
-    return away[far], near, _fewest_cuts(logs[near], spread)
-
-
-def _fewest_cuts(logs: Array, spread: float) -> list[int]:
-    """Places where steps may be; beside a drift, if that leaves fewer: level stretches take many to make up one."""
-    cuts = _propose_cuts(logs, spread)
-    return cuts if len(cuts) < MANY else min(cuts, _propose_cuts(_less_drift(logs), spread), key=len)
+    cuts = _propose_cuts(logs[near], spread)
+    if len(cuts) >= MANY:  # level stretches take many to make up a drift
+        cuts = min(cuts, _propose_cuts(_less_drift(logs[near]), spread), key=len)
+    return away[far], near, cuts
 
 
 def _less_drift(logs: Array) -> Array:
@@ -150,11 +148,6 @@ def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> 
         if p <= ALPHA and abs(jump) > relevant:
             fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False)
             yield _step(fit, p, valid[place])
-
-
-def _spread(logs: Array) -> float:
-    """Return standard deviation about the steps: from neighbours' differences, which a step moves only once."""
-    return robust.MAD_TO_SD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
 
 
 def _from_neighbours(logs: Array) -> Array:

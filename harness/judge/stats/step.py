@@ -55,11 +55,6 @@ class Resemblance(NamedTuple):
     points: float = 0.0
     """How many points it is known by."""
 
-    @property
-    def at_most(self) -> float:
-        """A standard error more than is known."""
-        return min(MOST_ALIKE, self.alike + math.sqrt((1 - self.alike**2) / max(self.points, 1.0)))
-
 
 UNKNOWN = Resemblance()
 
@@ -212,7 +207,8 @@ def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
     25, 2009, who prefer a generalised Pareto; of a likelihood ratio the exponential is the limit).
     """
     near = logs[max(0, fit.cut - NEAR) : fit.cut + NEAR]
-    alike = fit.resemblance.at_most
+    own = fit.resemblance
+    alike = min(MOST_ALIKE, own.alike + math.sqrt((1 - own.alike**2) / max(own.points, 1.0)))
     unlike = _Scan(near[None], np.array([[fit.resemblance.alike]]), trend=fit.trend).left
     drawn = np.random.default_rng(DRAWN).permuted(np.repeat(unlike, DRAWN, axis=0), axis=1)
     drawn[:, 0] /= math.sqrt(1 - alike**2)

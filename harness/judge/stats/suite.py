@@ -38,15 +38,11 @@ def hold(changes: Sequence[Change]) -> list[Change]:
 
     If nothing changed anywhere, the chance of any alarm left in the suite is at most `FALSE_DISCOVERIES`.
     """
+    doubt = f"among {len(changes)} series this may be chance (adjusted p {{:.2g}}): confirm in fresh sessions"
     return [
-        _withdraw(change, p, len(changes)) if change.verdict.changed and not p <= FALSE_DISCOVERIES else change
+        change.without_proof(doubt.format(p)) if change.verdict.changed and not p <= FALSE_DISCOVERIES else change
         for change, p in zip(changes, adjusted_p_values([change.p for change in changes]), strict=True)
     ]
-
-
-def _withdraw(change: Change, p: float, series: int) -> Change:
-    reason = f"among {series} series this may be chance (adjusted p {p:.2g}): confirm in fresh sessions"
-    return change.without_proof(reason)
 
 
 @dataclass(frozen=True)
