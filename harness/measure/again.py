@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array, Program
     from harness.measure.correctness import Truth
-    from harness.measure.facts import Accuracy, Facts
+    from harness.measure.facts import Facts
 
 RUNS = 2
 """Inferences of one look."""
@@ -83,7 +83,8 @@ def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, aga
     if accuracy.right:
         facts.add(replace(accuracy, varies=True))
         return True
-    wrong = 1 + sum(not _again(program, truth, timeout_s).right for _ in range(TRIES - 1))
+    answers = (program.run(truth.inputs, timeout_s=timeout_s)[0] for _ in range(TRIES - 1))
+    wrong = 1 + sum(not truth.judge(answer).right for answer in answers)
     often = "each time" if wrong == TRIES else f"{wrong} of {TRIES} times"
     facts.add(replace(accuracy, complaint=f"{_sentence(accuracy.complaint, number)} (wrong {often} then)"))
     facts.add(Answer(outputs))
@@ -92,10 +93,6 @@ def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, aga
 
 def _sentence(complaint: str, number: int) -> str:
     return f"the first answer was right, answer {number} is not: {complaint}"
-
-
-def _again(program: Program, truth: Truth, timeout_s: float) -> Accuracy:
-    return truth.judge(program.run(truth.inputs, timeout_s=timeout_s)[0])
 
 
 def _is_stale(program: Program, truth: Truth, timeout_s: float) -> bool:

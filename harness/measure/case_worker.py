@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from device_runner.device import Device, Permission, Pulse
@@ -145,10 +146,8 @@ def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) ->
             return recording.record, reset
         return recording.record, recording.lost
 
-    def climbing(rung: str) -> None:
-        progress.step(plan.case.id, f"{RunStep.DEVICE_LOST}: {rung}")
-
-    record, steps = run.recovery.retry(attempt, run.rungs, climbing)
+    step = partial(progress.step, plan.case.id)
+    record, steps = run.recovery.retry(attempt, run.rungs, lambda rung: step(f"{RunStep.DEVICE_LOST}: {rung}"))
     return record.model_copy(update={"recovery": steps})
 
 
@@ -168,10 +167,7 @@ def _next(run: Run, channel: Channel) -> CaseOrder:
 
 
 def _why_silent(run: Run) -> str:
-    """Return why the device does not answer; empty if it does.
-
-    It is only looked at: bringing it back is for the next case.
-    """
+    """Return why the device does not answer; empty if it does. Bringing it back is for the next case."""
     try:
         if run.recovery.quarantine:
             run.recovery.admit(run.rungs)

@@ -336,10 +336,7 @@ def _reason(want: Array, other: Array | None, tolerance: float) -> str:
 
 
 def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
-    """Return the two bounds that every element sits at.
-
-    None if there is something between, or if those are its values.
-    """
+    """Return the two bounds that every element sits at; None if some lie between, or if those are its values."""
     import numpy as np
 
     low, high = float(want.min()), float(want.max())

@@ -140,13 +140,10 @@ class Tally:
         """`3 of 9, about 2 min left`: how many are done; empty when there is nothing to do."""
         if self._done == self._total:
             return ""
-        left = f", about {duration(self._left_s)} left" if self._done else ""
-        return f"{self._done} of {self._total}{left}"
-
-    @property
-    def _left_s(self) -> float:
-        """If the rest goes as what is done did."""
-        return (self._clock() - self._began) / self._done * (self._total - self._done)
+        if not self._done:
+            return f"0 of {self._total}"
+        left_s = (self._clock() - self._began) / self._done * (self._total - self._done)
+        return f"{self._done} of {self._total}, about {duration(left_s)} left"
 
 
 class Silence:

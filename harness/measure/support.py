@@ -38,8 +38,8 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     in_half = bool(half) or any(dtype == "float16" for _, _, dtype in compiled.inputs)
     if in_half and (why := no_half(identity)):
         yield f"{why}, and the model itself is in half precision ({half} of its kernels)", ""
-    side, layers = facts.get("image_side", 0), facts.get("image_layers", 0)
-    most_side, most_layers = _most_pixels(identity), identity.image_max_array_layers
+    side, most_side = facts.get("image_side", 0), min(identity.image2d_max_width, identity.image2d_max_height)
+    layers, most_layers = facts.get("image_layers", 0), identity.image_max_array_layers
     if side > most_side:
         yield f"the model needs an image of {side} pixels a side, and {device} has {most_side}", OTHER_DEVICE
     if layers > most_layers:
@@ -62,7 +62,3 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     if 0 < identity.memory_bytes < needed:
         has = f"{device} has {identity.memory_bytes / 1e9:.3g} GB"
         yield f"the model takes about {needed / 1e9:.3g} GB of memory, and {has}", LESS_MEMORY
-
-
-def _most_pixels(identity: Identity) -> int:
-    return min(identity.image2d_max_width, identity.image2d_max_height)

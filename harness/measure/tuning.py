@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import RigFailure
 from device_runner.runtimes.clml import INFO as CLML_INFO
@@ -49,22 +49,6 @@ _HIT = re.compile(r"Loading tuning cache for symbol\s*:\s*(\S+)")
 _MISS = re.compile(r"Tuning cache not cound for symbol\s*:\s*(\S+)")
 _SLOWED = re.compile(r"slowing kernel '(\S+)'")
 _VERSION = re.compile(r"CLML Target Version\s*:\s*(\S+)")
-
-
-class Tuner(Protocol):
-    """How one path is tuned."""
-
-    def tune(self, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float) -> bytes:
-        """Run a tuning session and return what it left. Raises what the device raises."""
-
-    def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
-        """Environment of the measured process; brings the blob to the device where it is read from there."""
-
-    def use(self, program: Program, blob: Path, timeout_s: float) -> None:
-        """Give the blob to a loaded program that takes it itself."""
-
-    def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
-        """Return what the session's process says of itself, after it ran with that blob, or untuned."""
 
 
 class ProgramBinaries:
@@ -126,11 +110,13 @@ class ClmlCache:
         It also calls a record that is there and empty a miss (`tune_buffer.size()`), though a part that has nothing to
         tune has no other.
         """
-        log, empty = session.log(), _empty(blob.read_bytes()) if blob else set[str]()
+        log, first = session.log(), dict(reversed(_tuning_records(blob.read_bytes()))) if blob else {}
+        empty = {symbol for symbol, size_bytes in first.items() if not size_bytes}
         hits, missed = sorted(set(_HIT.findall(log))), set(_MISS.findall(log))
         misses, nothing_to_tune = sorted(missed - empty), sorted(missed & empty)
         version = _VERSION.search(log)
-        answer = _clml_info(session, timeout_s)
+        answer = json.loads(session.call(CLML_INFO, timeout_s=timeout_s) or "{}")
+        answer = answer if isinstance(answer, dict) else {}
         facts = {
             "clml_version": version.group(1) if version else "",
             "clml_hits": hits,
@@ -138,14 +124,10 @@ class ClmlCache:
             **({"clml_nothing_to_tune": nothing_to_tune} if nothing_to_tune else {}),
             **({"clml_recordable_queue": answer["recordable_queue"]} if "recordable_queue" in answer else {}),
         }
-        stale = _stale(answer.get("symbols", {}))
+        symbols: dict[str, dict[str, int]] = answer.get("symbols", {})  # only our model of CLML can tell
+        stale = sorted(name for name, of in symbols.items() if of["hits"] and of["tuned"] < of["tunable"])
         complaint = _clml_complaint([*hits, *nothing_to_tune], misses, stale) if blob else ""
         return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(answer.get("emulated")))
-
-
-def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Parts whose record was found and does not fit their operators. Only our model of CLML can tell."""
-    return sorted(name for name, counts in symbols.items() if counts["hits"] and counts["tuned"] < counts["tunable"])
 
 
 def _clml_complaint(loads: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
@@ -156,6 +138,7 @@ def _clml_complaint(loads: Sequence[str], misses: Sequence[str], stale: Sequence
     return "" if loads else "CLML did not say that it loaded any tuning"
 
 
+Tuner = ProgramBinaries | ClmlCache
 TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
 """Tuners by the family of a path."""
 
@@ -163,12 +146,6 @@ TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBi
 def tuning_symbols(blob: bytes) -> list[str]:
     """Return the symbols that a CLML tuning file has records of, in order. Raises RigFailure for what is none."""
     return [symbol for symbol, _ in _tuning_records(blob)]
-
-
-def _empty(blob: bytes) -> set[str]:
-    """Return the symbols whose record, of several the first, has no content."""
-    first = dict(reversed(_tuning_records(blob)))
-    return {symbol for symbol, size_bytes in first.items() if not size_bytes}
 
 
 def _tuning_records(blob: bytes) -> list[tuple[str, int]]:
@@ -199,12 +176,6 @@ def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
     if length > len(blob) - start:
         raise ValueError
     return blob[start : start + length], start + length
-
-
-def _clml_info(session: Session, timeout_s: float) -> dict[str, Any]:
-    text = session.call(CLML_INFO, timeout_s=timeout_s)
-    answer = json.loads(text) if text else {}
-    return answer if isinstance(answer, dict) else {}
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,6 @@ def first_misread(work: Work, builder: Builder) -> str:
     allowed = max(relative_tolerances(len(truth.expected), truth.relative_tolerance, truth.rounding))
     for node in load(Path(oracle.payload["request"]["model_file"])).graph.node:
         for name in node.output:
-            if name in right and name in theirs and _is_off(theirs[name], right[name], allowed):
+            if name in right and name in theirs and not compare_answers([theirs[name]], [right[name]], allowed).right:
                 return f"{node.op_type} {node_name(node)!r}"
     return ""
-
-
-def _is_off(theirs: Array, right: Array, allowed: float) -> bool:
-    """Return whether a tensor is off by more than any output may be."""
-    return not compare_answers([theirs], [right], allowed).right

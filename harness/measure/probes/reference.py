@@ -88,12 +88,8 @@ def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
 def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool:
     """Return whether it lasts `LONG_MS` and `TICKS` ticks, of which `others_ms` tell, too; or too long to grow."""
     shortest = min(samples_ms)
-    return shortest >= TOO_LONG_MS or shortest >= max(LONG_MS, TICKS * _tick_ms([*samples_ms, *others_ms]))
-
-
-def _tick_ms(samples_ms: Sequence[float]) -> float:
-    """Return the tick of the clock, as far as samples tell: their common divisor in whole nanoseconds."""
-    return math.gcd(*(round(1e6 * ms) for ms in samples_ms)) / 1e6
+    tick_ms = math.gcd(*(round(1e6 * ms) for ms in (*samples_ms, *others_ms))) / 1e6
+    return shortest >= TOO_LONG_MS or shortest >= max(LONG_MS, TICKS * tick_ms)
 
 
 def turns_in(file: Path) -> int:

@@ -90,7 +90,8 @@ def record_files(place: str | Path) -> list[Path]:
     """Return the files of a place: itself, or those below it. Raises UsageError if there are none."""
     text, path = str(place), Path(place)
     if path.is_dir():
-        below = [file for file in path.rglob("*") if _is_visible(file.relative_to(path))]
+        inside = [file.relative_to(path) for file in path.rglob("*")]
+        below = [path / file for file in inside if not any(part.startswith(".") for part in file.parts)]
     elif glob.has_magic(text) and not path.exists():
         below = list(_matches(text))
     else:
@@ -143,7 +144,3 @@ def _suffixes() -> list[str]:
 def _matches(pattern: str) -> Iterator[Path]:
     anchor = Path(pattern).anchor
     return Path(anchor).glob(pattern.removeprefix(anchor))
-
-
-def _is_visible(file: Path) -> bool:
-    return not any(part.startswith(".") for part in file.parts)
