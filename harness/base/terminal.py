@@ -64,11 +64,16 @@ def write(text: str, stream: TextIO | None = None, *, painted: Callable[[str], s
         stream.write((painted(safe) if takes_colour(stream) else safe) + "\n")
         stream.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # for what is left, which Python writes at its end
+        forget(stream)
         if isinstance(error, BrokenPipeError):
             raise ReaderGone from None
         error.filename = OUTPUT
         raise
+
+
+def forget(stream: TextIO) -> None:
+    """Send to nowhere what a stream could not write, which Python writes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def tell(text: str) -> None:

@@ -18,7 +18,7 @@ from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
-from harness.base.terminal import OUTPUT, ReaderGone, TerminalLog, open_missing_streams
+from harness.base.terminal import OUTPUT, ReaderGone, TerminalLog, forget, open_missing_streams
 from harness.base.tool import Command, tools
 from harness.cli.commands import HELP_NAMES, GroupedCommands, add_commands
 
@@ -115,6 +115,7 @@ def _call() -> None:
         from device_runner.store import cache_root
 
         if _while_printing(error):
+            forget(sys.stdout)
             _end(f"cannot write {OUTPUT}: {error.strerror}: redirect it to a place with room", ExitCode.RIG_FAILURE)
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)

@@ -30,7 +30,7 @@ WORKER, JOBS = "harness.compile.artifacts.worker", "harness.compile.artifacts.jo
 PACKAGES = ("harness", "device_runner")
 _FOR_TYPE_CHECKERS = re.compile(r"^([ \t]*)if [^\n]*TYPE_CHECKING[^\n]*:\n(?:\1[ \t]+[^\n]*\n|[ \t]*\n)*", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*((?:from|import)\s(?:[^\n(#]*\((?:#[^\n]*|[^)#])*\)|[^\n]*))", re.MULTILINE)
-"""Fields of a statement that hold further statements."""
+"""A statement that imports, also of several lines."""
 
 
 def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:

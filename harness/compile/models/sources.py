@@ -127,13 +127,9 @@ class OnnxFile:
         return model
 
     def _prepared(self, cache_dir: Path) -> PreparedModel:
-        shapes = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
-        options = _Options(shapes, self.clean, self.trust, tuple(sorted(self.fixes.items())))
+        frozen = ((name, shape if isinstance(shape, int) else tuple(shape)) for name, shape in self.shapes.items())
+        options = _Options(tuple(sorted(frozen)), self.clean, self.trust, tuple(sorted(self.fixes.items())))
         return _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
-
-
-def _freeze(shape: Sequence[int] | int) -> Sequence[int] | int:
-    return shape if isinstance(shape, int) else tuple(shape)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

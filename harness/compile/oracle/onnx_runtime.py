@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.opset import opset_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class OnnxRuntime:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_cpu_mem_arena = False
         options.log_severity_level = 4
+        _pad_before_pools(model)
         version, model.ir_version = model.ir_version, min(model.ir_version, NEWEST_IR_VERSION)
         data = model.SerializeToString()
         model.ir_version = version
@@ -51,6 +54,29 @@ class OnnxRuntime:
         except Exception as error:  # its exceptions have no common class but this one
             raise _as_ours(error, Refusal) from error
         return answers
+
+
+def _pad_before_pools(model: Any) -> None:
+    """Take the padding out of average pools that count it and round their size up.
+
+    Before operator set 19, onnxruntime counts places beyond the padding, too. ONNX's reference and torch do not.
+    """
+    from onnx import helper
+
+    write = NodeWriter(model, "padded")
+
+    def padded(node: Any) -> list[Any] | None:
+        fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
+        if not (fields.pop("ceil_mode", 0) and fields.pop("count_include_pad", 0)):
+            return None
+        rank = len(fields["kernel_shape"])
+        pads = fields.pop("pads", [0] * 2 * rank)
+        wide = write.add("Pad", node.input[0], write.integers(0, 0, *pads[:rank], 0, 0, *pads[rank:]))
+        write.add("AveragePool", wide, output=node.output[0], ceil_mode=1, **fields)
+        return write.take()
+
+    if 11 <= opset_of(model) < 19:
+        replace_nodes(model.graph, padded, "AveragePool")
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:

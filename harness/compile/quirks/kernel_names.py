@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from device_runner.names import shorten
-from harness.compile.compiler.compat import rewrite_main, type_of, with_main
+from harness.compile.compiler.compat import rewrite_main, tuple_fields, type_of, with_main
 from harness.compile.compiler.passes import Passes, insert_before, own_pass
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
 from harness.compile.paths.base import Edits
@@ -37,17 +37,12 @@ def _with_short_names(mod: Any) -> Any:
 
     def replace(call: Any, _matched: Any) -> Any:
         called, arguments, *sizes = call.args
-        new = renamed.get(str(called.name_hint))
-        return call if new is None else relax.call_tir(new, arguments, _results(type_of(call)), *sizes)
+        new, kind = renamed.get(str(called.name_hint)), type_of(call)
+        return call if new is None else relax.call_tir(new, arguments, list(tuple_fields(kind) or ()) or kind, *sizes)
 
     main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
     names = {str(new.name_hint): name for name, new in renamed.items()}
     return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
-
-
-def _results(kind: Any) -> Any:
-    """Return the types of a call's results: `call_tir` takes those of several as a list."""
-    return list(kind.fields) if hasattr(kind, "fields") else kind
 
 
 QUIRKS = (

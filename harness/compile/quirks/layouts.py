@@ -156,16 +156,12 @@ def _without_broadcast_channel(call: Any) -> Any:
     from tvm import relax
 
     first, second = call.args
-    shapes = [list(getattr(type_of(operand).shape, "values", ())) for operand in (first, second)]
-    if any(len(shape) != 4 for shape in shapes) or not _is_one(shapes[1][1]) or _is_one(shapes[0][1]):
+    shapes: list[Any] = [getattr(type_of(operand).shape, "values", ()) for operand in (first, second)]
+    if any(len(shape) != 4 for shape in shapes) or [getattr(shape[1], "value", 0) == 1 for shape in shapes] != [0, 1]:
         return call
     if call.op.name.removeprefix("relax.") in _COMMUTATIVE:
         return _operator(call)(second, first)
     return _operator(call)(first, relax.op.broadcast_to(second, type_of(call).shape))
-
-
-def _is_one(extent: Any) -> bool:
-    return getattr(extent, "value", 0) == 1
 
 
 def transform_bools_as_floats(passes: Passes) -> Passes:

@@ -10,6 +10,7 @@ from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
+from harness.compile.quirks.layouts import any_of
 
 _STORE = "tirx.texture2d_store"
 
@@ -52,9 +53,7 @@ def _type_stores(statement: Any) -> Any:
 
 def choose_numbers(mod: Any) -> Any:
     """Write casts of bools to numbers as a choice between 1 and 0."""
-    from tvm.relax.dpl import is_op, wildcard
-
-    return rewrite_main(mod, is_op("relax.astype")(wildcard()), lambda call, _matched: _as_choice(call))
+    return rewrite_main(mod, any_of(("astype",), operands=1), lambda call, _matched: _as_choice(call))
 
 
 def _as_choice(call: Any) -> Any:

@@ -125,11 +125,8 @@ def decisions_of(trace: Trace) -> list[Decision]:
     """Return what a schedule's trace decides, in its order."""
     instructions, decided = trace
     end = next((at for at, instruction in enumerate(instructions) if instruction[0] == _FINISH), len(instructions))
-    return [decision for at, decision in sorted(decided, key=_place) if at < end and instructions[at][0][:6] == DRAWING]
-
-
-def _place(decision: Sequence[Any]) -> int:
-    return int(decision[0])
+    ordered = sorted(decided, key=lambda decision: int(decision[0]))
+    return [decision for at, decision in ordered if at < end and instructions[at][0][:6] == DRAWING]
 
 
 class PortableSchedules:

@@ -1,0 +1,24 @@
+"""onnxruntime as a judge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from small_networks import network, values
+
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1]])
+def test_a_pool_that_rounds_up_counts_no_place_beyond_its_padding(opset: int, pads: list[int]) -> None:
+    node = helper.make_node(
+        "AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=1, count_include_pad=1
+    )
+    model = network([node], {"x": [1, 2, 8, 8]}, opset=opset)
+    x = values(1, 2, 8, 8)
+    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    assert np.abs(np.asarray(answer) - right).max() < 1e-6
