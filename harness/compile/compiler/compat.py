@@ -222,18 +222,18 @@ def with_main(mod: Any, function: Any) -> Any:
 
 
 def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
-    """Return a copy of the module with `replace(call, matched)` for each call in `main` that matches a pattern.
+    """Return a copy of the module with `replace(expression, matched)` for each match of a pattern in `main`.
 
-    It is left as it is where `replace` returns the call itself. TVM matches other names of a call's result, too, such
-    as an output's.
+    It is left as it is where `replace` returns the expression itself. TVM matches other names of a result, too, such as
+    an output's: they stay.
     """
     from tvm import relax
     from tvm.relax.dpl import rewrite_call
 
-    def replace_call(expression: Any, matched: Any) -> Any:
-        return replace(expression, matched) if isinstance(expression, relax.Call) else expression
+    def replace_result(expression: Any, matched: Any) -> Any:
+        return expression if isinstance(expression, relax.Var) else replace(expression, matched)
 
-    return with_main(mod, rewrite_call(pattern, replace_call, mod["main"]))
+    return with_main(mod, rewrite_call(pattern, replace_result, mod["main"]))
 
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"
