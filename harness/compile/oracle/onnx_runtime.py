@@ -59,7 +59,7 @@ class OnnxRuntime:
 def _pad_before_pools(model: Any) -> None:
     """Take the padding out of average pools that count it and round their size up.
 
-    Before operator set 19, onnxruntime counts places beyond the padding, too. ONNX's reference and torch do not.
+    Before operator set 19, onnxruntime divides by places beyond the padding, too. ONNX's reference and torch do not.
     """
     from onnx import helper
 
@@ -67,7 +67,8 @@ def _pad_before_pools(model: Any) -> None:
 
     def padded(node: Any) -> list[Any] | None:
         fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
-        if not (fields.pop("ceil_mode", 0) and fields.pop("count_include_pad", 0)):
+        counts_beyond = fields.pop("ceil_mode", 0) and fields.pop("count_include_pad", 0)
+        if not counts_beyond or fields.pop("auto_pad", b"NOTSET") != b"NOTSET":
             return None
         rank = len(fields["kernel_shape"])
         pads = fields.pop("pads", [0] * 2 * rank)

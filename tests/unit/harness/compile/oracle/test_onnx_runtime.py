@@ -22,3 +22,20 @@ def test_a_pool_that_rounds_up_counts_no_place_beyond_its_padding(opset: int, pa
     (right,) = ReferenceEvaluator(model).run(None, {"x": x})
     (answer,) = OnnxRuntime(model).ask({"x": x})
     assert np.abs(np.asarray(answer) - right).max() < 1e-6
+
+
+def test_a_pool_that_pads_by_itself_stays() -> None:
+    node = helper.make_node(
+        "AveragePool",
+        ["x"],
+        ["y"],
+        kernel_shape=[3, 3],
+        strides=[2, 2],
+        auto_pad="SAME_UPPER",
+        ceil_mode=1,
+        count_include_pad=1,
+    )
+    model = network([node], {"x": [1, 2, 8, 8]})
+    before = model.SerializeToString()
+    OnnxRuntime(model).ask({"x": values(1, 2, 8, 8)})
+    assert model.SerializeToString() == before
