@@ -54,6 +54,11 @@ def is_constant(expression: Any) -> bool:
     return isinstance(expression, getattr(tvm.ir, "GenericConst", None) or relax.Constant)
 
 
+def array_of(constant: Any) -> Any:
+    """Return the numbers of a constant tensor as an array of numpy."""
+    return (constant.value if hasattr(constant, "value") else constant.data).numpy()
+
+
 def return_type(function: Any) -> Any:
     """Type of what a Relax function returns."""
     return function.ret_ty if hasattr(function, "ret_ty") else function.ret_struct_info

@@ -135,7 +135,7 @@ def passes_before(passes: Passes, name: str) -> Passes:
 
 def _last(passes: Passes, name: str) -> int:
     """Return the index of the last pass with this name, ignoring its namespace, which moved between releases."""
-    names = list(map(_bare_name, passes))
+    names = names_of(passes)
     if name not in names:
         raise RigFailure(
             f"TVM {tvm_version()} has no pass {name} that a workaround is anchored to",
@@ -143,6 +143,11 @@ def _last(passes: Passes, name: str) -> int:
             evidence=" ".join(names),
         )
     return len(names) - 1 - names[::-1].index(name)
+
+
+def names_of(passes: Passes) -> list[str]:
+    """Return the names of passes, without their namespaces."""
+    return list(map(_bare_name, passes))
 
 
 def _bare_name(compiler_pass: Any) -> str:

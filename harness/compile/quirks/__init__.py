@@ -15,6 +15,7 @@ from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths import family_of
 from harness.compile.quirks import (
     clml_table,
+    constants,
     fusions,
     importer,
     kernel_names,
@@ -32,6 +33,7 @@ QUIRKS: tuple[Quirk, ...] = (
     *pipelines.QUIRKS,
     *misreadings.QUIRKS,
     *importer.QUIRKS,
+    *constants.QUIRKS,
     *layouts.QUIRKS,
     *kernel_names.QUIRKS,
     *schedules.QUIRKS,

@@ -23,13 +23,13 @@ from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.one_hot import write_one_hots
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
+from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads
 from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.reversed_sequences import write_reversals
 from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
-from harness.compile.models.preparation.unread import remove_unread
 
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from harness.tools.upstream.probes import (
     clml,
+    constants,
     fusions,
     importer,
     kernel_names,
@@ -24,6 +25,7 @@ PROBES: dict[str, Probe] = {
     **pipelines.PROBES,
     **misreadings.PROBES,
     **importer.PROBES,
+    **constants.PROBES,
     **layouts.PROBES,
     **kernel_names.PROBES,
     **schedules.PROBES,

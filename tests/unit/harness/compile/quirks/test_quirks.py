@@ -66,6 +66,7 @@ def test_path_and_precision_decide() -> None:
         "tir-pipeline-tuple",
         "input-name-in-kernel",
         "function-of-constants",
+        "constants-compiled",
         "long-kernel-name",
         "reduction-part-read",
         "reduction-epilogue-private",

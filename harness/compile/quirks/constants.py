@@ -1,0 +1,142 @@
+"""Operators on constants, which TVM compiles for the host one by one to compute them once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from harness.compile.compiler.compat import (
+    array_of,
+    dtype_of,
+    is_constant,
+    is_tensor,
+    return_type,
+    type_of,
+    with_main,
+)
+from harness.compile.compiler.passes import Passes, insert_before_first, names_of, own_pass
+from harness.compile.paths.base import Edits
+from harness.compile.quirks.base import Quirk
+
+if TYPE_CHECKING:
+    from harness.compile.models.spec import Array
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "relax.add": operator.add,
+    "relax.subtract": operator.sub,
+    "relax.multiply": operator.mul,
+    "relax.divide": operator.truediv,
+}
+"""What IEEE 754 rounds to one number, whoever computes it."""
+_RESHAPES = ("relax.expand_dims", "relax.reshape", "relax.squeeze")
+_INDICES: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add,
+    "Mul": operator.mul,
+    "FloorDiv": operator.floordiv,
+    "FloorMod": operator.mod,
+}
+"""What the indices of layouts are made of, by the names of TVM's classes."""
+
+
+def compute_constants(passes: Passes) -> Passes:
+    """Compute operators on constants with numpy, before TVM legalises or folds the first."""
+    first = next(name for name in names_of(passes) if name in ("FoldConstant", "LegalizeOps"))
+    return insert_before_first(passes, first, own_pass("ComputeConstants", _with_constants_computed))
+
+
+def _with_constants_computed(mod: Any) -> Any:
+    """Bind variables to what TVM would compute, bit by bit. `FoldConstant` then takes the variables out."""
+    from tvm import relax
+
+    main, arrays = mod["main"], dict[Any, Any]()
+
+    def bind(binding: Any) -> Any:
+        result = _computed(binding, arrays)
+        if result is None:
+            return binding
+        arrays[binding.var] = result
+        return relax.VarBinding(binding.var, relax.const(result))
+
+    blocks = [type(block)([bind(binding) for binding in block.bindings]) for block in main.body.blocks]
+    body = relax.SeqExpr(blocks, main.body.body)
+    changed = relax.Function(main.params, body, return_type(main), main.is_pure, main.attrs)
+    return with_main(mod, changed) if arrays else mod
+
+
+def _computed(binding: Any, arrays: Mapping[Any, Array]) -> Array | None:
+    """Return what a variable is bound to if it can be computed from constants and from what was computed of them."""
+    import numpy as np
+
+    call, kind = binding.value, type_of(binding.var)
+    extents = [getattr(extent, "value", -1) for extent in getattr(getattr(kind, "shape", None), "values", None) or ()]
+    operands = [_array(argument, arrays) for argument in getattr(call, "args", ()) if not hasattr(argument, "values")]
+    if not extents or not operands or any(array is None for array in operands):
+        return None
+    with np.errstate(all="ignore"):
+        result = _apply(call, [array for array in operands if array is not None], extents)
+    fits = result is not None and list(result.shape) == extents and result.dtype.name == dtype_of(kind)
+    return np.ascontiguousarray(result) if fits else None
+
+
+def _array(argument: Any, arrays: Mapping[Any, Array]) -> Array | None:
+    """Return the numbers of a constant, of a variable that has been computed, or of a plain number."""
+    import numpy as np
+
+    if is_tensor(type_of(argument)):
+        array: Array | None = array_of(argument) if is_constant(argument) else arrays.get(argument)
+        return array
+    return np.asarray(argument.value, dtype_of(type_of(argument))) if hasattr(argument, "value") else None
+
+
+def _apply(call: Any, operands: list[Array], extents: list[int]) -> Array | None:
+    """Return the result of an operator; None for one that is left to TVM."""
+    import numpy as np
+
+    data, *others = operands
+    name = call.op.name
+    exact = all(array.dtype == np.float32 for array in operands)
+    if name in _ARITHMETIC and exact and len(others) == 1:
+        return np.asarray(_ARITHMETIC[name](data, others[0]))
+    if name == "relax.sqrt" and exact:
+        return np.sqrt(data)
+    if name in _RESHAPES and data.size == prod(extents):
+        return data.reshape(extents)
+    if name == "relax.layout_transform" and data.size == prod(extents):
+        return _transform(data, call.attrs.index_map, extents)
+    return None
+
+
+def _transform(data: Array, index_map: Any, extents: list[int]) -> Array | None:
+    """Lay out a tensor anew: each element goes where the map has it, which is one to one as no place is left over."""
+    import numpy as np
+
+    axes = np.ogrid[tuple(map(slice, data.shape))]
+    places = dict(zip(index_map.initial_indices, axes, strict=True))
+    result = np.empty(extents, data.dtype)
+    result[tuple(_place(index, places) for index in index_map.final_indices)] = data
+    return result
+
+
+def _place(index: Any, places: Mapping[Any, Any]) -> Any:
+    """Compute an index of the new layout for all elements at once. Raises KeyError for what no layout has."""
+    if index in places:
+        return places[index]
+    if hasattr(index, "value"):
+        return int(index.value)
+    return _INDICES[type(index).__name__](_place(index.a, places), _place(index.b, places))
+
+
+QUIRKS = (
+    Quirk(
+        "constants-compiled",
+        "each operator on constants, such as those of a batch norm, is compiled for the host to run once: two thirds "
+        "of the time of a build",
+        upstream="src/relax/transform/fold_constant.cc: GetCachedBuild keeps a function under another key than it "
+        "looks for, so that it compiles each anew",
+        workaround="operators whose results numpy computes to the same bits are computed by it",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=compute_constants),
+    ),
+)
