@@ -173,6 +173,13 @@ def masked() -> bytes:
     return net.finish((net.conv(net.op("Cast", above, to=1), 8, 3, pad=1), net.shape)).to_bytes()
 
 
+def tangents() -> bytes:
+    """Inverse tangents of a convolution's result, then tangents, between two convolutions."""
+    net = Layers()
+    angles = net.op("Mul", net.op("Atan", net.conv(net.input, 8, 3, pad=1)), np.float32(0.5))
+    return net.finish((net.conv(net.op("Tan", angles), 8, 3, pad=1), net.shape)).to_bytes()
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -357,6 +364,13 @@ def test_a_comparison_as_numbers_is_right_only_when_worked_around(answer: Answer
     np.testing.assert_allclose(made, right, rtol=0, atol=1e-4)
     (wrong,) = answer(masked(), "texture", but_for="vector-bool-cast")
     assert np.abs(wrong - right).max() > 0.1
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_tangents_are_right_only_when_worked_around(answer: Answer, path: str) -> None:
+    np.testing.assert_allclose(answer(tangents(), path), answer(tangents(), "cpu"), rtol=0, atol=1e-4)
+    with pytest.raises((RuntimeError, CompileFailure), match=r"OpenCL build error|Unresolved call tirx.tan"):
+        answer(tangents(), path, but_for="builtin-suffix")
 
 
 def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:

@@ -1,13 +1,13 @@
-"""Names of kernels that files and drivers cannot take."""
+"""Names of kernels, and of functions in them, that files and drivers cannot take."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from device_runner.names import shorten
-from harness.compile.compiler.compat import rewrite_main, tuple_fields, type_of, with_main
+from harness.compile.compiler.compat import map_calls, rewrite_main, tuple_fields, type_of, with_main
 from harness.compile.compiler.passes import Passes, insert_before, own_pass
-from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK
+from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -15,6 +15,9 @@ LONGEST_KERNEL = 120
 """Most characters of a kernel's name."""
 _LONGEST_NAME = LONGEST_KERNEL - len("_kernel_99")
 """Most characters of a function's name, which its kernels' names begin with."""
+
+_BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
+"""Functions that OpenCL C has for numbers of every precision under these names."""
 
 
 def shorten_names(passes: Passes) -> Passes:
@@ -45,6 +48,22 @@ def _with_short_names(mod: Any) -> Any:
     return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
 
 
+def call_builtins(passes: Passes) -> Passes:
+    """Once loops are vectors, call functions by the names that OpenCL C has for them."""
+    return insert_before(passes, "InjectVirtualThread", statement_pass("CallBuiltins", _with_builtins))
+
+
+def _with_builtins(body: Any) -> Any:
+    from tvm import tirx
+
+    def rewrite(call: Any) -> Any:
+        name = str(getattr(call.op, "name", "")).removeprefix("tirx.")
+        kind = str(getattr(call, "dtype", None) or call.ty)
+        return tirx.call_pure_extern(kind, name, *call.args) if name in _BUILTINS else call
+
+    return map_calls(body, rewrite)
+
+
 QUIRKS = (
     Quirk(
         "long-kernel-name",
@@ -53,5 +72,14 @@ QUIRKS = (
         workaround="names beyond 120 characters end in a hash; the manifest of the artifact has the whole ones",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=shorten_names),
+    ),
+    Quirk(
+        "builtin-suffix",
+        "tangents and the inverse functions (`atan`, `asinh`) are called as in C, `atanf`, which OpenCL does not know: "
+        "no kernel of the network is built",
+        upstream="src/target/source/intrin_rule_opencl.cc: no rule for them, so the default one adds the suffix",
+        workaround="they are called by the names of OpenCL's own functions",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(tir=call_builtins),
     ),
 )

@@ -68,6 +68,7 @@ def test_path_and_precision_decide() -> None:
         "function-of-constants",
         "constants-compiled",
         "long-kernel-name",
+        "builtin-suffix",
         "reduction-part-read",
         "reduction-epilogue-private",
         "reduction-of-one",
