@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import socket
 
 
 class Deadline:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from device_runner.lease import Holder
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Array = npt.NDArray[np.generic]
-
 T = TypeVar("T")
+Array: TypeAlias = "npt.NDArray[np.generic]"
 
 
 ADRENO_LOCAL_BYTES = 32 << 10

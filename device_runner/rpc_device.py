@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.device import Identity, PushResult, Rung, Toggles
 from device_runner.failures import (
@@ -22,12 +22,9 @@ from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.session.identification import Description, describe
 from device_runner.session.rpc_session import RpcSession, open_session
-from device_runner.transport.base import NEARLY_BYTES, free_bytes, megabytes
+from device_runner.transport.base import NEARLY_BYTES, Transport, free_bytes, megabytes
 from device_runner.transport.batch import run_batch
 from device_runner.transport.quoting import quoted
-
-if TYPE_CHECKING:
-    from device_runner.transport.base import Transport
 
 IDENTITY_TIMEOUT_S = 60.0
 SHELL_TIMEOUT_S = 10.0

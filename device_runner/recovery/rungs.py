@@ -18,16 +18,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceLost, RigFailure, SetupMissing
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.transport.base import boot_of
-
-if TYPE_CHECKING:
-    from device_runner.transport.base import Transport
+from device_runner.transport.base import Transport, boot_of
 
 LOOK_S = 2.0
 RECONNECT_S = 30.0

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import re
 import secrets
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
 from device_runner.rpc_server import KEY_VARIABLE
 from device_runner.transport.base import BOOT_ID, RemoteProcess, Transport
-
-if TYPE_CHECKING:
-    import socket
 
 SERVER_SCRIPT = """
 trap '' HUP

@@ -17,10 +17,9 @@ from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
 from device_runner.runtimes.probe import MOST_BROKEN, DeviceProbe
-from device_runner.runtimes.probe.answers import plain
+from device_runner.runtimes.probe.answers import OpenCLDevice, OpenClReport, plain
 
 if TYPE_CHECKING:
-    from device_runner.runtimes.probe.answers import OpenCLDevice, OpenClReport
     from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from device_runner.deadline import Deadline
-from device_runner.device import PeakMemory
+from device_runner.device import Launch, PeakMemory, PushResult
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import (
@@ -20,11 +21,6 @@ from device_runner.runtimes.probe.answers import (
     memory_of,
     peaks_of,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from device_runner.device import Launch, PushResult
 
 R = TypeVar("R")
 

@@ -15,10 +15,11 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from device_runner.deadline import Deadline
-from device_runner.device import Loadable, PeakMemory, PushResult, Toggles
+from device_runner.device import Array, Launch, Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFailure,
@@ -39,13 +40,7 @@ from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
 from device_runner.session.rpc_replies import TEXT_LIMIT_BYTES
 from device_runner.store import sha256_of
-from device_runner.transport.base import boot_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from device_runner.device import Array, Launch
-    from device_runner.transport.base import Transport
+from device_runner.transport.base import Transport, boot_of
 
 SESSION_LIMIT_S = 6 * 3600
 """TVM's server ends the session after this time; only a fence, every call has its own deadline."""

@@ -6,19 +6,16 @@ of these few verbs, and so are which boot of it this is and how much room is lef
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from device_runner.device import PushResult, ShellResult
 from device_runner.failures import DeviceFailure, RigFailure
-
-if TYPE_CHECKING:
-    import socket
-
 
 OUTPUT_LIMIT_BYTES = 262_144
 """How much of a process's newest output is kept."""

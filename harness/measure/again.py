@@ -8,19 +8,14 @@ and then on its own again. The answer has to be the first one bit for bit, or el
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING
 
+from device_runner.device import Array, Program
 from device_runner.failures import NotRunAgain
-from harness.measure.facts import Answer, Latency
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from device_runner.device import Array, Program
-    from harness.measure.correctness import Truth
-    from harness.measure.facts import Facts
+from harness.measure.correctness import Truth
+from harness.measure.facts import Answer, Facts, Latency
 
 RUNS = 2
 """Inferences of one look."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from device_runner.device import Loadable, Program, Session
 from device_runner.names import load
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
@@ -33,9 +33,6 @@ from harness.measure.support import require_support
 from harness.measure.tuning import CacheUse
 from harness.measure.witness import first_misread, hear_witness
 from harness.measure.work import half_range, open_work, schedules_of
-
-if TYPE_CHECKING:
-    from device_runner.device import Loadable, Program, Session
 
 
 def measure(

@@ -6,7 +6,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typing_extensions import Self
 
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure, RigFailure
@@ -37,11 +39,7 @@ from harness.measure.facts import (
 )
 from harness.measure.probes.latency import device_clock
 from harness.measure.records.parts import parts_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from harness.measure.records.record import Record
+from harness.measure.records.record import Record
 
 _EXPLAINED_BY = {
     Outcome.WRONG_RESULT: "`adreno-bench diverge {}{}` finds the first operator whose output is off",

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.compile.oracle.leeway import peak_and_rms
+from harness.compile.oracle.leeway import Leeway, peak_and_rms
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from harness.compile.oracle.leeway import Leeway
 
     Numbers = npt.NDArray[np.float64]
 

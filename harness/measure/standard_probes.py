@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from device_runner.device import Program, Session
 from device_runner.names import load
+from harness.base.plan import Budget
 from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
+from harness.measure.context import Run
 from harness.measure.correctness import vacuous
-from harness.measure.facts import Facts, Latency, Timing, Vacuity
+from harness.measure.facts import Facts, Latency, Reference, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.latency import measure
 from harness.measure.progress import RunStep
-
-if TYPE_CHECKING:
-    from device_runner.device import Program, Session
-    from harness.base.plan import Budget
-    from harness.measure.context import Run
-    from harness.measure.facts import Reference
-    from harness.measure.work import Preparation, Work
+from harness.measure.work import Preparation, Work
 
 
 class ProbeMaker(Protocol):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from device_runner.device import Identity
 from device_runner.failures import Unsupported
 from harness.base.plan import no_half
-
-if TYPE_CHECKING:
-    from device_runner.device import Identity
-    from harness.compile.artifacts.artifact import Artifact
+from harness.compile.artifacts.artifact import Artifact
 
 OTHER_DEVICE = "run it on another device, or on this host with `--device local`"
 LESS_MEMORY = "try it in half precision, with a smaller batch, or on another device"

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING
 
 from harness.base.case import Precision
 from harness.base.failures import OracleNotFinite
-from harness.compile.artifacts.artifact import OUTPUTS, Answers, load_arrays, load_values
+from harness.compile.artifacts.artifact import OUTPUTS, Answers, Artifact, load_arrays, load_values
 from harness.compile.models.outline import node_name
-from harness.measure.correctness import compare_answers, relative_tolerances
+from harness.measure.correctness import Truth, compare_answers, relative_tolerances
 from harness.measure.facts import Accuracy, Answer, Facts, WitnessReport
 
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.base.plan import Job
-    from harness.compile.artifacts.artifact import Artifact
     from harness.compile.artifacts.pool import Builder
-    from harness.measure.correctness import Truth
     from harness.measure.work import Work
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from device_runner.device import Array
 from device_runner.failures import Failure, Unsupported
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.failures import InputRefused
@@ -39,9 +40,6 @@ from harness.measure.correctness import Truth
 from harness.measure.facts import ScheduleEffect
 from harness.measure.probes.reference import ReferenceKernel
 from harness.measure.tuning import CacheUse
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 T = TypeVar("T")
 LARGEST_HALF = 65_504.0

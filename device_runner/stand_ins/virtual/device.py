@@ -7,18 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from device_runner.adb_device import AdbDevice
+from device_runner.device import Device
 from device_runner.runtimes import host, opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.stand_ins.virtual import faults, virtual_phone
 from device_runner.stand_ins.virtual.opencl import layer
-from device_runner.transport.adb_transport import AdbTransport
-
-if TYPE_CHECKING:
-    from device_runner.device import Device
-    from device_runner.transport.adb_transport import Progress
+from device_runner.transport.adb_transport import AdbTransport, Progress
 
 FIRST = "virtual"
 """Name of the phone that has this host's cores for itself."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from device_runner.device import Program, Session
-    from harness.measure.facts import Facts
+from device_runner.device import Program, Session
+from harness.measure.facts import Facts
 
 Step = Callable[[str], None]
 """Shows what is being done."""

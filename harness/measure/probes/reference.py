@@ -16,16 +16,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from device_runner.device import Array, Device, Program, Session
 from device_runner.failures import Failure, RigFailure
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import CRC, Artifact
 from harness.measure.facts import Reference
 from harness.measure.probes.latency import warm_up
-
-if TYPE_CHECKING:
-    from device_runner.device import Array, Device, Program, Session
 
 TURNS = 8192
 """Start of the search for a number of turns, and the number of records that predate the search."""

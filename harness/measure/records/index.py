@@ -12,7 +12,9 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
+
+from typing_extensions import Self
 
 from device_runner.failures import RigFailure
 from harness.measure.records.index_database import LINE, SERIES, IndexDatabase, columns, facts_of, series_of
@@ -26,9 +28,6 @@ from harness.measure.records.record import (
     parse,
 )
 from harness.measure.records.view import Counted
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 T = TypeVar("T")
 CaseFilter = Callable[[str], bool]

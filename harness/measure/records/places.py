@@ -9,18 +9,16 @@ import glob
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from typing_extensions import Self
 
 from device_runner.names import load
 from harness.base.failures import UsageError
 from harness.base.tool import MANY_FILES, URL, places
 from harness.measure.records.index import CaseFilter, RecordIndex
+from harness.measure.records.record import Record
 from harness.measure.records.view import Counted, SessionView
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from harness.measure.records.record import Record
 
 LINES = ".jsonl"
 _SCHEME = re.compile(rf"[a-z0-9+]+{URL}")

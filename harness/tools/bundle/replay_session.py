@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from device_runner.device import Launch, Loadable, PeakMemory, PushResult, Toggles
+from device_runner.device import Array, Launch, Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, NotRunAgain, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from device_runner.device import Array
 
 LARGEST_OUTPUT_BYTES = 256 << 20
 _KINDS = {0: "int", 1: "uint", 2: "float", 6: "bool"}

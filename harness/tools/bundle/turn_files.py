@@ -15,9 +15,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-from device_runner.device import Loadable
+from device_runner.device import Array, Loadable
 from device_runner.registry import cards_script
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.sources import LOOK_SCRIPT
@@ -40,9 +39,6 @@ from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
 from harness.tools.bundle import runner
 from harness.tools.bundle.manifest import BundleBuild, BundleTurn, PackedCase, PackedLibrary
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 SCRIPT = Path(__file__).parent / "run.sh"
 SUMS = "files.sha256"

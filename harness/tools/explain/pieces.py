@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from harness.compile.models.number_formats import SUFFIX, cast, plain_type
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.outline import OLDEST_IR_VERSION, inner_graphs, tensor_types
 from harness.tools.explain.reduced_network import SmallNetwork
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ Each step is only proposed: whether what is left is a network ONNX can tell, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from device_runner.deadline import Deadline
+from device_runner.device import Array
 from harness.tools.explain.reduced_network import SmallNetwork, cut, rebuild
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-
 
 FEWEST = (1, 2, 4)
 """Sizes of an axis that are tried first: one element, two, and as many as fill a texel."""

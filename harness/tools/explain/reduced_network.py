@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from device_runner.store import key_of
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 Resize = Callable[[int, int], int]
 """Maps an axis and its size to its new size."""

@@ -5,23 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
+from device_runner.device import Array
 from harness.base.failures import UsageError
 from harness.base.outcome import Finding, Outcome, without_findings
 from harness.base.tables import counted
 from harness.measure.progress import duration
+from harness.measure.records.record import Record
 from harness.tools.explain.locate import locate
+from harness.tools.explain.pieces import NetworkOperator, Piece
 from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.measure.records.record import Record
-    from harness.tools.explain.pieces import NetworkOperator, Piece
-    from harness.tools.explain.trial import Trials
-
+from harness.tools.explain.trial import Trials
 
 _DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
 """What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""

@@ -10,31 +10,28 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner import store
-from device_runner.failures import DeviceLost
+from device_runner.device import Array
+from device_runner.failures import DeviceLost, Failure
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
 from harness.base.model import InnerModel
 from harness.base.outcome import Outcome
+from harness.base.plan import Job, Plan
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Suite
 from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, Answers, load_arrays, load_values
 from harness.compile.artifacts.keys import values_job
 from harness.compile.artifacts.planner import plan_case, plan_oracle
 from harness.compile.models.onnx_read import load
+from harness.measure.progress import Progress
+from harness.measure.records.record import Record
 from harness.measure.runner import run_suite
+from harness.measure.workbench import Workbench
 from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
 from harness.tools.explain.reduced_network import SmallNetwork
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from device_runner.failures import Failure
-    from harness.base.plan import Job, Plan
-    from harness.measure.progress import Progress
-    from harness.measure.records.record import Record
-    from harness.measure.workbench import Workbench
 
 MODEL, VALUES = "piece.onnx", "inputs.npz"
 PIECES = "pieces"

@@ -14,19 +14,16 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from device_runner.device import Array, Program, Session
 from harness.base.failures import ModelError
 from harness.compile.artifacts.artifact import LABELLED, load_arrays
+from harness.measure.facts import Facts
+from harness.measure.work import Work
 from harness.tools.labelled import SCORE, SCORED
 from harness.tools.labelled.data import BEST, best_classes
 from harness.tools.labelled.part import CONFIDENCE, Score, TopOne
 from harness.tools.labelled.score import outputs_of, score_of
-
-if TYPE_CHECKING:
-    from device_runner.device import Array, Program, Session
-    from harness.measure.facts import Facts
-    from harness.measure.work import Work
 
 LOSS = 0.01
 """Share of the oracle's score that a path may lose."""

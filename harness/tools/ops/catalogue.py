@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
 from device_runner.store import Store, key_of, sha256_of
@@ -24,10 +25,6 @@ from harness.base.failures import ModelError, UsageError
 from harness.compile.artifacts.keys import ROOT, digest
 from harness.compile.models.onnx_read import parse
 from harness.tools.ops.networks import OperatorNetwork, half_sweep, node_tests, sweep
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.tools.ops.networks import OperatorNetwork
 
 KIND = "operators"
 MODEL, INPUTS, OUTPUTS, INDEX = "model.onnx", "inputs.npz", "outputs.npz", "index.json"

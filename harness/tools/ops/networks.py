@@ -18,12 +18,10 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from harness.tools.ops.sweep_table import ENTRIES, OperatorEntry, Shape
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from device_runner.device import Device, Identity
 from device_runner.failures import Failure, PathFailure
 from device_runner.registry import open_device
+from harness.base.case import Precision
 from harness.base.outcome import Outcome
 from harness.base.plan import no_half
 from harness.base.suite import Limits
@@ -33,12 +36,6 @@ from harness.measure.workbench import make_ready, opening
 from harness.tools.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose, is_generated
 from harness.tools.ops.cells import Cell, CellStore, CellVerdict, Result, cells
 from harness.tools.shared.shared_session import SharedSession
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from device_runner.device import Device, Identity
-    from harness.base.case import Precision
 
 LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
 """An operator takes a second; one that takes a minute hangs."""

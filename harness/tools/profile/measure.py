@@ -9,29 +9,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
+from device_runner.device import Launch, Program, Session
 from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.compile.artifacts.artifact import KERNELS, Artifact
+from harness.base.plan import Budget, Plan
+from harness.compile.artifacts.artifact import KERNELS, Artifact, Built
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.compiler.tir import OperatorWork
+from harness.measure.context import Origin, Run
 from harness.measure.decide import decide
-from harness.measure.facts import Batches, Launches
+from harness.measure.facts import Batches, Facts, Launches
 from harness.measure.loop import run_case
 from harness.measure.probes.batches import enqueue
-from harness.measure.progress import RunStep
+from harness.measure.progress import Progress, RunStep
+from harness.measure.workbench import Workbench
 from harness.tools.shared.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
-
-if TYPE_CHECKING:
-    from device_runner.device import Launch, Program, Session
-    from harness.base.plan import Budget, Plan
-    from harness.compile.artifacts.artifact import Built
-    from harness.measure.context import Origin, Run
-    from harness.measure.facts import Facts
-    from harness.measure.progress import Progress
-    from harness.measure.workbench import Workbench
 
 WALL_SAMPLES = 20
 

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
+from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import Built
 from harness.judge.baseline import load
 from harness.judge.compare import Comparison, KernelChange
 from harness.judge.gate import Remeasure, blessed_plan
 from harness.judge.stats.turns import Arm
+from harness.measure.context import Run
+from harness.measure.progress import Progress
+from harness.measure.workbench import Workbench
 from harness.tools.profile.groups import kernel_changes
 from harness.tools.profile.measure import WatchedProfile, append_profile, watch_case
 from harness.tools.shared.kernels.peaks import load_peaks
 from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
 from harness.tools.shared.toolchain import Toolchain
-
-if TYPE_CHECKING:
-    from harness.base.plan import Plan
-    from harness.compile.artifacts.artifact import Built
-    from harness.measure.context import Run
-    from harness.measure.progress import Progress
-    from harness.measure.workbench import Workbench
 
 REPEAT = 10
 """Inferences to watch on each side."""

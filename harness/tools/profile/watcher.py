@@ -7,22 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
+from device_runner.device import Device, Launch, Program, Session
 from device_runner.failures import Failure
+from harness.base.plan import Budget, Plan
+from harness.compile.artifacts.artifact import Artifact
+from harness.measure.context import Origin
 from harness.measure.facts import Facts, Latency
+from harness.measure.probes.base import Probe
+from harness.measure.records.record import Record
+from harness.measure.work import Work
 from harness.tools.profile.measure import append_profile, profile_of
 from harness.tools.shared.kernels.peaks import load_peaks, peaks_of
 from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
-
-if TYPE_CHECKING:
-    from device_runner.device import Device, Launch, Program, Session
-    from harness.base.plan import Budget, Plan
-    from harness.compile.artifacts.artifact import Artifact
-    from harness.measure.context import Origin
-    from harness.measure.probes.base import Probe
-    from harness.measure.records.record import Record
-    from harness.measure.work import Work
 
 SHARE = 0.05
 """Share of a case's budget, if that allows `FEWEST`."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from harness.measure.facts import Accuracy
-
-if TYPE_CHECKING:
-    from device_runner.device import Program, Session
-    from harness.base.plan import Plan
-    from harness.measure.correctness import Truth
-    from harness.measure.facts import Facts
+from device_runner.device import Program, Session
+from harness.base.plan import Plan
+from harness.measure.correctness import Truth
+from harness.measure.facts import Accuracy, Facts
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from device_runner.device import Device, Loadable, Program, Session
 from device_runner.failures import Failure
+from harness.measure.correctness import Truth
+from harness.measure.facts import Facts
 from harness.measure.loop import measure
-
-if TYPE_CHECKING:
-    from device_runner.device import Device, Loadable, Program, Session
-    from harness.measure.correctness import Truth
-    from harness.measure.facts import Facts
-    from harness.measure.probes.base import Probe
+from harness.measure.probes.base import Probe
 
 
 class SharedSession:

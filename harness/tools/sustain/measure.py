@@ -10,19 +10,16 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from device_runner.device import Program, Pulse, Session
+from harness.base.plan import Budget
+from harness.measure.context import Run
 from harness.measure.facts import Endurance, Facts, RunningFact
+from harness.measure.probes.base import Step
 from harness.measure.probes.latency import warm_up
 from harness.measure.progress import RunStep
+from harness.measure.work import Work
 from harness.tools.sustain.part import Bin, Sustained, round_digits
-
-if TYPE_CHECKING:
-    from device_runner.device import Program, Pulse, Session
-    from harness.base.plan import Budget
-    from harness.measure.context import Run
-    from harness.measure.probes.base import Step
-    from harness.measure.work import Work
 
 CHUNK_S = 1.0
 """Seconds of computing between two readings of the device and reports of progress."""

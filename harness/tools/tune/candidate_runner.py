@@ -10,20 +10,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
+from device_runner.device import Device, Launch, Program, Session
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.base.outcome import Outcome
+from harness.compile.artifacts.artifact import Artifact
 from harness.measure.correctness import Truth
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
+from harness.measure.probes.base import Probe
 from harness.tools.shared.shared_session import SharedSession
 from harness.tools.tune.candidate import TASK
-
-if TYPE_CHECKING:
-    from device_runner.device import Device, Launch, Program, Session
-    from harness.compile.artifacts.artifact import Artifact
-    from harness.measure.probes.base import Probe
 
 MOST_S = 60.0
 """Timeout of one call to the device, in seconds. Compiling a kernel takes most of it; slower kernels are useless."""

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
 from device_runner.workers import SILENCE_S, DeviceSource, Processes, Say, WorkerPool
 from harness.base.failures import UsageError
+from harness.compile.artifacts.pool import Builder
 from harness.measure.device_queue import DeviceQueue, Lost, Order, WorkItem
-from harness.measure.workbench import make_ready, opening
+from harness.measure.progress import Progress
+from harness.measure.workbench import Request, make_ready, opening
 from harness.tools.tune.dispatcher import Dispatcher, TrialOrder
 from harness.tools.tune.search_worker import (
     Act,
@@ -29,11 +31,6 @@ from harness.tools.tune.search_worker import (
     TrialResult,
     obey,
 )
-
-if TYPE_CHECKING:
-    from harness.compile.artifacts.pool import Builder
-    from harness.measure.progress import Progress
-    from harness.measure.workbench import Request
 
 WHILE_BUILDING_S = 0.02
 """How often it is looked whether a candidate was built that a device waits for."""

@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.failures import Failure
 from harness.base.process import cores
+from harness.compile.artifacts.artifact import Artifact
+from harness.measure.correctness import Truth
+from harness.tools.tune.log import TrialLog
 from harness.tools.tune.search import THROTTLED, Search, Trial
-
-if TYPE_CHECKING:
-    from harness.compile.artifacts.artifact import Artifact
-    from harness.measure.correctness import Truth
-    from harness.tools.tune.log import TrialLog
-    from harness.tools.tune.workshop import Candidate, Workshop
+from harness.tools.tune.workshop import Candidate, Workshop
 
 ANY = 1_000_000
 """No limit but time."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from device_runner.device import Array
 from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 HALF_AMOUNT = 2.0**-8
 """Most that a number of float16 is moved: 2^13 times as far as one of float32, as its units are."""

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from device_runner.device import Device, Program, Session, ThermalLimits
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
 from device_runner.workers import Channel, Say, WorkerAnswer
 from harness.base.failures import CompileFailure, UsageError
+from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import Artifact
 from harness.measure.context import Run
 from harness.measure.correctness import Truth
 from harness.measure.facts import Facts, Launches
@@ -21,10 +23,6 @@ from harness.tools.shared.kernels.profile import Operator, operators_of
 from harness.tools.tune.candidate_runner import CandidateRunner
 from harness.tools.tune.dispatcher import TrialOrder
 from harness.tools.tune.search import THROTTLED, Task, Trial
-
-if TYPE_CHECKING:
-    from harness.base.plan import Plan
-    from harness.compile.artifacts.artifact import Artifact
 
 MOST_HOT = 3
 """Most slow-downs by heat in a row before the search ends; each discards the times that it affected."""

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Identity
 from device_runner.failures import Unsupported
 from device_runner.workers import SILENCE_S
 from harness.base.failures import UsageError
+from harness.base.plan import Plan
+from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.schedules import database
 from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits, ThreadLimits
+from harness.measure.progress import Progress
 from harness.measure.work import open_work
+from harness.measure.workbench import Request
+from harness.tools.shared.kernels.profile import Operator
 from harness.tools.tune.devices import Devices, kind_key
 from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tools.tune.log import TrialLog
@@ -22,14 +28,6 @@ from harness.tools.tune.search import Search, Trial, commonest_reason
 from harness.tools.tune.search_worker import profile_network, tasks_of
 from harness.tools.tune.winners import Winner, confirm_best
 from harness.tools.tune.workshop import Workshop
-
-if TYPE_CHECKING:
-    from device_runner.device import Identity
-    from harness.base.plan import Plan
-    from harness.compile.artifacts.pool import Builder
-    from harness.measure.progress import Progress
-    from harness.measure.workbench import Request
-    from harness.tools.shared.kernels.profile import Operator
 
 
 @dataclass(frozen=True)

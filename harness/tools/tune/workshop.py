@@ -8,25 +8,22 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device_runner.failures import Failure
 from device_runner.files import scratch_folder
 from device_runner.store import key_of
-from harness.base.plan import Job
+from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.keys import ROOT, digest, module_version
 from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import versions
 from harness.compile.schedules.database import ThreadLimits
+from harness.measure.correctness import Truth
 from harness.measure.work import load_truth
 from harness.tools.tune.candidate import FUNCTIONS, TASKS, TRACE
 from harness.tools.tune.search import UNTUNED, Task
-
-if TYPE_CHECKING:
-    from harness.base.plan import Plan
-    from harness.measure.correctness import Truth
 
 LONGEST_S = 60.0
 """Longest build of a candidate in seconds. Most take one second; one that takes a minute is useless."""

@@ -19,10 +19,9 @@ from device_runner.store import keep_file
 from harness.compile.models import preparation
 from harness.compile.models.named import labelled_data
 from harness.compile.models.spec import Inputs, LabelledData, Original
-from harness.tools.zoo.digits import HELD_OUT, NETWORK
+from harness.tools.zoo.digits import HELD_OUT, NETWORK, TrainedNetwork
 
 if TYPE_CHECKING:
-    from harness.tools.zoo.digits import TrainedNetwork
     from harness.tools.zoo.graph import Network
 
 

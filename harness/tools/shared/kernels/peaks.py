@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from device_runner.device import Device
 from device_runner.disk import writing
 from device_runner.files import require_name, write_whole
 from harness.base.failures import UsageError
 from harness.tools.shared.kernels.profile import Peaks
-
-if TYPE_CHECKING:
-    from device_runner.device import Device
 
 FOLDER = "peaks"
 TIMEOUT_S = 120.0

@@ -9,18 +9,15 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from device_runner.device import Launch
 from harness.base.failures import UsageError, reason_alone
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
 from harness.measure.facts import Batches
-
-if TYPE_CHECKING:
-    from device_runner.device import Launch
 
 ENDING = ".kernels.gz"
 """Ending of a file of profiles beside a file of records."""
