@@ -40,7 +40,6 @@ from harness.cli.options import (
 from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import Screen, out, out_whole
 from harness.judge.report.table import json_array, run_tables
-from harness.measure.work import schedule_summary
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record, RecordFile
@@ -151,6 +150,8 @@ def _settled(file: RecordFile, before: int, cases: int) -> str:
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
     """Return what a person should know about the numbers above."""
+    from harness.measure.work import schedule_summary
+
     built = len({record.artifact for record in done if record.reused is False})
     reused = len({record.artifact for record in done if record.reused})
     sent = [record.sent_bytes for record in done if record.sent_bytes]

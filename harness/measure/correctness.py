@@ -24,17 +24,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from device_runner.device import Array
 from harness.compile.oracle.leeway import SINGLE, SMALLEST, Leeway, peak_and_rms
 from harness.measure.facts import Accuracy
 from harness.measure.scales import parts_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from device_runner.device import Array
 
 MOST_ROUNDING = 0.3
 """Most rounding, relative to an output's scale. Beyond it, nobody can tell a right answer from a wrong one."""
@@ -122,8 +119,6 @@ class _Judgement:
     @property
     def accuracy(self) -> Accuracy:
         """How far the output is from the oracle's."""
-        import numpy as np
-
         got, want, index = self.got, self.want, self.index
         if got.shape != want.shape:
             return _refuse(f"output {index} has shape {got.shape}, expected {want.shape}")
@@ -131,8 +126,6 @@ class _Judgement:
 
     @property
     def _real(self) -> Accuracy:
-        import numpy as np
-
         mine, theirs, leeway = self.got.astype(np.float64), self.want.astype(np.float64), self.leeway
         with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
             error = np.asarray(np.abs(mine - theirs))
@@ -183,8 +176,6 @@ class _Judgement:
     @property
     def _whole(self) -> Accuracy:
         """Integers: equal, or another right answer where they rest on a tie."""
-        import numpy as np
-
         mine, theirs = self.got.astype(np.float64), self.want.astype(np.float64)
         differs = self.got != self.want
         beyond = differs & ~_ties(self.got, self.want, self.leeway)
@@ -214,8 +205,6 @@ class _Judgement:
 
 def _ties(got: Array, want: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
     """Return which integers are an answer that a rounding before a decision may give."""
-    import numpy as np
-
     if leeway.decided is None or leeway.decided.shape[1:] != got.shape:
         return np.zeros(got.shape, np.bool_)
     if leeway.choices:
@@ -231,8 +220,6 @@ def _count(beyond: npt.NDArray[np.bool_]) -> str:
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:
     """Return how far a number may be from the oracle's, in its own unit: 0 of integers."""
-    import numpy as np
-
     if not np.issubdtype(want.dtype, np.floating):
         return 0.0
     return max(relative_tolerance * _peak(want), _resolution(want))
@@ -240,16 +227,12 @@ def tolerance_of(want: Array, relative_tolerance: float) -> float:
 
 def _peak(want: Array) -> float:
     """Return the largest finite magnitude."""
-    import numpy as np
-
     wide = np.abs(want.astype(np.float64))
     return float(wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
 def _resolution(want: Array) -> float:
     """Return the distance of neighbouring numbers at an output's peak; 0 of integers."""
-    import numpy as np
-
     if not np.issubdtype(want.dtype, np.floating):
         return 0.0
     return float(np.spacing(want.dtype.type(_peak(want))))
@@ -263,14 +246,10 @@ def _share(accuracy: Accuracy) -> float:
 
 
 def _where(flat: int, shape: tuple[int, ...]) -> str:
-    import numpy as np
-
     return str([int(i) for i in np.unravel_index(flat, shape)]) if shape else "[]"
 
 
 def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    import numpy as np
-
     if not np.isfinite(a).all():
         return 0.0
     a, b = (array / (float(np.abs(array).max(initial=0.0)) or 1.0) for array in (a, b))  # or squares leave the range
@@ -309,14 +288,10 @@ def vacuous(
 
 
 def _is_finite(want: Array) -> bool:
-    import numpy as np
-
     return want.dtype.kind != "f" or bool(np.isfinite(want).all())
 
 
 def _reason(want: Array, other: Array | None, tolerance: float) -> str:
-    import numpy as np
-
     def passes(answer: Array) -> bool:
         return compare_answers([answer], [want], tolerance).right
 
@@ -337,8 +312,6 @@ def _reason(want: Array, other: Array | None, tolerance: float) -> str:
 
 def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
     """Return the two bounds that every element sits at; None if some lie between, or if those are its values."""
-    import numpy as np
-
     low, high = float(want.min()), float(want.max())
     wide = want.astype(np.float64)
     at_low = wide - low < high - wide

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from harness.compile.oracle.leeway import Leeway, peak_and_rms
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Numbers = npt.NDArray[np.float64]
-
+Numbers = npt.NDArray[np.float64]
 SPREAD = 32.0
 """How many times as large the peaks of one scale may be."""
 FEWEST = 64
@@ -38,8 +35,6 @@ class Part:
 
     def complain(self, index: int, error: Numbers, own: Numbers, flips: Numbers) -> str:
         """Return what is wrong with the part as a whole; empty if nothing is."""
-        import numpy as np
-
         here = self.places.astype(bool)
         rms_error, extra, more = (peak_and_rms(np.compress(here, each, self.axis))[1] for each in (error, own, flips))
         if rms_error <= self.rms_tolerance + extra + more:
@@ -52,8 +47,6 @@ class Part:
 
 def parts_of(want: Numbers, leeway: Leeway, least: float) -> Iterator[Part]:
     """Yield the parts of an output on scales of their own, along each axis that has several."""
-    import numpy as np
-
     if leeway.moved is None or want.size == 0 or np.isnan(leeway.moved).any():
         return
     for axis in range(want.ndim):
@@ -64,8 +57,6 @@ def parts_of(want: Numbers, leeway: Leeway, least: float) -> Iterator[Part]:
 
 def _groups(want: Numbers, axis: int) -> npt.NDArray[np.int64]:
     """Return the number of the scale of each place along an axis; 0 is the largest, which the whole output has."""
-    import numpy as np
-
     peaks = np.abs(want).max(axis=tuple(other for other in range(want.ndim) if other != axis))
     groups = np.zeros(peaks.size, np.int64)
     each, group, members, top = want.size // peaks.size, 0, 0, float(peaks.max())
@@ -80,8 +71,6 @@ def _groups(want: Numbers, axis: int) -> npt.NDArray[np.int64]:
 
 
 def _part(want: Numbers, leeway: Leeway, least: float, axis: int, here: npt.NDArray[np.bool_]) -> Part:
-    import numpy as np
-
     assert leeway.moved is not None
     numbers, moved = np.compress(here, want, axis), np.compress(here, leeway.moved, axis).astype(np.float64)
     (peak, rms), (farthest, farthest_rms) = peak_and_rms(numbers), peak_and_rms(moved)

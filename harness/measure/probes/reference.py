@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from device_runner.device import Array, Device, Program, Session
 from device_runner.failures import Failure, RigFailure
 from harness.base.plan import Budget
@@ -104,8 +106,6 @@ def _samples(program: Program, turns: int, count: int, ends: float) -> list[floa
 
 def input_of(turns: int) -> Array:
     """Return the kernel's input: how many turns its loop makes."""
-    import numpy as np
-
     return np.array([turns], np.int32)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.artifact import JUDGE
 from harness.compile.oracle.rounding import AMOUNT, DRAWS
-from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
@@ -82,11 +81,15 @@ class LlmTruth:
 
     def judge(self, logits: Array, begin: int) -> Accuracy:
         """Compare logits of positions from `begin` on."""
+        from harness.measure.correctness import compare_answers
+
         want = self.reference.logits[begin : begin + len(logits)]
         return compare_answers([logits], [want.astype("float32")], self.tolerance)
 
     def first_wrong_layer(self, layers: list[Array], begin: int) -> int | None:
         """Return the first layer whose result is off at positions from `begin` on; None if all are right."""
+        from harness.measure.correctness import compare_answers
+
         for index, (layer, hidden) in enumerate(zip(layers, self.reference.hidden, strict=True)):
             want = hidden[begin : begin + len(layer)]
             if not compare_answers([layer.astype("float32")], [want.astype("float32")], self._limit(1 + index)).right:
