@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import onnx
+
 from device_runner.device import Array
 from harness.compile.models.number_formats import SUFFIX, cast, plain_type
 from harness.compile.models.onnx_inputs import input_specs
@@ -109,8 +111,6 @@ class CuttableNetwork:
         return {value.name for value in self._model.graph.output}
 
     def _piece(self, operators: Iterable[NetworkOperator], outputs: Sequence[str]) -> Piece:
-        import onnx
-
         inside = sorted(operators, key=lambda operator: operator.number)
         outputs = outputs or inside[-1].makes[:1]
         outputs_inside = {name for operator in inside for name in operator.makes}
@@ -138,8 +138,6 @@ class CuttableNetwork:
 
     def _constants(self, nodes: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         """Return the weights that nodes read, and the nodes that make others, in the order of the file."""
-        import onnx
-
         makers: dict[str, Any] = {}
         waiting = [name for node in nodes for name in _reads(node)]
         while waiting:
@@ -153,8 +151,6 @@ class CuttableNetwork:
         return weights, list(made_by.values())
 
     def _value(self, name: str) -> Any:
-        import onnx
-
         kind = self._types.get(name)
         if kind is None:
             return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ())
@@ -163,8 +159,6 @@ class CuttableNetwork:
 
 def with_shapes(piece: Piece, values: Mapping[str, Array]) -> SmallNetwork:
     """Return the piece with the shapes and number formats that its inputs really have."""
-    import onnx
-
     model = SmallNetwork(piece.model, values).proto()
     for value in model.graph.input:
         array = values[value.name]
@@ -189,8 +183,6 @@ def as_plain(
 
     `odd` has the types of the tensors that need it.
     """
-    import onnx
-
     own_names = {name: name + "/own" for name in inputs if name in odd}
     copies = []
     for node in nodes:
@@ -206,8 +198,6 @@ def as_plain(
 
 
 def _plain_value(name: str, kind: Any) -> Any:
-    import onnx
-
     plain = onnx.TypeProto(tensor_type=kind)
     plain.tensor_type.elem_type = plain_type(kind.elem_type)
     return onnx.helper.make_value_info(name, plain)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+from onnx import numpy_helper
+
 from device_runner.deadline import Deadline
 from device_runner.device import Array
 from harness.tools.explain.reduced_network import SmallNetwork, cut, rebuild
@@ -69,8 +72,6 @@ def _attributes(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | Non
 
 def _sizes(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
     """Axes of one size made smaller: those of the inputs behind the channels alone, then wherever that size occurs."""
-    from onnx import numpy_helper
-
     weights = [numpy_helper.to_array(tensor) for tensor in network.proto().graph.initializer]
     places = {size for array in network.inputs.values() for size in array.shape[2:]}
     everywhere = {size for array in (*network.inputs.values(), *weights) for size in array.shape}
@@ -88,7 +89,6 @@ def _smaller(size: int) -> list[int]:
 
 def _resized(network: SmallNetwork, size: int, new: int, *, images_only: bool) -> SmallNetwork | None:
     """Resize every axis of a size, and with it the number of groups and sizes among the operands."""
-    from onnx import numpy_helper
 
     def resize(axis: int, old: int) -> int:
         return new if old == size and (axis >= 2 or not images_only) else old
@@ -107,8 +107,6 @@ def _resized(network: SmallNetwork, size: int, new: int, *, images_only: bool) -
 
 def _weight(array: Array, size: int, new: int) -> Array:
     """Return a weight with smaller axes; of whole numbers, which may be a shape, those that are such a size too."""
-    import numpy as np
-
     smaller = cut(array, lambda _, old: new if old == size else old)
     return np.where(smaller == size, smaller.dtype.type(new), smaller) if array.dtype == np.int64 else smaller
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import onnx
+
 from device_runner.device import Array
 from device_runner.store import key_of
 
@@ -40,8 +43,6 @@ class SmallNetwork:
 
     def proto(self) -> Any:
         """Return a copy that may be changed."""
-        import onnx
-
         return onnx.load_model_from_string(self.model)
 
 
@@ -50,8 +51,6 @@ def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
 
     None if it is none any more.
     """
-    import onnx
-
     graph = model.graph
     _replace(graph.node, _needed(graph))
     read = {name for node in graph.node for name in node.input}
@@ -84,8 +83,6 @@ def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
 
 def cut(array: Array, resize: Resize) -> Array:
     """Return the corner of an array that is left when its axes are resized."""
-    import numpy as np
-
     corner = tuple(slice(resize(axis, size)) for axis, size in enumerate(array.shape))
     return np.ascontiguousarray(array[corner]).reshape([resize(axis, size) for axis, size in enumerate(array.shape)])
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from device_runner.store import sha256_of
 from harness.base.failures import ModelError
 from harness.base.model import ImageFolder
@@ -102,8 +104,6 @@ def load_labelled(file: Path, specs: Sequence[InputSpec], *, scored: bool = Fals
 
 def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], list[str]]:
     """Return shape and number format of the labels, as the file says, and its arrays; nothing but a header is read."""
-    import numpy as np
-
     with npz_errors(file), zipfile.ZipFile(file) as archive:
         members = [name.removesuffix(SUFFIX) for name in archive.namelist()]
         if LABELS not in members:
@@ -123,8 +123,6 @@ def best_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: 
 
     Raises ModelError if the first output has not one row of scores for each input.
     """
-    import numpy as np
-
     return np.concatenate([_classes(ask(inputs[at : at + batch])[0], batch) for at in range(0, len(inputs), batch)])
 
 
@@ -134,7 +132,5 @@ def _classes(scores: Array, batch: int) -> Array:
             f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
             hint="leave `labelled` out, or let the model's first output be its scores",
         )
-    import numpy as np
-
     classes: Array = np.negative(scores.reshape(batch, -1)).argsort(axis=1, kind="stable")[:, :BEST]
     return classes

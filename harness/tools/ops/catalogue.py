@@ -17,6 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from device_runner.device import Array
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
@@ -75,8 +77,6 @@ class Catalogue:
 
     def arrays(self, case: OperatorCase, name: str) -> dict[str, Array]:
         """Return inputs or outputs of a case by name."""
-        import numpy as np
-
         with np.load(self.file(case, name), allow_pickle=False) as arrays:
             return {key: arrays[key] for key in arrays.files}
 
@@ -136,8 +136,6 @@ _DECIDING = ("catalogue", "networks", "sweep_table")
 
 
 def _generate(name: str, folder: Path) -> None:
-    import numpy as np
-
     left_out: dict[str, int] = {}
     cases: list[OperatorCase] = []
     for network in SETS[name](left_out):

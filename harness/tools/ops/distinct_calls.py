@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from tvm import relax
+
 from harness.compile.compiler.compat import is_constant, return_type, structural_hash, type_of, with_main
 
 
@@ -16,8 +18,6 @@ def with_distinct_calls(mod: Any) -> Any:
 
     It computes nothing of use, and TVM legalises it exactly if it legalises the whole.
     """
-    from tvm import relax
-
     main = mod["main"]
     blocks = [type(block)(_distinct(block.bindings)) for block in main.body.blocks]
     body = relax.SeqExpr(blocks, main.body.body)
@@ -26,8 +26,6 @@ def with_distinct_calls(mod: Any) -> Any:
 
 def _distinct(bindings: Any) -> list[Any]:
     """Return the bindings, with the first result of its kind in place of each further call."""
-    from tvm import relax
-
     firsts: dict[Hashable, Any] = {}
     distinct = []
     for binding in bindings:
@@ -45,8 +43,6 @@ def _kind(call: Any) -> Hashable:
 
 def _argument(value: Any) -> Hashable:
     """Return what TVM legalises by: the type of a tensor, the fields of a tuple, and a number or a shape itself."""
-    from tvm import relax
-
     if isinstance(value, relax.Tuple):
         return tuple(map(_argument, value.fields))
     if isinstance(value, relax.Var) or (is_constant(value) and type_of(value).ndim):

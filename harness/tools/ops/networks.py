@@ -20,6 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
 from device_runner.device import Array
 from harness.tools.ops.sweep_table import ENTRIES, OperatorEntry, Shape
 
@@ -97,8 +101,6 @@ def _is_static_tensor(value: Any) -> bool:
 
 def _unusable(array: Any) -> str:
     """Return why an array can be no input or expected output; empty if it can."""
-    import numpy as np
-
     if not isinstance(array, np.ndarray | np.generic) or str(array.dtype) not in NUMBERS:
         return "number formats that numpy lacks"
     if not array.size:
@@ -108,8 +110,6 @@ def _unusable(array: Any) -> str:
 
 def _with_constants(model: Any, inputs: Mapping[str, Array]) -> tuple[Any, dict[str, Array]]:
     """Return the model with what decides the computation as weights, and the inputs that are left."""
-    import onnx
-
     node = model.graph.node[0]
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     formal = onnx.defs.get_schema(node.op_type, opset).inputs
@@ -157,9 +157,6 @@ def _read_by_images(entry: OperatorEntry) -> bool:
 
 
 def _sweep_network(entry: OperatorEntry, *, after_conv: bool, half: bool = False) -> OperatorNetwork:
-    import numpy as np
-    from onnx import helper, numpy_helper
-
     rng = np.random.default_rng(SEED)
 
     def stored(array: Array) -> Array:
@@ -195,7 +192,6 @@ def _sweep_network(entry: OperatorEntry, *, after_conv: bool, half: bool = False
 
 def _answers(node: Any, values: Mapping[str, Array]) -> dict[str, Array]:
     """Return what ONNX's reference makes of one operator, in single precision."""
-    import numpy as np
     from onnx.reference import ReferenceEvaluator
 
     read = {name: values[name] for name in node.input if name}
@@ -212,7 +208,6 @@ def _model(
     weights: Sequence[Any],
 ) -> Any:
     """Return a network; outputs of no array are of no type yet."""
-    from onnx import helper
 
     def value_info(name: str, array: Array | None) -> Any:
         if array is None:
@@ -226,7 +221,5 @@ def _model(
 
 def _weight(shape: Any, fill: Any) -> Array:
     """Random numbers of a shape, or the array itself."""
-    import numpy as np
-
     array: Array = shape if isinstance(shape, np.ndarray) else fill(shape)
     return array

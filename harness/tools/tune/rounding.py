@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from device_runner.device import Array
 from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
 
@@ -18,8 +20,6 @@ def measure_task_rounding(
 
     In half precision they are moved as much farther as is allowed for that (`harness.base.suite.ROUNDING_FACTOR`).
     """
-    import numpy as np
-
     half = any(array.dtype == np.float16 for array in inputs)
     moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
     movements = [relative_movement(*pair) for pair in zip(moved, outputs, strict=True)]
@@ -28,8 +28,6 @@ def measure_task_rounding(
 
 def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
     """Return every real number with a random factor next to 1."""
-    import numpy as np
-
     rng = np.random.default_rng(draw)
 
     def move(array: Array) -> Array:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,24 +53,17 @@ class Network:
 
     def to_bytes(self) -> bytes:
         """Return the model as an ONNX file: the same bytes every time."""
-        from onnx import numpy_helper
-
         rng = np.random.default_rng(list(hashlib.sha256(self.name.encode()).digest()))
         model = self._model([numpy_helper.from_array(weight.fill(rng), weight.name) for weight in self.weights])
         return bytes(model.SerializeToString(deterministic=True))
 
     def outline(self) -> Any:
         """Return the model with weights that have a shape and no data, for counting."""
-        from onnx import TensorProto
-
         return self._model(
             [TensorProto(name=weight.name, dims=weight.shape, data_type=TensorProto.FLOAT) for weight in self.weights]
         )
 
     def _model(self, weights: Sequence[Any]) -> Any:
-        import onnx
-        from onnx import helper
-
         graph = onnx.GraphProto()
         graph.CopyFrom(self.graph)
         constants = list(graph.initializer)
@@ -96,8 +91,6 @@ class GraphBuilder:
 
     def add_input(self, name: str, shape: Sequence[int], *, channels: int, integers: bool = False) -> Value:
         """Return an input of the network, of real numbers or of integers of 64 bits."""
-        from onnx import TensorProto, helper
-
         kind = TensorProto.INT64 if integers else TensorProto.FLOAT
         self._inputs.append(helper.make_tensor_value_info(name, kind, shape))
         return Value(name, channels)
@@ -125,23 +118,17 @@ class GraphBuilder:
 
     def finish(self, *outputs: tuple[Value, tuple[int, ...]]) -> Network:
         """Return the network with these outputs and their shapes."""
-        from onnx import TensorProto, helper
-
         ends = [helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shape) for value, shape in outputs]
         graph = helper.make_graph(self._nodes, self.name, self._inputs, ends, self._constants)
         return Network(self.name, graph, tuple(self._weights), self.OPSET)
 
     def _add(self, kind: str, inputs: list[str], channels: int, **attributes: Any) -> Value:
-        from onnx import helper
-
         name = f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         return Value(name, channels)
 
     def _constant(self, values: Any) -> str:
         """Return a tensor of the network's structure, which is no weight."""
-        from onnx import numpy_helper
-
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.asarray(values), name))
         return name
