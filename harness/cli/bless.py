@@ -10,17 +10,7 @@ import typer
 from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
 from harness.base.tables import table
-from harness.cli.options import (
-    DEFAULT_BASELINES,
-    DEFAULT_RECORDS,
-    AsJson,
-    BaselinesFolder,
-    CaseGlob,
-    ModelsOfRecords,
-    RecordsPlace,
-    matches_models,
-    matching,
-)
+from harness.cli import options
 from harness.cli.record_filter import read_builds
 from harness.judge.report.screen import out, out_json
 
@@ -29,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def bless(
-    records: RecordsPlace = str(DEFAULT_RECORDS),
-    case: CaseGlob = None,
-    model: ModelsOfRecords = None,
-    baselines: BaselinesFolder = DEFAULT_BASELINES,
+    records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
+    case: options.CaseGlob = None,
+    model: options.ModelsOfRecords = None,
+    baselines: options.BaselinesFolder = options.DEFAULT_BASELINES,
     emulated: Annotated[
         bool,
         typer.Option("--emulated", help="Also save latencies of emulated devices. They say nothing about a phone."),
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Save the latest right results as baselines.
 
@@ -48,7 +38,9 @@ def bless(
     from harness.judge.baseline import bless_build
 
     builds = (
-        b for b in read_builds(records, matching(case)) if not b[0].as_shipped and matches_models(b[0].case, model)
+        b
+        for b in read_builds(records, options.matching(case))
+        if not b[0].as_shipped and options.matches_models(b[0].case, model)
     )
     blessings = [bless_build(build, emulated=emulated) for build in builds]
     if not blessings:

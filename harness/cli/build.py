@@ -12,17 +12,8 @@ from device_runner.failures import Failure
 from harness.base.outcome import ExitCode, Outcome, exit_code
 from harness.base.plan import Plan
 from harness.base.tables import size, table
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_DEVICE,
-    AsJson,
-    Builders,
-    CaseOptions,
-    DeviceName,
-    grouped,
-    refuse_options,
-    seldom_option,
-)
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.judge.report.screen import Screen, out, out_json
 
@@ -32,22 +23,22 @@ if TYPE_CHECKING:
 HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 
-@grouped
+@options.grouped
 @last_words("finished builds are kept; {command} continues")
 def build(
     context: typer.Context,
-    what: CaseOptions,
-    device: DeviceName = DEFAULT_DEVICE,
+    what: options.CaseOptions,
+    device: options.DeviceName = options.DEFAULT_DEVICE,
     alike_devices: Annotated[
         list[str] | None,
-        seldom_option(
+        options.seldom_option(
             "--like",
             metavar="FILE|DEVICE",
             help="Build for a device like the last in this file of records, or one that was opened before. Repeatable.",
         ),
     ] = None,
-    builders: Builders = None,
-    as_json: AsJson = False,
+    builders: options.Builders = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compile the cases and show what the compiler made of them.
 
@@ -57,7 +48,7 @@ def build(
     from harness.measure.workbench import open_to_build
 
     if alike_devices:
-        refuse_options(context, ("device",), "with --like, which names the devices")
+        options.refuse_options(context, ("device",), "with --like, which names the devices")
     request = what.request(builders=builders)
     identities = [identity_like(name, request.cache) for name in alike_devices or ()]
     with Screen() as screen, open_to_build(request, device, screen, identities) as bench:

@@ -12,20 +12,8 @@ import typer
 
 from harness.base.failures import UsageError
 from harness.base.terminal import tell
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_BASELINES,
-    DEFAULT_RECORDS,
-    MODEL_OPTIONS,
-    AsJson,
-    BaselinesFolder,
-    Builders,
-    CaseOptions,
-    DeviceOfRecords,
-    TableExports,
-    grouped,
-    refuse_options,
-)
 from harness.cli.record_filter import device_of_records, models_of_runs, read_sides, sustained_records
 from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report import verdicts
@@ -43,25 +31,27 @@ MOST_NAMES = 100
 """Names that a remark has; --json has all."""
 
 
-@grouped
+@options.grouped
 @last_words("no verdict; finished records and builds are kept; {command} measures again")
 def gate(
     context: typer.Context,
-    what: CaseOptions,
+    what: options.CaseOptions,
     confirming: ConfirmOptions,
-    exports: TableExports,
+    exports: options.TableExports,
     minutes: Minutes = 20,
-    device: DeviceOfRecords = None,
+    device: options.DeviceOfRecords = None,
     records: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
+        typer.Option(
+            metavar="FILE", help="Records file (JSON lines) to append to.", show_default=str(options.DEFAULT_RECORDS)
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--from", metavar="PLACE", help="Judge these records and run nothing.")
     ] = None,
-    baselines: BaselinesFolder = DEFAULT_BASELINES,
-    builders: Builders = None,
-    as_json: AsJson = False,
+    baselines: options.BaselinesFolder = options.DEFAULT_BASELINES,
+    builders: options.Builders = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
@@ -76,24 +66,24 @@ def gate(
     from harness.judge.sides import SeriesKey
     from harness.measure.records.view import without_garbage_collection
 
-    if baselines != DEFAULT_BASELINES and not baselines.is_dir():
+    if baselines != options.DEFAULT_BASELINES and not baselines.is_dir():
         raise UsageError(f"there is no folder {baselines}", hint="correct --baselines, or make it with `bless`")
     models: list[str | OnnxModel] = []
     if source:
         context.with_resource(without_garbage_collection())
     elif not (what.model or what.suite.exists()):
-        what, models = _of_runs(what, records or DEFAULT_RECORDS)
+        what, models = _of_runs(what, records or options.DEFAULT_RECORDS)
     held_to = Gate.read(
         baselines.absolute(),
-        None if source else records or DEFAULT_RECORDS,
+        None if source else records or options.DEFAULT_RECORDS,
         what.covers,
         confirming.rules,
         confirming.most_sessions,
         as_shipped=what.as_shipped,
     )
     if source:
-        unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records", "builders")
-        refuse_options(context, unused, "with --from, which runs nothing")
+        unused = ("suite", *options.MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records", "builders")
+        options.refuse_options(context, unused, "with --from, which runs nothing")
         sides = read_sides(source, what.covers, device)
         sustained = [SeriesKey.of(record) for record in sustained_records(source, what.covers)]
         result = held_to.compare(sides, lambda _: "a gate without --from measures again", sustained=sustained)
@@ -118,7 +108,7 @@ def gate(
     raise typer.Exit(exit_code(result))
 
 
-def _of_runs(what: CaseOptions, records: Path) -> tuple[CaseOptions, list[str | OnnxModel]]:
+def _of_runs(what: options.CaseOptions, records: Path) -> tuple[options.CaseOptions, list[str | OnnxModel]]:
     """Return the cases and models that runs without a suite file measured; nothing new if there are none."""
     cases, models = models_of_runs(records, what.covers)
     if models:
@@ -135,7 +125,7 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
     from harness.measure.runner import run_suite
     from harness.measure.workbench import open_workbench
 
-    file = RecordFile(records or DEFAULT_RECORDS)
+    file = RecordFile(records or options.DEFAULT_RECORDS)
     file.require_writable()
     with Screen() as screen:
         name = device_of_records(request, device, file.path, screen, is_named=records is not None)

@@ -11,15 +11,7 @@ import typer
 from device_runner.files import write_whole
 from harness.base.failures import UsageError
 from harness.base.tables import size
-from harness.cli.options import (
-    DEFAULT_RECORDS,
-    CaseGlob,
-    ModelsOfRecords,
-    grouped,
-    matches_models,
-    matching,
-    require_output_file,
-)
+from harness.cli import options
 from harness.cli.record_filter import load_sides, read_builds, sustained_records
 from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import out
@@ -33,11 +25,11 @@ def require_report_file(file: Path) -> Path:
     """Return the file to write. Raises UsageError unless it can be written and its suffix says what to write."""
     if file.suffix not in (".html", ".md"):
         raise UsageError(f"a report is a page or Markdown, and {file} is neither", hint=f"name it {file.stem}.html")
-    require_output_file(file)
+    options.require_output_file(file)
     return file
 
 
-@grouped
+@options.grouped
 def report(
     rule: RuleOptions,
     records: Annotated[
@@ -45,7 +37,7 @@ def report(
         typer.Option(
             metavar="PLACE",
             help="Records: a file, a folder, a glob or a URL. Repeatable.",
-            show_default=str(DEFAULT_RECORDS),
+            show_default=str(options.DEFAULT_RECORDS),
         ),
     ] = None,
     verdicts: Annotated[
@@ -59,8 +51,8 @@ def report(
         list[Path] | None,
         typer.Option("--profile", metavar="FILE", help="Profile of a case, by `profile --json`. Repeatable."),
     ] = None,
-    model: ModelsOfRecords = None,
-    case: CaseGlob = None,
+    model: options.ModelsOfRecords = None,
+    case: options.CaseGlob = None,
     to: Annotated[
         Path,
         typer.Option(
@@ -81,9 +73,9 @@ def report(
 
     if verdicts and base:
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
-    files = records or [str(DEFAULT_RECORDS)]
+    files = records or [str(options.DEFAULT_RECORDS)]
 
-    builds = _of_one_series([build for file in files for build in read_builds(file, matching(case))], model)
+    builds = _of_one_series([build for file in files for build in read_builds(file, options.matching(case))], model)
     if not builds:
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
@@ -96,7 +88,7 @@ def report(
     else:
         here = [Path(place) for place in files if Path(place).exists()]
         record_places = [*here, *([Path(base)] if base and Path(base).exists() else [])]
-        sustained = [record for file in files for record in sustained_records(file, matching(case))]
+        sustained = [record for file in files for record in sustained_records(file, options.matching(case))]
         artifacts = {record.artifact for build in builds for record in build}
         artifacts |= {each.base.artifact for each in (comparison.cases if comparison else ()) if each.base}
         from harness.judge.report.page import environment
@@ -114,7 +106,7 @@ def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | N
     """Return the records of each series of these models, the oldest first, whichever files they are in."""
     from harness.judge.sides import by_series
 
-    chosen = (record for build in builds if matches_models(build[0].case, models) for record in build)
+    chosen = (record for build in builds if options.matches_models(build[0].case, models) for record in build)
     return [sorted(group, key=lambda record: record.started_at) for group in by_series(chosen).values()]
 
 
@@ -127,5 +119,5 @@ def _compare(
 
     head = {side.key: side for side in map(side_of, builds)}
     cases = {key.case for key in head}
-    at_base = {key: side for key, side in load_sides(base, matching(globs)).items() if key.case in cases}
+    at_base = {key: side for key, side in load_sides(base, options.matching(globs)).items() if key.case in cases}
     return judge_sides(at_base, head, rule.rules).export

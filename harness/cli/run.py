@@ -20,23 +20,8 @@ from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.plan import SUSTAINED
 from harness.base.tables import counted, size
 from harness.base.tool import place_of
+from harness.cli import options
 from harness.cli.hints import last_words, runnable
-from harness.cli.options import (
-    DEFAULT_DEVICE,
-    DEFAULT_RECORDS,
-    AsJson,
-    Builders,
-    CaseOptions,
-    DeviceNames,
-    FindingsAreFine,
-    RecordExports,
-    RecordsFile,
-    TrackerAddress,
-    device_option,
-    grouped,
-    output_option,
-    seldom_option,
-)
 from harness.judge.report.part_view import view_of
 from harness.judge.report.screen import Screen, out, out_whole
 from harness.judge.report.table import json_array, run_tables
@@ -46,14 +31,14 @@ if TYPE_CHECKING:
     from harness.measure.workbench import RunResults
 
 
-@grouped
+@options.grouped
 def run(
-    what: CaseOptions,
-    exports: RecordExports,
-    device: DeviceNames = None,
-    tracker: TrackerAddress = None,
-    builders: Builders = None,
-    records: RecordsFile = DEFAULT_RECORDS,
+    what: options.CaseOptions,
+    exports: options.RecordExports,
+    device: options.DeviceNames = None,
+    tracker: options.TrackerAddress = None,
+    builders: options.Builders = None,
+    records: options.RecordsFile = options.DEFAULT_RECORDS,
     resume: Annotated[
         bool,
         typer.Option(
@@ -70,7 +55,7 @@ def run(
     ] = False,
     sustain: Annotated[
         float | None,
-        seldom_option(
+        options.seldom_option(
             metavar="SECONDS",
             min=1,
             max=86400,
@@ -79,23 +64,27 @@ def run(
     ] = None,
     repeat: Annotated[
         int,
-        seldom_option(
+        options.seldom_option(
             metavar="N", min=1, max=1000, help="Number of inferences to judge, each on its own draw of the inputs."
         ),
     ] = 1,
     allow_usb_power: Annotated[
         bool,
-        device_option("--allow-usb-power", help="Switch the USB port of a lost phone off and on, with uhubctl."),
+        options.device_option(
+            "--allow-usb-power", help="Switch the USB port of a lost phone off and on, with uhubctl."
+        ),
     ] = False,
     allow_reboot: Annotated[
-        bool, device_option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
+        bool, options.device_option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
     live: Annotated[
         bool,
-        output_option("--live", help="On a terminal, show the matrix as it fills, and each device's heat and clock."),
+        options.output_option(
+            "--live", help="On a terminal, show the matrix as it fills, and each device's heat and clock."
+        ),
     ] = False,
-    findings_are_fine: FindingsAreFine = False,
-    as_json: AsJson = False,
+    findings_are_fine: options.FindingsAreFine = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compile, judge and time every case of the suite, on one device or several.
 
@@ -116,7 +105,9 @@ def run(
         request = what.request(quick=quick, sustain_s=sustain or 0.0, repeat=repeat, builders=builders)
         screen.expect([case.id for case in request.cases])
         source = devices_behind(tracker) if tracker else None
-        words = device or (index.devices if index and not tracker else None) or [ALL if tracker else DEFAULT_DEVICE]
+        words = (
+            device or (index.devices if index and not tracker else None) or [ALL if tracker else options.DEFAULT_DEVICE]
+        )
         names = (source.names if source else select)(words, request.cache, screen.say)
         for line in skipped_lines(index.skipped if index else ()):
             screen.say(line)

@@ -11,17 +11,8 @@ from device_runner.device import PeakMemory
 from harness.base.outcome import exit_code
 from harness.base.plan import SUSTAINED
 from harness.base.tables import size, table
+from harness.cli import options
 from harness.cli.hints import runnable
-from harness.cli.options import (
-    DEFAULT_RECORDS,
-    AsJson,
-    EveryRecord,
-    RecordedGlob,
-    RecordExports,
-    RecordsPlace,
-    grouped,
-    matching,
-)
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.remarks import remarks
 from harness.judge.report.screen import out, out_whole
@@ -37,20 +28,20 @@ MOST_ROWS = 5_000
 """Series that are shown one by one."""
 
 
-@grouped
+@options.grouped
 def show(
-    exports: RecordExports,
-    case: RecordedGlob = None,
-    records: RecordsPlace = str(DEFAULT_RECORDS),
-    every: EveryRecord = False,
+    exports: options.RecordExports,
+    case: options.RecordedGlob = None,
+    records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
+    every: options.EveryRecord = False,
     whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show the latest record of each case, or a summary of one case.
 
     With --all it shows every field of that record.
     """
-    asked_for = matching([case] if case else None)
+    asked_for = options.matching([case] if case else None)
     plain = not (every or as_json or exports.given)
     with open_index(records) as index:
         if plain and (overview := _overview(index, asked_for)):

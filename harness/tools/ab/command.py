@@ -15,23 +15,9 @@ from typer.main import get_command
 from device_runner.selection import select_one
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
+from harness.cli import options
 from harness.cli.commands import usage_line
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
-    DEFAULT_DEVICE,
-    MODEL_OPTIONS,
-    AsJson,
-    CaseOptions,
-    CompilerConfig,
-    DeviceName,
-    TableExports,
-    file_option,
-    grouped,
-    output_option,
-    refuse_options,
-    seldom_option,
-)
 from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes, on_each_revision
 from harness.judge.report.screen import Screen, out, out_json, out_whole
@@ -43,13 +29,13 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
 
-@grouped
+@options.grouped
 @last_words("no verdict; what was built or installed is kept; {command} measures again")
 def compare(
     context: typer.Context,
-    what: CaseOptions,
+    what: options.CaseOptions,
     confirming: ConfirmOptions,
-    exports: TableExports,
+    exports: options.TableExports,
     base: Annotated[
         str | None,
         typer.Argument(
@@ -75,19 +61,23 @@ def compare(
     ] = None,
     minutes: Minutes = 20,
     states: Annotated[
-        bool, seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control.")
+        bool,
+        options.seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control."),
     ] = False,
-    device: DeviceName = DEFAULT_DEVICE,
-    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    device: options.DeviceName = options.DEFAULT_DEVICE,
+    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
-        seldom_option(metavar="FOLDER", help="Folder for the records of what is measured: base.jsonl and head.jsonl."),
+        options.seldom_option(
+            metavar="FOLDER", help="Folder for the records of what is measured: base.jsonl and head.jsonl."
+        ),
     ] = None,
     page: Annotated[
-        Path | None, file_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page.")
+        Path | None,
+        options.file_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page."),
     ] = None,
-    as_json: AsJson = False,
-    markdown: Annotated[bool, output_option("--markdown", help="Print Markdown for a pull request.")] = False,
+    as_json: options.AsJson = False,
+    markdown: Annotated[bool, options.output_option("--markdown", help="Print Markdown for a pull request.")] = False,
 ) -> None:
     """Compare two models, sets of options, releases, commits or records files.
 
@@ -108,7 +98,7 @@ def compare(
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     folder = _Folder(records)
     if a is not None or b is not None or _is_model(base) or _is_model(head):
-        refuse_options(context, ("latency", "config", "states"), "on two models or two sets of options")
+        options.refuse_options(context, ("latency", "config", "states"), "on two models or two sets of options")
         sides = [
             _side(name, base if name == "--a" else head or base, text, what) for name, text in (("--a", a), ("--b", b))
         ]
@@ -119,13 +109,13 @@ def compare(
     elif base is None or head is None:
         raise UsageError("compare takes two sides", hint="name two models, two places of records, or two releases")
     elif _are_places(base, head):
-        unused = ("latency", "minutes", "page", *MODEL_OPTIONS)
-        refuse_options(context, unused, "with files: what was measured before is not measured in turns")
+        unused = ("latency", "minutes", "page", *options.MODEL_OPTIONS)
+        options.refuse_options(context, unused, "with files: what was measured before is not measured in turns")
         context.with_resource(without_garbage_collection())
         before, now = (load_sides(word, what.covers) for word in (base, head))
         verdicts = judge_sides(before, now, confirming.rules, gauged=not states)
     else:
-        refuse_options(context, ("states", "page"), "on releases and commits")
+        options.refuse_options(context, ("states", "page"), "on releases and commits")
         verdicts = _of_revisions((base, head), what, confirming, device, config, folder, latency, minutes)
     write_comparison(verdicts.export, **vars(exports))
     if as_json:
@@ -173,10 +163,10 @@ def _are_places(base: str, head: str) -> bool:
     return all(there)
 
 
-def _side(option: str, model: str | None, text: str | None, what: CaseOptions) -> CaseOptions:
+def _side(option: str, model: str | None, text: str | None, what: options.CaseOptions) -> options.CaseOptions:
     """Return the options of one side: its own, and for the others those of both. Raises UsageError."""
     program = typer.Typer(add_completion=False)
-    program.command()(grouped(_take_options))
+    program.command()(options.grouped(_take_options))
     try:
         context = get_command(program).make_context(option, shlex.split(text or ""))
     except (TyperException, typer.Exit, ValueError) as error:  # `--help`, and a quotation without its end
@@ -191,12 +181,12 @@ def _side(option: str, model: str | None, text: str | None, what: CaseOptions) -
     return replace(side, model=[model]) if model else side
 
 
-def _take_options(what: CaseOptions) -> None:
+def _take_options(what: options.CaseOptions) -> None:
     """Take the options of one side."""
 
 
 def _side_by_side(
-    sides: Sequence[CaseOptions],
+    sides: Sequence[options.CaseOptions],
     confirming: ConfirmOptions,
     device: str,
     folder: _Folder,
@@ -217,7 +207,7 @@ def _side_by_side(
 
 def _of_revisions(
     words: tuple[str, str],
-    what: CaseOptions,
+    what: options.CaseOptions,
     confirming: ConfirmOptions,
     device: str,
     config: Path,
@@ -235,8 +225,8 @@ def _of_revisions(
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
     with Screen() as screen:
-        options = on_each_revision(what, select_one(device, cache, screen.say))
-        first, second = (Toolchain.of(side, cache, options, screen.say) for side in (base, head))
+        run_options = on_each_revision(what, select_one(device, cache, screen.say))
+        first, second = (Toolchain.of(side, cache, run_options, screen.say) for side in (base, head))
         pair = RevisionPair(first, second, folder.keep, latency, SessionBudget(minutes, say=screen.say))
         explain = explainer(
             "compare", {Arm.BASE: first, Arm.HEAD: second}, {arm: file.path for arm, file in folder.files.items()}

@@ -12,17 +12,8 @@ import typer
 
 from harness.base.failures import UsageError
 from harness.base.tables import table
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_BASELINES,
-    MODEL_OPTIONS,
-    AsJson,
-    BaselinesFolder,
-    DeviceOfRecords,
-    SuiteOptions,
-    grouped,
-    refuse_options,
-)
 from harness.cli.record_filter import Covers, device_of_records, read_builds
 from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import Screen, out_json, out_parts
@@ -39,13 +30,13 @@ SHOWN_A_SIDE = 8
 """The number of sessions a side for which the summary in words says what can be seen."""
 
 
-@grouped
+@options.grouped
 @last_words("finished sessions are kept; {command} continues")
 def calibrate(
     context: typer.Context,
-    what: SuiteOptions,
+    what: options.SuiteOptions,
     relevance: RuleOptions,
-    device: DeviceOfRecords = None,
+    device: options.DeviceOfRecords = None,
     sessions: Annotated[
         int, typer.Option(metavar="NUMBER", min=4, max=1000, help="Number of fresh sessions per case.")
     ] = 16,
@@ -66,8 +57,8 @@ def calibrate(
     source: Annotated[
         str | None, typer.Option("--from", metavar="PLACE", help="Take the sessions of these records and run nothing.")
     ] = None,
-    baselines: BaselinesFolder = DEFAULT_BASELINES,
-    as_json: AsJson = False,
+    baselines: options.BaselinesFolder = options.DEFAULT_BASELINES,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure the noise of each case: the smallest change that a gate can detect.
 
@@ -79,8 +70,8 @@ def calibrate(
 
     rules = relevance.rules
     if source:
-        unused = ("suite", *MODEL_OPTIONS, "sessions", "budget", "records")
-        refuse_options(context, unused, "with --from, which runs nothing")
+        unused = ("suite", *options.MODEL_OPTIONS, "sessions", "budget", "records")
+        options.refuse_options(context, unused, "with --from, which runs nothing")
         done = list(profile_all(_latest_builds(source, what.covers, device), rules))
         if not done:
             raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
@@ -95,7 +86,7 @@ def calibrate(
 
 
 def _sessions(
-    what: SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
+    what: options.SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
 ) -> dict[str, list[Record]]:
     from harness.measure.records.record import RecordFile
     from harness.measure.workbench import open_workbench

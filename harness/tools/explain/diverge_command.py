@@ -5,37 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.base.terminal import tell
+from harness.cli import options
 from harness.cli.hints import last_words, runnable
-from harness.cli.options import (
-    DEFAULT_RECORDS,
-    DEFAULT_SUITE,
-    AsJson,
-    DeviceOfRecords,
-    Fixes,
-    Inputs,
-    Models,
-    RecordedCase,
-    RecordsPlace,
-    Shapes,
-    SuiteFile,
-    Trust,
-)
 from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
 
 
 @last_words("nothing was found yet; what was built is kept; {command} starts again")
 def diverge(
-    case: RecordedCase = None,
-    records: RecordsPlace = str(DEFAULT_RECORDS),
-    suite: SuiteFile = DEFAULT_SUITE,
-    model: Models = None,
-    shape: Shapes = None,
-    input: Inputs = None,
-    fix: Fixes = None,
-    trust: Trust = False,
-    device: DeviceOfRecords = None,
-    as_json: AsJson = False,
+    case: options.RecordedCase = None,
+    records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
+    suite: options.SuiteFile = options.DEFAULT_SUITE,
+    model: options.Models = None,
+    shape: options.Shapes = None,
+    input: options.Inputs = None,
+    fix: options.Fixes = None,
+    trust: options.Trust = False,
+    device: options.DeviceOfRecords = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find the first operator of a wrong or broken case that is off.
 

@@ -10,19 +10,8 @@ import typer
 
 from device_runner.store import cache_root
 from harness.base.outcome import ExitCode
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
-    AsJson,
-    CaseOptions,
-    CompilerConfig,
-    DeviceName,
-    file_option,
-    grouped,
-    output_option,
-    seldom_option,
-    threshold_option,
-)
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.kernels import check_gpus
@@ -37,10 +26,10 @@ BASELINE = "baselines/isa.jsonl"
 """What `isa gate` compares with unless it is told."""
 
 
-@grouped
+@options.grouped
 @last_words("what was built is kept; {command} continues")
 def isa(
-    what: CaseOptions,
+    what: options.CaseOptions,
     action: Annotated[
         Literal["setup", "gate"] | None,
         typer.Argument(
@@ -63,16 +52,16 @@ def isa(
     ] = None,
     tolerance: Annotated[
         float,
-        threshold_option(
+        options.threshold_option(
             metavar="PERCENT", min=0, max=1000, help="With gate: allowed increase of the instructions, in percent."
         ),
     ] = 0.0,
     records: Annotated[
-        Path | None, file_option(metavar="FILE", help="Append a record of each case to this file (JSON lines).")
+        Path | None, options.file_option(metavar="FILE", help="Append a record of each case to this file (JSON lines).")
     ] = None,
     profiles: Annotated[
         list[Path] | None,
-        seldom_option(
+        options.seldom_option(
             "--profile",
             metavar="FILE",
             help="With --against: profile of a real GPU, written by `profile --json`. Repeatable.",
@@ -80,12 +69,12 @@ def isa(
     ] = None,
     asm: Annotated[
         str | None,
-        output_option(metavar="KERNEL", help="Print the machine code of one kernel, with --against of both."),
+        options.output_option(metavar="KERNEL", help="Print the machine code of one kernel, with --against of both."),
     ] = None,
-    mirror: Annotated[str, seldom_option(metavar="URL", help="With setup: address of a Debian archive.")] = "",
-    device: DeviceName = NO_DEVICE,
-    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    as_json: AsJson = False,
+    mirror: Annotated[str, options.seldom_option(metavar="URL", help="With setup: address of a Debian archive.")] = "",
+    device: options.DeviceName = NO_DEVICE,
+    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    as_json: options.AsJson = False,
 ) -> None:
     """Count the Adreno machine code of the kernels, without a phone.
 

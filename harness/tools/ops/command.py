@@ -15,21 +15,8 @@ from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import UsageError, reason_alone
 from harness.base.outcome import Outcome, exit_code, without_findings
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
-    DEFAULT_DEVICE,
-    AsJson,
-    CompilerConfig,
-    DeviceName,
-    FindingsAreFine,
-    file_option,
-    folder_option,
-    output_option,
-    refuse_options,
-    require_path,
-    seldom_option,
-)
 from harness.compile.compiler.releases import find_release, require_working_pair, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 
@@ -57,7 +44,7 @@ def ops(
         typer.Option("--set", help="Operators: sweep (our own), sweep-float16, onnx (node tests of ONNX), or all."),
     ] = "sweep",
     mode: Annotated[Mode, typer.Option(help="With workarounds, as shipped, or both.")] = "both",
-    precision: Annotated[Precision, seldom_option(help="Precision to compile in.")] = Precision.FLOAT32,
+    precision: Annotated[Precision, options.seldom_option(help="Precision to compile in.")] = Precision.FLOAT32,
     release: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,20 +52,22 @@ def ops(
             help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
         ),
     ] = None,
-    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    device: DeviceName = DEFAULT_DEVICE,
+    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    device: options.DeviceName = options.DEFAULT_DEVICE,
     from_files: Annotated[
         list[Path] | None,
-        output_option("--from", metavar="FILE", help="Show cells that --json printed, and run nothing. Repeatable."),
+        options.output_option(
+            "--from", metavar="FILE", help="Show cells that --json printed, and run nothing. Repeatable."
+        ),
     ] = None,
-    html: Annotated[Path | None, file_option(metavar="FILE", help="Also write a page to this file.")] = None,
+    html: Annotated[Path | None, options.file_option(metavar="FILE", help="Also write a page to this file.")] = None,
     table: Annotated[
         Path | None,
-        folder_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
+        options.folder_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
     ] = None,
-    markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
-    findings_are_fine: FindingsAreFine = False,
-    as_json: AsJson = False,
+    markdown: Annotated[bool, options.output_option("--markdown", help="Print Markdown.")] = False,
+    findings_are_fine: options.FindingsAreFine = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Test single operators on each path: right, wrong, or not built.
 
@@ -90,7 +79,7 @@ def ops(
 
     if from_files:
         unused = ("op", "path", "of", "mode", "precision", "release", "config", "device")
-        refuse_options(context, unused, "with --from, which runs nothing")
+        options.refuse_options(context, unused, "with --from, which runs nothing")
         cells = [cell for file in from_files for cell in _read(file)]
     else:
         asked = _CellChoice(of, op or (), _paths(path), mode, precision, device)
@@ -114,7 +103,7 @@ def ops(
 
 def _paths(names: Sequence[str] | None) -> Sequence[str]:
     for name in names or ():
-        require_path(name)
+        options.require_path(name)
     return names or PATHS
 
 
@@ -160,8 +149,8 @@ def _run(asked: _CellChoice) -> list[dict[str, Any]]:
     sets = ["sweep", "sweep-float16", "onnx"] if asked.of == "all" else [asked.of]
     with Screen() as screen:
         name = select_one(asked.device, cache, screen.say)
-        options = (asked.paths, MODES[asked.mode], asked.precision, name)
-        results = operators(sets, asked.globs, *options, cache, screen.say)
+        chosen = (asked.paths, MODES[asked.mode], asked.precision, name)
+        results = operators(sets, asked.globs, *chosen, cache, screen.say)
         return [{**result.plain, **versions(), "device": name} for result in results]
 
 

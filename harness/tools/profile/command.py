@@ -11,17 +11,8 @@ import typer
 
 from harness.base.case import Case
 from harness.base.failures import UsageError
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
-    DEFAULT_DEVICE,
-    AsJson,
-    CaseOptions,
-    CompilerConfig,
-    DeviceName,
-    file_option,
-    grouped,
-)
 from harness.cli.rule_options import on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
 
@@ -31,10 +22,10 @@ if TYPE_CHECKING:
     from harness.tools.shared.kernels.profile import Profile
 
 
-@grouped
+@options.grouped
 @last_words("nothing was profiled; what was built is kept; {command} starts again")
 def profile(
-    what: CaseOptions,
+    what: options.CaseOptions,
     against: Annotated[
         str | None,
         typer.Option(
@@ -43,14 +34,16 @@ def profile(
             "a TVM release or commit builds.",
         ),
     ] = None,
-    device: DeviceName = DEFAULT_DEVICE,
-    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    device: options.DeviceName = options.DEFAULT_DEVICE,
+    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
     repeat: Annotated[int, typer.Option(metavar="NUMBER", min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
-        Path | None, file_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
+        Path | None, options.file_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,
-    plot: Annotated[Path | None, file_option(metavar="FILE.html", help="Draw the operators as a roofline.")] = None,
-    as_json: AsJson = False,
+    plot: Annotated[
+        Path | None, options.file_option(metavar="FILE.html", help="Draw the operators as a roofline.")
+    ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show which kernels take the time, and why two cases or builds differ.
 
@@ -88,7 +81,7 @@ def _the_one(cases: Sequence[Case], option: str) -> Case:
 class _ProfileRequest:
     """What is to be watched, on which device, and who hears how it goes."""
 
-    what: CaseOptions
+    what: options.CaseOptions
     request: Request
     """Of one case."""
     device: str
@@ -124,9 +117,9 @@ class _ProfileRequest:
             base = revision(word, config, cache)
         except UsageError as error:
             raise UsageError(f"no case matches {word!r}, and {error.message}", hint=error.hint) from None
-        options = on_each_revision(self.what, self.request.one_device(self.device, self.screen))
+        run_options = on_each_revision(self.what, self.request.one_device(self.device, self.screen))
         # this may take minutes, in which the device is free
-        toolchain = Toolchain.of(base, cache, options, self.screen.say)
+        toolchain = Toolchain.of(base, cache, run_options, self.screen.say)
         here = self._watch(case)[0]
         return here, _named(profile_with(toolchain, case.id, self.repeat), f"{case.id} by {base}")
 

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from harness.base.outcome import exit_code
 from harness.base.plan import SUSTAINED
-from harness.cli.options import (
-    DEFAULT_RECORDS,
-    AsJson,
-    EveryRecord,
-    RecordedGlob,
-    RecordExports,
-    RecordsPlace,
-    file_option,
-    grouped,
-    matching,
-)
+from harness.cli import options
 from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
 
@@ -27,14 +17,14 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
 
-@grouped
+@options.grouped
 def sustained(
-    exports: RecordExports,
-    glob: RecordedGlob = None,
-    records: RecordsPlace = str(DEFAULT_RECORDS),
-    every: EveryRecord = False,
-    plot: Annotated[Path | None, file_option(metavar="FILE.html", help="Draw them into this page.")] = None,
-    as_json: AsJson = False,
+    exports: options.RecordExports,
+    glob: options.RecordedGlob = None,
+    records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
+    every: options.EveryRecord = False,
+    plot: Annotated[Path | None, options.file_option(metavar="FILE.html", help="Draw them into this page.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show sustained runs: the first and the last minute, and when heat slowed the phone down."""
     from harness.tools.sustain.view import figures_of, sustained_table
@@ -56,6 +46,6 @@ def sustained(
 
 def _choose(index: RecordSource, glob: str | None, *, every: bool) -> list[Record]:
     """Return the latest sustained run of each series, or every one."""
-    asked_for = matching([glob] if glob else None)
+    asked_for = options.matching([glob] if glob else None)
     records = index.every(asked_for) if every else index.newest(asked_for, sustained=True)
     return [record for record in records if record.standalone and SUSTAINED in record.parts]

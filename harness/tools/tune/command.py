@@ -14,16 +14,8 @@ from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
 from harness.base.tables import table
+from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.options import (
-    DEFAULT_DEVICE,
-    AsJson,
-    CaseOptions,
-    DeviceNames,
-    TrackerAddress,
-    grouped,
-    require_output_file,
-)
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 
@@ -34,12 +26,12 @@ if TYPE_CHECKING:
 DEFAULT_OUT = Path("schedules.jsonl")
 
 
-@grouped
+@options.grouped
 @last_words("finished candidates are kept; {command} continues")
 def tune(
-    what: CaseOptions,
-    device: DeviceNames = None,
-    tracker: TrackerAddress = None,
+    what: options.CaseOptions,
+    device: options.DeviceNames = None,
+    tracker: options.TrackerAddress = None,
     trials: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, max=100_000, help="Number of candidates per case.")
     ] = None,
@@ -47,10 +39,10 @@ def tune(
         float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", callback=require_output_file, help="Schedules file to append to.")
+        Path, typer.Option(metavar="FILE", callback=options.require_output_file, help="Schedules file to append to.")
     ] = DEFAULT_OUT,
     cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search for schedules that are faster than TVM's own.
 
@@ -71,7 +63,7 @@ def tune(
     request = _tunable(what.request().without_programs())
     with Screen() as screen:
         source = devices_behind(tracker) if tracker else None
-        words = device or [ALL if tracker else DEFAULT_DEVICE]
+        words = device or [ALL if tracker else options.DEFAULT_DEVICE]
         names = (source.names if source else select)(words, request.cache, screen.say)
         with open_devices(request, names, screen, source) as (builder, devices):
             tunings = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
