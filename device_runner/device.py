@@ -313,12 +313,6 @@ class Session(Protocol):
     def peak_memory(self, *, timeout_s: float) -> PeakMemory:
         """Return what this process has had at most until now."""
 
-    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """Return the peak rates of the OpenCL device, measured now.
-
-        They are `copy_bytes_s`, `image_bytes_s`, `float32_flop_s` and `float16_flop_s`, those that could be measured.
-        """
-
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Content of a file on the device, by its absolute path."""
 

@@ -19,7 +19,6 @@ from device_runner.runtimes.probe.answers import (
     counts_of,
     launches_of,
     memory_of,
-    peaks_of,
 )
 
 R = TypeVar("R")
@@ -125,17 +124,6 @@ class SessionProbe:
             raise RigFailure(message, hint="`adreno-bench doctor --device NAME` shows the cause")
         with self._session.calling("reading program binaries", deadline.remaining_s):
             return bytes(self._module["program_binaries"](module))
-
-    def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
-        """Return the peak rates of the device with this name and driver, per second; measured now.
-
-        Empty without the probe; what the device cannot do is left out.
-        """
-        if self._loaded(deadline) is None:
-            return {}
-        with self._blamed("peaks"), self._session.calling("measuring the device's peak rates", deadline.remaining_s):
-            return peaks_of(bytes(self._module["peaks"](name, driver_version)))
-        return {}
 
     def _ask(self, function: str, deadline: Deadline, read: Callable[[Any], R]) -> R | None:
         """Return what the probe answers, read by `read`; None without the probe, or if the answer makes no sense."""

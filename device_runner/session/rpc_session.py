@@ -34,7 +34,6 @@ from device_runner.failures import (
 from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.runtimes.probe import DeviceProbe
-from device_runner.runtimes.probe.answers import BadAnswer
 from device_runner.session.diagnosis import failure_of, how_ended, own_assertion
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
@@ -205,14 +204,12 @@ class RpcSession:
                 raise
             return ""
 
-    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """Return the peak rates of the OpenCL device, in bytes and operations per second, measured now by the probe."""
+    def ask(self, module: Path, function: str, *arguments: str, timeout_s: float) -> bytes:
+        """Push a TVM module in C, and return the Bytes that a function of it returns."""
         deadline = Deadline(timeout_s)
-        names = self.opencl_names(timeout_s=deadline.remaining_s)
-        try:
-            return self.probe.peaks(*names, deadline) if names else {}
-        except BadAnswer as bad:
-            raise RigFailure(f"what the probe measured makes no sense: {bad}") from bad
+        pushed = self.bring(module, sha256_of(module), deadline)
+        with self.calling(f"asking {module.name} for {function}", deadline.remaining_s):
+            return bytes(self.remote.load_module(pushed.path)[function](*arguments))
 
     @contextmanager
     def calling(self, doing: str, timeout_s: float) -> Iterator[None]:

@@ -11,6 +11,7 @@ from device_runner.failures import SetupMissing
 from device_runner.runtimes import probe
 from device_runner.runtimes.cross_linker import NDK_VARIABLE, TRIPLES
 from device_runner.runtimes.phone.elf import read_elf
+from harness.tools.shared.kernels import peaks
 
 pytestmark = pytest.mark.rest
 
@@ -29,18 +30,10 @@ def test_it_needs_nothing_that_a_device_has_not(abi: str, libraries: set[str], s
     elf = read_elf(probe.library(sidecar_cache, abi))
     assert elf.machine == "EM_AARCH64"
     assert set(elf.needed) == {*libraries, "libtvm_ffi.so"}
-    names = {
-        "describe",
-        "memory",
-        "count_programs",
-        "programs",
-        "program_binaries",
-        "watch_kernels",
-        "launches",
-        "peaks",
-        "batches",
-    }
-    assert elf.exported == {f"__tvm_ffi_{name}" for name in names}
+    names = {"describe", "memory", "count_programs", "programs", "program_binaries", "watch_kernels", "launches"}
+    assert elf.exported == {f"__tvm_ffi_{name}" for name in (*names, "batches")}
+    meter = read_elf(peaks.module(sidecar_cache, abi))
+    assert (meter.exported, set(meter.needed)) == ({"__tvm_ffi_peaks"}, set(elf.needed))
     assert sorted(TRIPLES) == ["aarch64", "arm64-v8a"]
 
 

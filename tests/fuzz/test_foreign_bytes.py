@@ -31,7 +31,7 @@ from device_runner.deadline import Deadline
 from device_runner.failures import Failure
 from device_runner.rpc_server.handshake import HandshakeFailure, read_name
 from device_runner.rpc_server.tracker import receive_json
-from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of
 from device_runner.session.rpc_replies import (
     CALL,
     COPY_ACK,
@@ -67,6 +67,7 @@ from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
 from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.safetensors import list_tensors
+from harness.tools.shared.kernels.peaks import rates_of
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive
 
@@ -286,7 +287,7 @@ ENTRIES = {
     ),
     "probe": Entry(lambda data, _: answer_of(data), (BadAnswer,), lambda: [b"{}", DEEP]),
     "launches": Entry(lambda data, _: launches_of(data), (BadAnswer,), lambda: [b'{"launches": []}', DEEP]),
-    "peaks": Entry(lambda data, _: peaks_of(data), (BadAnswer,), lambda: [PEAKS, DEEP]),
+    "peaks": Entry(lambda data, _: rates_of(data), (BadAnswer,), lambda: [PEAKS, DEEP]),
     "batches": Entry(lambda data, _: batches_of(data, 3), (BadAnswer, Failure), lambda: [b"{}", DEEP]),
     "tuning": Entry(lambda data, _: tuning_symbols(data), (Failure,), lambda: [CLML]),
     "properties": Entry(lambda data, _: properties_in(data.decode(errors="replace")), (), lambda: [b"[a]: [b]\n"]),

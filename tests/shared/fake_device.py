@@ -92,10 +92,6 @@ class FakeSession:
     device: FakeDevice
     toggles: Toggles
 
-    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        self.device.met("peaks")
-        return {"copy_bytes_s": 50e9, "float32_flop_s": 1e12}
-
     def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
         self.device.met("load")
         return FakeProgram(self.device)

@@ -15,17 +15,26 @@ from device_runner.runtimes.c_code import SHARED, CCode
 from device_runner.store import sha256_of
 
 ENDING = ".probe.so"
-"""Ending of its file name, also on the device."""
-PROBE = CCode(
-    f"adreno{ENDING}",
-    "the probe",
-    "probe",
-    (Path(__file__).parent / "src", SHARED),
-    ("-fPIC", "-fvisibility=hidden"),
-    # It stays loaded until the process ends: TVM's runtime calls through it once it counts programs.
-    links=("-Wl,-z,nodelete",),
-    libraries=("-ltvm_ffi", "-ldl"),
-)
+"""Ending of such a file's name, also on the device: it has no kernels."""
+BASE = Path(__file__).parent / "base"
+"""What modules that ask a process for its OpenCL have in common."""
+
+
+def c_module(name: str, title: str, sources: Path) -> CCode:
+    """Return a TVM module of ours for devices, made of the C files of a folder. `name` is that of its folder, too."""
+    return CCode(
+        f"{name}{ENDING}",
+        title,
+        name,
+        (sources, BASE, SHARED),
+        ("-fPIC", "-fvisibility=hidden"),
+        # It stays loaded until the process ends: TVM's runtime calls through the probe once that counts programs.
+        links=("-Wl,-z,nodelete",),
+        libraries=("-ltvm_ffi", "-ldl"),
+    )
+
+
+PROBE = c_module("probe", "the probe", Path(__file__).parent / "src")
 library = PROBE.file
 
 

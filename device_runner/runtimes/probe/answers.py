@@ -95,7 +95,7 @@ class OpenClReport:
 
 
 @contextmanager
-def _read(text: bytes) -> Iterator[Any]:
+def read(text: bytes) -> Iterator[Any]:
     """Yield the JSON value; raise BadAnswer for text that is none, and for a value that the block cannot take."""
     try:
         yield read_json(text.decode(errors="replace"))
@@ -105,7 +105,7 @@ def _read(text: bytes) -> Iterator[Any]:
 
 def answer_of(text: bytes) -> OpenClReport:
     """Read what `describe` returned. Raises BadAnswer."""
-    with _read(text) as answer:
+    with read(text) as answer:
         return OpenClReport(
             tuple(_device(device) for device in answer["devices"]),
             tuple(str(path) for path in answer["files"]),
@@ -143,7 +143,7 @@ def plain(text: str) -> str:
 
 def memory_of(text: bytes) -> PeakMemory:
     """Read what `memory` returned. Raises BadAnswer."""
-    with _read(text) as answer:
+    with read(text) as answer:
         process, gpu = (int(answer[name]) for name in ("process", "gpu"))
         if not 0 <= process <= LARGEST_MEMORY or not 0 <= gpu <= LARGEST_MEMORY:
             raise ValueError("no amount of memory")
@@ -152,13 +152,13 @@ def memory_of(text: bytes) -> PeakMemory:
 
 def counts_of(text: bytes) -> dict[str, int]:
     """Read what `programs` returned: programs by what they were made from. Raises BadAnswer."""
-    with _read(text) as answer:
+    with read(text) as answer:
         return {str(name): int(count) for name, count in answer.items()}
 
 
 def launches_of(text: bytes) -> tuple[list[Launch], int]:
     """Read what `launches` returned: those with times, oldest first, and how many were dropped. Raises BadAnswer."""
-    with _read(text) as answer:
+    with read(text) as answer:
         return [_launch(launch) for launch in answer["launches"]], int(answer["dropped"])
 
 
@@ -174,18 +174,9 @@ def _sizes(sizes: Sequence[Any]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def peaks_of(text: bytes) -> dict[str, float]:
-    """Read what `peaks` returned: rates by name, per second, those that were measured. Raises BadAnswer."""
-    with _read(text) as answer:
-        rates = {str(name): float(rate) for name, rate in answer.items() if name != "problem" and rate}
-    if not all(0 < rate < math.inf for rate in rates.values()):
-        raise BadAnswer("a rate that is not positive")
-    return rates
-
-
 def batches_of(text: bytes, repeat: int) -> tuple[list[float], list[float]]:
     """Read what `batches` returned: ms of an inference, in batches and each waited for. Raises BadAnswer."""
-    with _read(text) as answer:
+    with read(text) as answer:
         batched, synced = ([float(ns) / 1e6 for ns in answer[kind]] for kind in ("batched_ns", "synced_ns"))
     if not len(batched) == len(synced) == repeat or not all(0 < ms < math.inf for ms in (*batched, *synced)):
         raise BadAnswer(f"{len(batched)} and {len(synced)} times of {repeat} batches")

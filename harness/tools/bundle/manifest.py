@@ -93,6 +93,8 @@ class BundleBuild:
     cases: Sequence[PackedCase]
     runtime: str = ""
     """Hash of the runtime that was brought for a phone."""
+    peaks: str = ""
+    """What measures the device's peak rates; empty of a bundle that lacks it."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def manifest_of(text: bytes) -> Manifest:
 def _build(fields: Mapping[str, Any]) -> BundleBuild:
     cases = tuple(_case(case) for case in fields["cases"])
     libraries = [_inside(path) for path in fields["libraries"]]
-    inside = {name: fields[name] and _inside(fields[name]) for name in ("loader", "probe")}
+    inside = {name: _inside(fields[name]) for name in ("loader", "probe", "peaks") if fields.get(name)}
     return BundleBuild(**{**fields, **inside, "libraries": libraries, "cases": cases})
 
 

@@ -61,6 +61,7 @@ from harness.tools.bundle.manifest import (
     id_of,
     manifest_of,
 )
+from harness.tools.shared.kernels import peaks
 
 LOADER = "loader/libOpenCL.so.1"
 """OpenCL loader in a folder of its own: the runner searches `lib`, and uses this one only if there is no other."""
@@ -194,13 +195,14 @@ def _lay_out(
     folder: Path, request: Request, kind: MachineKind, runtime: Runtime, plans: Sequence[Plan], done: Built
 ) -> BundleBuild:
     """Copy the files of the head below the bundle's folder."""
-    prober = probe.library(request.cache, kind.abi)
+    prober, meter = (make(request.cache, kind.abi) for make in (probe.library, peaks.module))
     return BundleBuild(
         made_by=made_here(),
         as_shipped=request.quirks.as_shipped,
         libraries=[_copied(folder, file, f"lib/{HEAD}/{file.name}") for file in runtime.libraries],
         loader=_copied(folder, runtime.loader, f"lib/{HEAD}/{LOADER}") if runtime.loader else "",
         probe=_copied(folder, prober, f"lib/{HEAD}/{prober.name}"),
+        peaks=_copied(folder, meter, f"lib/{HEAD}/{meter.name}"),
         cases=[_packed(folder, plan, done) for plan in plans],
         runtime=runtime.digest,
     )
@@ -309,6 +311,7 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
         libraries=[_as_base(path) for path in build.libraries],
         loader=loader,
         probe=_as_base(build.probe),
+        peaks=_as_base(build.peaks),
         cases=[_case_as_base(case) for case in build.cases],
     )
 

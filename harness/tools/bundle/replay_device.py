@@ -14,13 +14,14 @@ from device_runner.device import Identity, Pulse, PushResult, Rung, Steadiness, 
 from device_runner.failures import RigFailure
 from device_runner.registry import host_gpu_pace
 from device_runner.rpc_device import one_line
-from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of
 from device_runner.session.identification import description_of
 from device_runner.stability.judge import judge
 from device_runner.stability.keeper import require_charge, too_busy, too_hot
 from device_runner.stability.reading import reading
 from device_runner.stability.sources import texts_in
 from harness.tools.bundle.replay_session import BadReport, ProcessReport, ReplaySession, text_of
+from harness.tools.shared.kernels.peaks import rates_of
 
 UNHELD = "not held: a bundle changes no setting of a device"
 UNBOUND = "not bound: a bundle's runner runs on any core"
@@ -56,7 +57,7 @@ def _host_identity(machine: Mapping[str, str], libc: str, name: str, **fields: A
 def peaks_in(line: Mapping[str, Any]) -> dict[str, float]:
     """Return what the device does at best; empty if that could not be measured. Raises BadReport."""
     try:
-        return peaks_of(text_of(line["said"]["peaks"]).encode()) if "peaks" in line["said"] else {}
+        return rates_of(text_of(line["said"]["peaks"]).encode()) if "peaks" in line["said"] else {}
     except BadAnswer as bad:
         raise BadReport(f"what was measured of the device makes no sense: {bad}") from None
 

@@ -126,10 +126,6 @@ class ReplaySession:
         except BadAnswer:
             return PeakMemory()
 
-    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
-        """Empty: they are measured once for all turns."""
-        return {}
-
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Nothing is there any more."""
         raise RigFailure(f"{path} was not brought along")

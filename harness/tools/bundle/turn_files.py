@@ -112,6 +112,8 @@ def _runtime(build: BundleBuild) -> Iterator[str]:
         yield f"loader {build.loader}"
     if build.probe:
         yield f"probe {build.probe}"
+    if build.peaks:
+        yield f"peaks {build.peaks}"
 
 
 def _case(folder: Path, packed: PackedCase) -> Iterator[str]:

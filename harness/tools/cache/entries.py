@@ -48,6 +48,7 @@ MAIN_JOB = (
     CacheKind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
     CacheKind("runner", "bundle runner, compiled for a kind of processor"),
     CacheKind("probe", "OpenCL probe, compiled for a kind of processor"),
+    CacheKind("peak_rates", "what measures peak rates, compiled for a kind of processor"),
     CacheKind("peaks", "peak rates measured on a device"),
     CacheKind("record_indexes", "index of a records file"),
     CacheKind("identities", "identity of a device when it was last opened"),

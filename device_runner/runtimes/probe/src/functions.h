@@ -28,12 +28,6 @@ int watch_kernels(void);
 /// Times are the device's own. Wait for the queue first: a kernel that still runs is untimed.
 void tell_launches(Text* json);
 
-/// Adds one JSON object of what was measured on the first device with this name and driver version, by profiled
-/// kernels: `copy_bytes_s` (read and written, buffer to buffer), `image_bytes_s` (read from an RGBA image of 32-bit
-/// numbers), `float32_flop_s` and `float16_flop_s` (multiply and add, two operations each), and `problem`. Null is what
-/// the device cannot do; `problem` is empty unless nothing could be measured.
-void measure_peaks(const char* name, const char* driver, Text* json);
-
 enum { MOST_BATCHES = 64 };
 /// Adds {"batched_ns": [...], "synced_ns": [...]}: by this machine's clock, what one inference took in each of `repeat`
 /// batches of `size` that were enqueued and then waited for, and in as many of which each was waited for. `invoke` runs

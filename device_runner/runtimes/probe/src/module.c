@@ -1,33 +1,11 @@
-// The probe's functions as a TVM module: tvm-ffi finds them by the names of the symbols (library_module.cc). Texts are
-// returned as Bytes, because RPC ends a String at its first zero byte and a host may refuse one that is not UTF-8.
+// The probe's functions as a TVM module.
+#include "module.h"
+
 #include "functions.h"
-#include "values.h"
-
-/// One of them, by its name in the module.
-#define FUNCTION(name)                                                                     \
-  __attribute__((visibility("default"))) int __tvm_ffi_##name(                             \
-      __attribute__((unused)) void* self, __attribute__((unused)) const TVMFFIAny* args,   \
-      __attribute__((unused)) int32_t count, TVMFFIAny* result)
-
-static int refuse(const char* message) {
-  TVMFFIErrorSetRaisedFromCStr("RuntimeError", message);
-  return -1;
-}
-
-static int return_bytes(const char* data, size_t size, TVMFFIAny* result) {
-  const TVMFFIByteArray bytes = {data, size};
-  return TVMFFIBytesFromByteArray(&bytes, result);
-}
 
 static int return_int(int64_t value, TVMFFIAny* result) {
   *result = an_int(value);
   return 0;
-}
-
-static int return_text(Text* text, TVMFFIAny* result) {
-  const int code = text->failed ? refuse("the probe ran out of memory") : return_bytes(text->data, text->size, result);
-  text_free(text);
-  return code;
 }
 
 /// () -> Bytes: what `describe` says.
@@ -69,21 +47,6 @@ FUNCTION(watch_kernels) {
 FUNCTION(launches) {
   Text json = {0};
   tell_launches(&json);
-  return return_text(&json, result);
-}
-
-static const char* text_of(const TVMFFIAny* value) {
-  if (value->type_index == kTVMFFIRawStr) return value->v_c_str;
-  return content_of(value).data;
-}
-
-/// (name, driver version) -> Bytes: what `measure_peaks` says.
-FUNCTION(peaks) {
-  Text json = {0};
-  const char* name = count == 2 ? text_of(&args[0]) : NULL;
-  const char* driver = count == 2 ? text_of(&args[1]) : NULL;
-  if (name == NULL || driver == NULL) return refuse("peaks takes a device's name and its driver's version");
-  measure_peaks(name, driver, &json);
   return return_text(&json, result);
 }
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from device_runner.device import Device
 from device_runner.disk import writing
+from device_runner.failures import Failure, KernelBuildFailure, ProgramFailure, RigFailure
 from device_runner.files import require_name, write_whole
+from device_runner.rpc_device import RpcDevice
+from device_runner.runtimes.probe import c_module
+from device_runner.runtimes.probe.answers import BadAnswer, read
 from harness.base.failures import UsageError
 from harness.tools.shared.kernels.profile import Peaks
 
@@ -16,6 +21,8 @@ FOLDER = "peaks"
 TIMEOUT_S = 120.0
 _UNITS = {"copy_bytes_s": "copy_gb_s", "image_bytes_s": "image_gb_s"}
 _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop_s"}
+module = c_module("peak_rates", "what measures peak rates", Path(__file__).parent / "src").file
+"""Returns the TVM module that measures, from a cache and the device's ABI."""
 
 
 def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
@@ -23,9 +30,33 @@ def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
     if peaks := load_peaks(cache, device.identity.key):
         return peaks
     say("measuring the device's peak rates, once")
+    return save_peaks(cache, device.identity.key, _measure(device, cache))
+
+
+def _measure(device: Device, cache: Path) -> dict[str, float]:
+    """Return peak rates of a device, per second, measured now: none where that cannot be compiled or fails there."""
+    assert isinstance(device, RpcDevice)
+    try:
+        file = module(cache, device.identity.abi)
+    except (Failure, OSError):
+        return {}
     with device.session({}, timeout_s=TIMEOUT_S) as session:
-        rates = session.opencl_peaks(timeout_s=TIMEOUT_S)
-    return save_peaks(cache, device.identity.key, rates)
+        names = session.opencl_names(timeout_s=TIMEOUT_S)
+        try:
+            return rates_of(session.ask(file, "peaks", *names, timeout_s=TIMEOUT_S)) if names else {}
+        except BadAnswer as bad:
+            raise RigFailure(f"what was measured of {device.name} makes no sense: {bad}") from bad
+        except (KernelBuildFailure, ProgramFailure):
+            return {}
+
+
+def rates_of(text: bytes) -> dict[str, float]:
+    """Read what `peaks` returned: rates by name, per second, those that were measured. Raises BadAnswer."""
+    with read(text) as answer:
+        rates = {str(name): float(rate) for name, rate in answer.items() if name != "problem" and rate}
+    if not all(0 < rate < math.inf for rate in rates.values()):
+        raise BadAnswer("a rate that is not positive")
+    return rates
 
 
 def load_peaks(cache: Path, identity_key: str) -> Peaks | None:

@@ -22,6 +22,7 @@ static const struct {
 } TEXTS[] = {
     {"loader", offsetof(Case, loader)},
     {"probe", offsetof(Case, probe)},
+    {"peaks", offsetof(Case, peaks)},
     {"library", offsetof(Case, artifact.library)},
     {"entry", offsetof(Case, artifact.entry)},
     {"host_entry", offsetof(Case, artifact.host_entry)},

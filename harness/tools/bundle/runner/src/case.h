@@ -47,6 +47,7 @@ typedef struct {
   size_t library_count;
   const char* loader;  // of OpenCL, for a machine that has none; NULL without one
   const char* probe;   // NULL without one
+  const char* peaks;   // what measures the device's peak rates; NULL without one
   Artifact artifact;   // without a library only the device is asked
   const char* binaries;      // where its programs are kept as the device compiled them; NULL if it is not tuned so
   const char* tuning_cache;  // where CLML's tuning is kept; NULL if it is not tuned so

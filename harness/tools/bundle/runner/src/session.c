@@ -49,10 +49,10 @@ static void tell_who(const Case* packed) {
 
 static void tell_peaks(const Case* packed) {
   TVMFFIAny names[2];
-  if (packed->probe == NULL) return;
+  if (packed->peaks == NULL) return;
   ask_names(names);
   tell_doing("measuring the device's peak rates");
-  tell_answer("peaks", call_member(load_module(packed->probe), "peaks", names, 2));
+  tell_answer("peaks", call_member(load_module(packed->peaks), "peaks", names, 2));
 }
 
 static void give_files(Program* program, const Tensor* inputs, size_t count) {

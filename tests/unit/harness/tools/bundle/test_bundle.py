@@ -33,6 +33,7 @@ from harness.tools.bundle.manifest import MANIFEST, PYTHON_RUNNER, BundleTurn
 from harness.tools.bundle.pack import KINDS, PackedBundle, pack
 from harness.tools.bundle.results import LINES, BrokenLine, BundleResults, lines_of, read_results
 from harness.tools.bundle.verdict import verdicts_of
+from harness.tools.shared.kernels import peaks
 
 Says = Callable[[BundleTurn], Mapping[str, Any]]
 """What the runner says of a turn."""
@@ -104,10 +105,11 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     """No library is compiled, and none is loaded."""
-    for name in ("libtvm_ffi.so", "adreno.probe.so", "runner"):
+    for name in ("libtvm_ffi.so", "adreno.probe.so", "peaks.probe.so", "runner"):
         (tmp_path / name).write_bytes(name.encode())
     monkeypatch.setattr(packing, "runtime_of", lambda kind, cache: packing.Runtime([tmp_path / "libtvm_ffi.so"]))
     monkeypatch.setattr(probe, "library", lambda cache, abi: tmp_path / "adreno.probe.so")
+    monkeypatch.setattr(peaks, "module", lambda cache, abi: tmp_path / "peaks.probe.so")
     monkeypatch.setattr(runner, "program", lambda cache, abi: tmp_path / "runner")
     monkeypatch.setattr(packing, "made_here", lambda: {"tvm": "0.27.0", "ffi": "0.1.14", "harness": "0.1.0"})
     return Rig(tmp_path)

@@ -64,7 +64,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
     (root / "toolchains" / "aa.log").write_text("installed\n")
     (root / "toolchains" / "bb.log").write_text("could not be installed\n")
     (root / "bisect" / "aa.lock").touch()
-    for kind in ("opencl_runtime", "opencl_layer", "clml_runtime", "isa_program", "probe", "runner"):
+    for kind in ("opencl_runtime", "opencl_layer", "clml_runtime", "isa_program", "peak_rates", "probe", "runner"):
         (root / kind / "aa").mkdir(parents=True)
         (root / kind / "aa" / "lib.so").write_bytes(b"1")
         (root / kind / "aa" / "lock").touch()

@@ -10,7 +10,7 @@ import pytest
 from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
-from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
+from device_runner.runtimes.probe.answers import BadAnswer, launches_of
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
 from harness.tools.profile.figures import plot_roofline
@@ -18,7 +18,7 @@ from harness.tools.profile.groups import groups_of, in_words
 from harness.tools.profile.report import pages
 from harness.tools.profile.roofline import points_of, roof_gflop_s
 from harness.tools.shared.kernels.operators import kind_of, label_of
-from harness.tools.shared.kernels.peaks import FOLDER, save_peaks, save_reported_peaks
+from harness.tools.shared.kernels.peaks import FOLDER, rates_of, save_peaks, save_reported_peaks
 from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, operators_of
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
@@ -189,9 +189,9 @@ def test_launches_that_make_no_sense_are_refused(text: bytes) -> None:
 
 
 def test_peaks_that_were_not_measured_are_left_out() -> None:
-    assert peaks_of(b'{"copy_bytes_s": 12, "float16_flop_s": null, "problem": ""}') == {"copy_bytes_s": 12.0}
+    assert rates_of(b'{"copy_bytes_s": 12, "float16_flop_s": null, "problem": ""}') == {"copy_bytes_s": 12.0}
     with pytest.raises(BadAnswer):
-        peaks_of(b'{"copy_bytes_s": "much"}')
+        rates_of(b'{"copy_bytes_s": "much"}')
 
 
 def test_what_was_measured_elsewhere_does_not_replace_what_was_measured_from_here(tmp_path: Path) -> None:

@@ -17,18 +17,6 @@ typedef struct _cl_command_queue* cl_command_queue;
 typedef struct _cl_program* cl_program;
 typedef struct _cl_kernel* cl_kernel;
 typedef struct _cl_event* cl_event;
-typedef struct _cl_mem* cl_mem;
-
-typedef struct {
-  cl_uint image_channel_order, image_channel_data_type;
-} cl_image_format;
-
-typedef struct {
-  cl_uint image_type;
-  size_t image_width, image_height, image_depth, image_array_size, image_row_pitch, image_slice_pitch;
-  cl_uint num_mip_levels, num_samples;
-  cl_mem buffer;
-} cl_image_desc;
 
 enum {
   CL_SUCCESS = 0,
@@ -56,12 +44,6 @@ enum {
   CL_DEVICE_IMAGE_MAX_BUFFER_SIZE = 0x1040,
   CL_DEVICE_IMAGE_MAX_ARRAY_SIZE = 0x1041,
   CL_DEVICE_IMAGE_PITCH_ALIGNMENT = 0x104A,
-  CL_FLOAT = 0x10DE,
-  CL_RGBA = 0x10B5,
-  CL_MEM_OBJECT_IMAGE2D = 0x10F1,
-  CL_MEM_READ_WRITE = 1,
-  CL_MEM_READ_ONLY = 4,
-  CL_QUEUE_PROFILING_ENABLE = 2,
   CL_KERNEL_FUNCTION_NAME = 0x1190,
   CL_PROFILING_COMMAND_QUEUED = 0x1280,  // then SUBMIT, START and END, one more each
 };
@@ -77,13 +59,6 @@ typedef cl_program (*CreateProgramWithBinary)(cl_context, cl_uint, const cl_devi
                                               const unsigned char**, cl_int*, cl_int*);
 typedef cl_int (*EnqueueNDRangeKernel)(cl_command_queue, cl_kernel, cl_uint, const size_t*, const size_t*,
                                        const size_t*, cl_uint, const cl_event*, cl_event*);
-typedef cl_context (*CreateContext)(const intptr_t*, cl_uint, const cl_device_id*, void*, void*, cl_int*);
-typedef cl_command_queue (*CreateCommandQueue)(cl_context, cl_device_id, cl_ulong, cl_int*);
-typedef cl_mem (*CreateBuffer)(cl_context, cl_ulong, size_t, void*, cl_int*);
-typedef cl_mem (*CreateImage)(cl_context, cl_ulong, const cl_image_format*, const cl_image_desc*, void*, cl_int*);
-typedef cl_int (*BuildProgram)(cl_program, cl_uint, const cl_device_id*, const char*, void*, void*);
-typedef cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
-typedef cl_int (*SetKernelArg)(cl_kernel, cl_uint, size_t, const void*);
 /// clRetain... and clRelease... of any object, and clFinish.
 typedef cl_int (*Retain)(void*);
 /// clGet...Info of a kernel, and of an event's times.

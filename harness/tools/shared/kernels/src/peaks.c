@@ -1,9 +1,41 @@
-#include "functions.h"
+// The peak rates of an OpenCL device, measured now: one function of a TVM module.
+#include "module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "opencl.h"
+
+// What this needs of OpenCL and the probe does not. Names and values: the Khronos registry, api/CL/cl.h (OpenCL 3.0).
+typedef struct _cl_mem* cl_mem;
+
+typedef struct {
+  cl_uint image_channel_order, image_channel_data_type;
+} cl_image_format;
+
+typedef struct {
+  cl_uint image_type;
+  size_t image_width, image_height, image_depth, image_array_size, image_row_pitch, image_slice_pitch;
+  cl_uint num_mip_levels, num_samples;
+  cl_mem buffer;
+} cl_image_desc;
+
+enum {
+  CL_FLOAT = 0x10DE,
+  CL_RGBA = 0x10B5,
+  CL_MEM_OBJECT_IMAGE2D = 0x10F1,
+  CL_MEM_READ_WRITE = 1,
+  CL_MEM_READ_ONLY = 4,
+  CL_QUEUE_PROFILING_ENABLE = 2,
+};
+
+typedef cl_context (*CreateContext)(const intptr_t*, cl_uint, const cl_device_id*, void*, void*, cl_int*);
+typedef cl_command_queue (*CreateCommandQueue)(cl_context, cl_device_id, cl_ulong, cl_int*);
+typedef cl_mem (*CreateBuffer)(cl_context, cl_ulong, size_t, void*, cl_int*);
+typedef cl_mem (*CreateImage)(cl_context, cl_ulong, const cl_image_format*, const cl_image_desc*, void*, cl_int*);
+typedef cl_int (*BuildProgram)(cl_program, cl_uint, const cl_device_id*, const char*, void*, void*);
+typedef cl_kernel (*CreateKernel)(cl_program, const char*, cl_int*);
+typedef cl_int (*SetKernelArg)(cl_kernel, cl_uint, size_t, const void*);
 
 // Each thread does the same `rounds` times, so that a slow device and a fast one can both be kept busy for a while. Reads
 // and writes sweep over all of a tensor that no cache holds. What is computed is written, but for a condition that nothing
@@ -166,7 +198,7 @@ static void tell_rate(Text* json, const char* key, double value) {
   }
 }
 
-void measure_peaks(const char* name, const char* driver, Text* json) {
+static void measure_peaks(const char* name, const char* driver, Text* json) {
   static const char single[] = NUMBERS("float");
   static const char half[] = NUMBERS("half") " -DHALF";
   static const char with_half[] = "#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#endif\n";
@@ -187,4 +219,17 @@ void measure_peaks(const char* name, const char* driver, Text* json) {
   tell_rate(json, ", \"float16_flop_s\": ", operations * rate_of(&bench, source, half, "arithmetic", bench.from));
   text_add(json, ", \"problem\": \"\"}");
   close_bench(&bench);
+}
+
+/// (name, driver version) -> Bytes: one JSON object of what was measured on the first device with this name and driver
+/// version, by profiled kernels: `copy_bytes_s` (read and written, buffer to buffer), `image_bytes_s` (read from an RGBA
+/// image of 32-bit numbers), `float32_flop_s` and `float16_flop_s` (multiply and add, two operations each), and
+/// `problem`. Null is what the device cannot do; `problem` is empty unless nothing could be measured.
+FUNCTION(peaks) {
+  Text json = {0};
+  const char* name = count == 2 ? text_of(&args[0]) : NULL;
+  const char* driver = count == 2 ? text_of(&args[1]) : NULL;
+  if (name == NULL || driver == NULL) return refuse("peaks takes a device's name and its driver's version");
+  measure_peaks(name, driver, &json);
+  return return_text(&json, result);
 }
