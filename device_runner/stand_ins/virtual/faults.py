@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from math import isfinite
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar
+
+import msgspec
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
@@ -225,10 +225,14 @@ def write(path: Path, faults: Faults) -> None:
 def read(path: Path) -> Faults:
     """Return the faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
     try:
-        return dataclass_of(Faults, json.loads(path.read_text()))
+        given = msgspec.json.decode(path.read_bytes())
+        faults = msgspec.convert(given, Faults)
+        if unknown := [*_unknown(given, msgspec.to_builtins(faults))]:
+            raise ValueError(f"there is no {unknown[0]}")
+        return faults
     except FileNotFoundError:
         return Faults()
-    except (OSError, ValueError) as error:  # a JSONDecodeError and a UnicodeDecodeError are ValueErrors
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise BadFaults(
             f"{path} is no file of faults: {error}", hint="docs/explanation/virtual-device.md lists them"
         ) from None
@@ -245,46 +249,13 @@ def from_environment() -> Faults:
     return read(Path(name)) if name else Faults()
 
 
-T = TypeVar("T")
-
-
-def dataclass_of(kind: type[T], values: object, name: str = "") -> T:
-    """Return a `kind` of these values. Raises ValueError that names the value which is not as it should be."""
-    if not isinstance(values, Mapping):
-        raise _wrong(name or "it", "an object")
-    hints = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    if unknown := sorted(set(values) - set(names)):
-        raise ValueError(f"there is no {_path(name, unknown[0])}; known are {', '.join(names)}")
-    try:
-        return kind(**{key: _value(hints[key], value, _path(name, key)) for key, value in values.items()})
-    except TypeError as error:  # a field without a default is missing
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _path(outer: str, inner: str) -> str:
-    return f"{outer}.{inner}" if outer else inner
-
-
-def _value(kind: Any, value: object, name: str) -> Any:
-    options = [option for option in get_args(kind) if option is not NoneType]
-    if is_dataclass(kind):
-        return dataclass_of(kind, value, name)  # type: ignore[arg-type]
-    if get_origin(kind) is tuple:
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            raise _wrong(name, "a list")
-        return tuple(_value(options[0], item, f"{name}[{index}]") for index, item in enumerate(value))
-    if options:  # X | None
-        return None if value is None else _value(options[0], value, name)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
-        raise _wrong(name, _WORDS[kind])
-    return value
-
-
-def _wrong(name: str, expectation: str) -> ValueError:
-    return ValueError(f"{name} should be {expectation}")
-
-
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+def _unknown(given: Any, taken: Any) -> Iterator[str]:
+    """Yield the names of a file, such as `slow_kernels.pace`, that are not in what was taken of it."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            if name not in taken:
+                yield name
+            else:
+                yield from (f"{name}.{inner}" for inner in _unknown(value, taken[name]))
+    elif isinstance(given, list):
+        yield from (inner for pair in zip(given, taken, strict=True) for inner in _unknown(*pair))
