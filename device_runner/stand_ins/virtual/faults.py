@@ -225,9 +225,9 @@ def write(path: Path, faults: Faults) -> None:
 def read(path: Path) -> Faults:
     """Return the faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
     try:
-        given = msgspec.json.decode(path.read_bytes())
-        faults = msgspec.convert(given, Faults)
-        if unknown := [*_unknown(given, msgspec.to_builtins(faults))]:
+        values = msgspec.json.decode(path.read_bytes())
+        faults = msgspec.convert(values, Faults)
+        if unknown := [*_unknown(values, msgspec.to_builtins(faults))]:
             raise ValueError(f"there is no {unknown[0]}")
         return faults
     except FileNotFoundError:
@@ -249,13 +249,13 @@ def from_environment() -> Faults:
     return read(Path(name)) if name else Faults()
 
 
-def _unknown(given: Any, taken: Any) -> Iterator[str]:
-    """Yield the names of a file, such as `slow_kernels.pace`, that are not in what was taken of it."""
-    if isinstance(given, dict):
-        for name, value in given.items():
-            if name not in taken:
+def _unknown(values: Any, fields: Any) -> Iterator[str]:
+    """Yield the names of a file's values, such as `slow_kernels.pace`, that are no fields of what was made of them."""
+    if isinstance(values, dict):
+        for name, value in values.items():
+            if name not in fields:
                 yield name
             else:
-                yield from (f"{name}.{inner}" for inner in _unknown(value, taken[name]))
-    elif isinstance(given, list):
-        yield from (inner for pair in zip(given, taken, strict=True) for inner in _unknown(*pair))
+                yield from (f"{name}.{inner}" for inner in _unknown(value, fields[name]))
+    elif isinstance(values, list):
+        yield from (inner for pair in zip(values, fields, strict=True) for inner in _unknown(*pair))

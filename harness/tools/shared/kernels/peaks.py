@@ -67,7 +67,7 @@ def load_peaks(cache: Path, identity_key: str) -> Peaks | None:
 
 
 def save_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
-    """Keep what was measured on a device: bytes and operations per second, as the probe names them. Raises DiskFull."""
+    """Keep what was measured on a device: bytes and operations per second, as `peaks` names them. Raises DiskFull."""
     peaks = Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
     with writing(cache):
         write_whole(_file(cache, identity_key), peaks.model_dump_json())
