@@ -18,9 +18,9 @@ from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.base.outcome import ExitCode
-from harness.base.terminal import OUTPUT, ReaderGone, TerminalLog, forget, open_missing_streams
+from harness.base.terminal import OUTPUT, ReaderGone, TerminalLog, forget, open_missing_streams, plain, tell, write
 from harness.base.tool import Command, tools
-from harness.cli.commands import HELP_NAMES, GroupedCommands, add_commands
+from harness.cli.commands import HELP_NAMES, GroupedCommands, add_commands, how_to_install, usage_hint, usage_line
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -69,7 +69,6 @@ _PARSER = ("typer", "rich")
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from harness.base.terminal import write
         from harness.compile.compiler.releases import harness_version, versions
 
         installed = versions()
@@ -102,8 +101,6 @@ def _call() -> None:
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except TyperException as error:
-        from harness.cli.commands import usage_hint, usage_line
-
         if not error.format_message():  # a group without a command, whose help is printed already
             sys.exit(ExitCode.USAGE)
         _end(": ".join(filter(None, (usage_line(error), usage_hint(error, sys.argv[1:])))), ExitCode.USAGE)
@@ -125,8 +122,6 @@ def _call() -> None:
     except Exception as error:
         module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if module and module not in _OURS:
-            from harness.cli.commands import how_to_install
-
             _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
@@ -147,7 +142,6 @@ def _in_cache(error: OSError, cache: Path) -> bool:
 
 def _end(line: str, code: ExitCode) -> NoReturn:
     from harness.base.tables import folded
-    from harness.base.terminal import plain, tell
 
     raise_if_interrupted()  # what failed on the way out is of no use after Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):

@@ -18,6 +18,7 @@ from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.cli import completion
+from harness.compile.paths import PATHS
 from harness.compile.quirks import policy_of, quirks_of
 
 if TYPE_CHECKING:
@@ -349,7 +350,6 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
     """Return whether a case id is of one of the models that `--model` names; without models every one is."""
     if not models:
         return True
-    from harness.base.case import Case
     from harness.base.model import model_name
     from harness.base.program import with_programs
 
@@ -358,8 +358,6 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
 
 def require_path(name: str) -> None:
     """Raise UsageError for a path that there is not."""
-    from harness.compile.paths import PATHS
-
     names = sorted(set(PATHS) - {"cpu"})
     if name not in names:
         raise UsageError(f"there is no path {name!r}", hint=suggestion(name, names))

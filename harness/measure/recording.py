@@ -120,8 +120,6 @@ class Recording:
     @property
     def record(self) -> Record:
         """The record of the facts."""
-        from harness.measure.records.record import Record
-
         return Record.model_validate(self.fields)
 
     @property

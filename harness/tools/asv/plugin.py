@@ -16,6 +16,7 @@ from harness.base.tables import counted
 from harness.base.terminal import tell
 from harness.judge.history.results import newest_records, state_of_quirks
 from harness.judge.history.runs import FRONT_PAGE
+from harness.judge.stats.session import location_ms
 from harness.measure.records.record import RecordFile
 
 HASH_DIGITS = 8
@@ -104,8 +105,6 @@ def add_remarks() -> None:
 
 def _latencies(results: Path, commit: str) -> dict[tuple[str, ...], float]:
     """Return a latency for each library that was timed at a commit, with its case and device."""
-    from harness.judge.stats.session import location_ms
-
     files = results.glob(f"*/{commit[:HASH_DIGITS]}-*.jsonl")
     records = [record for file in files for record in newest_records(RecordFile(file).load().records)]
     timed = (record for record in records if record.artifact and record.comparable_ms)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.store import cache_root
 from harness.base.outcome import Outcome
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
@@ -66,7 +67,6 @@ def _file_lines(record: Record) -> list[str]:
 
 def _files(record: Record) -> Sequence[Path] | None:
     """Return the kernels of the record's artifact; None if they are not in the cache."""
-    from device_runner.store import cache_root
     from harness.tools.explain.kernel_files import kernel_files
 
     return kernel_files(cache_root(), record.artifact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.base.failures import UsageError
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
+from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.report.screen import out, out_json
 
 
@@ -14,7 +15,6 @@ def partitions(
     as_json: AsJson = False,
 ) -> None:
     """Show what went to CLML, what stayed on OpenCL, and why."""
-    from harness.compile.paths.clml.offload_report import OffloadReport
     from harness.tools.explain.partitions import render
 
     parts = {record.case: record.part(OffloadReport) for record in newest_records(records, case)}

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from device_runner.deadline import Deadline
 from device_runner.device import Array
 from harness.base.failures import UsageError
@@ -123,8 +125,6 @@ class _Attempts:
 
     def _is_spoilt(self, network: SmallNetwork) -> bool:
         """Return whether the right answer to a smaller network is NaN, and that to the first one was not."""
-        import numpy as np
-
         spoilt = any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in self.expected(network))
         self.began_spoilt = spoilt if self.began_spoilt is None else self.began_spoilt
         return spoilt and not self.began_spoilt

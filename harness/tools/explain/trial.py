@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from device_runner import store
 from device_runner.device import Array
 from device_runner.failures import DeviceLost, Failure
@@ -168,8 +170,6 @@ def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
 
 def npz(values: Mapping[str, Array]) -> bytes:
     """Pack arrays as an .npz file: equal arrays give equal bytes."""
-    import numpy as np
-
     file = io.BytesIO()
     savez: Any = np.savez  # its stub takes no unpacked mapping
     savez(file, **values)

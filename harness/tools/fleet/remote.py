@@ -27,6 +27,8 @@ from device_runner.rpc_server.tracker import (
     request,
     send_json,
 )
+from device_runner.runtimes import probe
+from device_runner.runtimes.phone import RuntimeStore, install
 from device_runner.selection import ALL, Say, is_ready, labels_of, matches, parse_labels
 from device_runner.transport.adb_transport import AdbTransport
 from harness.tools.fleet.offer import FIELD, PREFIX, Grant, Offer, entry_of, grant_of, offer_of
@@ -103,8 +105,6 @@ def open_remote(
 
     Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if tracker or host cannot be used.
     """
-    from device_runner.runtimes import probe
-
     address, match_key = request(tracker, key, timeout_s)
     control = _call(address, match_key)
     with control:
@@ -189,8 +189,6 @@ def _grant(control: socket.socket, address: Address) -> Grant:
 
 def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> tuple[Sequence[str], str]:
     """Return the command that starts TVM's RPC server there, and the hash of the runtime pushed for it."""
-    from device_runner.runtimes.phone import RuntimeStore, install
-
     if grant.offer.identity.kind != "virtual":
         runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
         return install(transport, runtime.folder, runtime.preload), runtime.digest

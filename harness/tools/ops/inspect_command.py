@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from device_runner.store import cache_root
+from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.outcome import ExitCode
 from harness.base.tables import counted, table
@@ -23,6 +25,7 @@ from harness.compile.models.outline import (
     require_no_branch,
     unknown_operators,
 )
+from harness.compile.quirks import quirks_for
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
@@ -57,7 +60,6 @@ def inspect(
     importer lacks it, refuses it, misreads it or computes it in Python, because it fails in all of its node tests, or
     because it computes in float64.
     """
-    from device_runner.store import cache_root
     from harness.base.model import SUFFIXES, fixes_given, shapes_given
     from harness.compile.models.sources import open_model
     from harness.tools.ops.import_trial import ImportTrial
@@ -97,9 +99,6 @@ def _fails_everywhere(row: dict[str, Any]) -> bool:
 
 def refusals_of(model: Any) -> dict[str, list[str]]:
     """Return why a build would refuse the network before it is compiled, with the paths on which it would."""
-    from harness.base.case import Precision
-    from harness.compile.quirks import quirks_for
-
     paths: dict[Callable[[Any], None], list[str]] = {require_no_branch: ["clml"]}
     for path in PATHS:
         for quirk in quirks_for(path, Precision.FLOAT32, as_shipped=False):

@@ -8,6 +8,7 @@ root of what they sum over, for the same reason.
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from harness.tools.zoo.graph import GraphBuilder, Network, Value
 
@@ -231,8 +232,6 @@ class SequenceGraph(GraphBuilder):
 
     def hide(self, mask: Value) -> Value:
         """`(1, length)` of 1 and 0 to what is added to scores: 0, and -10000 at positions that are hidden."""
-        from onnx import TensorProto
-
         visible = self.reshape(self._add("Cast", [mask.name], 1, to=TensorProto.FLOAT), (1, 1, 1, -1))
         return self.scale(self._add("Sub", [self._constant(np.float32(1)), visible.name], 1), -10_000)
 
