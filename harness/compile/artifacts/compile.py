@@ -35,6 +35,7 @@ from harness.compile.paths.clml.offload import offload_of
 from harness.compile.paths.effects import watch
 from harness.compile.paths.lowered_module import add_host_entry, launches, outputs, vdevices
 from harness.compile.quirks import quirks_of
+from harness.compile.quirks.constants import compute_constants
 from harness.compile.schedules.apply import PortableSchedules, RecordedSchedules, ScheduleApplier
 from harness.compile.schedules.database import read_as
 
@@ -169,7 +170,7 @@ def _with_precision(mod: Any, precision: Precision) -> Any:
         return mod
     accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
     passes = [relax.transform.ToMixedPrecision(out_dtype=accumulator), relax.transform.FoldConstant()]
-    return transform.Sequential(passes)(mod)
+    return transform.Sequential(compute_constants(passes))(mod)
 
 
 def export(executable: Any, library: Path, host_triple: str | None) -> None:

@@ -8,6 +8,7 @@ from harness.compile.compiler.compat import dtype_of, is_constant, return_type, 
 from harness.compile.compiler.passes import Passes, insert_before, own_pass
 from harness.compile.paths.clml.codegen import shape_of
 from harness.compile.paths.clml.patterns import Match
+from harness.compile.quirks.constants import compute_constants
 
 _DIMENSIONS = 4
 _OPERANDS = 2
@@ -132,7 +133,9 @@ def fold_batch_norms(mod: Any) -> Any:
     from tvm import relax
 
     return tvm.transform.Sequential(
-        [relax.transform.Normalize(), relax.transform.FoldBatchnormToConv2D(), relax.transform.FoldConstant()]
+        compute_constants(
+            [relax.transform.Normalize(), relax.transform.FoldBatchnormToConv2D(), relax.transform.FoldConstant()]
+        )
     )(mod)
 
 

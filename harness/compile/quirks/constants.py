@@ -30,6 +30,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "relax.divide": operator.truediv,
 }
 """What IEEE 754 rounds to one number, whoever computes it."""
+_FLOATS = ("float32", "float16")
 _RESHAPES = ("relax.expand_dims", "relax.reshape", "relax.squeeze")
 _INDICES: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
@@ -95,12 +96,13 @@ def _apply(call: Any, operands: list[Array], extents: list[int]) -> Array | None
     import numpy as np
 
     data, *others = operands
-    name = call.op.name
-    exact = all(array.dtype == np.float32 for array in operands)
-    if name in _ARITHMETIC and exact and len(others) == 1:
+    name, floats = call.op.name, all(array.dtype in _FLOATS for array in operands)
+    if name in _ARITHMETIC and floats and len(others) == 1:
         return np.asarray(_ARITHMETIC[name](data, others[0]))
-    if name == "relax.sqrt" and exact:
+    if name == "relax.sqrt" and floats:
         return np.sqrt(data)
+    if name == "relax.astype" and floats and call.attrs.dtype in _FLOATS:
+        return data.astype(str(call.attrs.dtype))
     if name in _RESHAPES and data.size == prod(extents):
         return data.reshape(extents)
     if name == "relax.layout_transform" and data.size == prod(extents):

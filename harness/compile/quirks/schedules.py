@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,117 +96,115 @@ def _only_element(block: Any) -> Any:
     return others[0] if len(others) == 1 else None
 
 
-def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions at which `gpu.Reduction` raises; the others are left to TVM."""
-    from tvm.s_tir import dlight
-    from tvm.s_tir.schedule import ScheduleError
+@dataclass(frozen=True)
+class _Trial:
+    """What TVM's rules for reductions make of a function, asked once for all the workarounds."""
 
-    try:
-        dlight.gpu.Reduction().apply(func, target, False)
-    except ScheduleError:
-        return dlight.gpu.Fallback().apply(func, target, False)
-    return None
-
-
-def fallback_if_part_is_read(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions at which a rule for reductions ends with an internal error."""
-    from tvm.s_tir import dlight
-    from tvm.s_tir.schedule import ScheduleError
-
-    if writes_texture(func) or not _reduces(func):  # an image takes texels, which are another quirk's
-        return None
-    try:
-        next(filter(None, (rule.apply(func, target, False) for rule in _reduction_rules())), None)
-    except ScheduleError:  # another defect, with a workaround of its own
-        return None
-    except RuntimeError:
-        return dlight.gpu.Fallback().apply(func, target, False)
-    return None
+    schedule: Any = None
+    """None if no rule has one for it."""
+    error: RuntimeError | None = None
+    """What they raise."""
+    channels: int = 0
+    """Channels of a group whose sums other work-items read, although they are private."""
+    results: int = 1
+    """How many results a work-group computes that sums rows."""
 
 
-def _reduction_rules() -> Iterator[Any]:
-    """Yield TVM's rules for reductions, in their order."""
-    from tvm.s_tir import dlight
-
-    yield dlight.gpu.Reduction()
-    yield dlight.gpu.GeneralReduction()
+_NO_REDUCTION = _Trial()
 
 
-def reduction_with_shared_tile(func: Any, target: Any) -> Any:
-    """`gpu.Reduction`, for functions with which it goes wrong; the others are left to TVM's own rules."""
+@lru_cache(maxsize=1024)
+def _trial(func: Any, target: Any) -> _Trial:
+    """Try TVM's rules for reductions in their order.
+
+    Each asks last whether there is a reduction, after it has put every operator of a fused kernel into the next: 19 s
+    for 250 of them.
+    """
     from tvm.s_tir import dlight
 
     if not _reduces(func):
-        return None
+        return _NO_REDUCTION
+    rule = _reduction_rule(share=False)
+    try:
+        schedule = rule.apply(func, target, False) or dlight.gpu.GeneralReduction().apply(func, target, False)
+    except RuntimeError as error:
+        return _Trial(error=error)
+    return _Trial(schedule, None, rule.channels, rule.results)
 
-    class Shared(dlight.gpu.Reduction):  # type: ignore[misc]
+
+def _reduction_rule(*, share: bool) -> Any:
+    """Return TVM's rule for reductions. It notes what goes wrong, and `share`s what is private if it is asked to."""
+    from tvm.s_tir import dlight
+
+    class Reduction(dlight.gpu.Reduction):  # type: ignore[misc]
         channels = 0
+        results = 1
 
         def _sch_inner_spatial(self, sch: Any, *args: Any) -> None:
             _target, block, _where, channels, epilogue, *_ = args
             super()._sch_inner_spatial(sch, *args)
             if channels and epilogue:
                 self.channels = int(channels)
-                sch.set_scope(block, 0, "shared")
+                if share:
+                    sch.set_scope(block, 0, "shared")
 
-    rule = Shared()
-    try:
-        schedule = rule.apply(func, target, False)
-    except RuntimeError:  # another defect, with a workaround of its own
-        return None
-    if rule.channels > _MOST_CHANNELS:
-        return dlight.gpu.Fallback().apply(func, target, False)
-    return schedule if rule.channels else None
+        def _sch_inner_reduction(self, sch: Any, *args: Any) -> None:
+            _target, _block, results, *_ = args
+            self.results = int(results or 1)
+            super()._sch_inner_reduction(sch, *args)
+
+    return Reduction()
 
 
 def _reduces(func: Any) -> bool:
-    """Return whether a function has a reduction.
-
-    TVM's rules ask last: they first put every operator of a fused kernel into the next, 19 s for 250 of them.
-    """
+    """Return whether a function has a reduction."""
     from tvm import tirx
 
     axes = (axis for part in walk(func.body) for axis in getattr(part, "iter_vars", ()))
     return any(axis.iter_type == tirx.IterVar.CommReduce for axis in axes)
 
 
-def fallback_if_inner_reduction_has_tile(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions of which `gpu.Reduction` sums rows with several results each."""
+def _fallback(func: Any, target: Any) -> Any:
     from tvm.s_tir import dlight
 
-    if writes_texture(func) or not _reduces(func):  # an image takes texels, which are another quirk's
-        return None
+    return dlight.gpu.Fallback().apply(func, target, False)
 
-    class Inner(dlight.gpu.Reduction):  # type: ignore[misc]
-        results = 1
 
-        def _sch_inner_reduction(self, _sch: Any, *args: Any) -> None:
-            _target, _block, results, *_ = args
-            self.results = results or 1
+def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions at which a rule for reductions raises; the others are left to TVM."""
+    from tvm.s_tir.schedule import ScheduleError
 
-    rule = Inner()
-    try:
-        rule.apply(func, target, False)
-    except RuntimeError:  # another defect, with a workaround of its own
-        return None
-    return dlight.gpu.Fallback().apply(func, target, False) if rule.results != 1 else None
+    return _fallback(func, target) if isinstance(_trial(func, target).error, ScheduleError) else None
+
+
+def fallback_if_part_is_read(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions at which a rule for reductions ends with an internal error."""
+    from tvm.s_tir.schedule import ScheduleError
+
+    error = _trial(func, target).error
+    internal = error is not None and not isinstance(error, ScheduleError)
+    return _fallback(func, target) if internal and not writes_texture(func) else None  # an image takes texels
+
+
+def reduction_with_shared_tile(func: Any, target: Any) -> Any:
+    """`gpu.Reduction`, for functions with which it goes wrong; the others are left to TVM's own rules."""
+    channels = _trial(func, target).channels
+    if channels > _MOST_CHANNELS:
+        return _fallback(func, target)
+    return _reduction_rule(share=True).apply(func, target, False) if channels else None
+
+
+def fallback_if_inner_reduction_has_tile(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions of which `gpu.Reduction` sums rows with several results each."""
+    tiled = _trial(func, target).results != 1
+    return _fallback(func, target) if tiled and not writes_texture(func) else None  # an image takes texels
 
 
 def fallback_if_local_memory_ends(size: int, func: Any, target: Any) -> Any:
     """Return the generic fallback for functions that TVM's rules give more local memory than a device of this size."""
-    from tvm.s_tir import dlight
-
-    if not _reduces(func):
-        return None
-    for rule in _reduction_rules():
-        try:
-            schedule = rule.apply(func, target, False)
-        except RuntimeError:  # another defect, with a workaround of its own
-            return None
-        if schedule is not None:
-            too_much = not _has_room(schedule.mod, size - _FOR_SUMS)
-            return dlight.gpu.Fallback().apply(func, target, False) if too_much else None
-    return None
+    schedule = _trial(func, target).schedule
+    too_much = schedule is not None and not _has_room(schedule.mod, size - _FOR_SUMS)
+    return _fallback(func, target) if too_much else None
 
 
 def _has_room(mod: Any, size: int) -> bool:

@@ -61,7 +61,15 @@ OPERATORS: dict[str, Operator] = {
     "squeeze": lambda _emit: relax.op.squeeze(relax.const(LEFT), [0]),
     "reshape": lambda _emit: relax.op.reshape(relax.const(LEFT), (7, 28)),
     "texels": lambda _emit: relax.op.layout_transform(relax.const(LEFT), tirx.IndexMap.from_func(texels)),
-    "of half precision": lambda _emit: relax.op.layout_transform(relax.const(HALF), tirx.IndexMap.from_func(weights)),
+    "half precision": lambda _emit: relax.op.astype(relax.const(LEFT), "float16"),
+    "from half precision": lambda _emit: relax.op.astype(relax.const(HALF), "float32"),
+    "sums of half precision": lambda _emit: relax.op.add(relax.const(HALF), relax.const(HALF[:, ::-1])),
+    "products of half precision": lambda _emit: relax.op.multiply(relax.const(HALF), relax.const(HALF[:, ::-1])),
+    "ratios of half precision": lambda _emit: relax.op.divide(relax.const(HALF), relax.const(HALF[:, ::-1])),
+    "roots of half precision": lambda _emit: relax.op.sqrt(relax.const(HALF)),
+    "texels of half precision": lambda _emit: relax.op.layout_transform(
+        relax.const(HALF), tirx.IndexMap.from_func(weights)
+    ),
     "one after the other": lambda emit: relax.op.sqrt(
         emit(relax.op.add(emit(relax.op.sqrt(relax.const(LEFT))), relax.const(RIGHT)))
     ),
@@ -82,12 +90,12 @@ def test_the_bits_are_those_that_tvm_would_compute(name: str) -> None:
     "operator",
     [
         lambda _emit: relax.op.exp(relax.const(LEFT)),
-        lambda _emit: relax.op.add(relax.const(HALF), relax.const(HALF)),
+        lambda _emit: relax.op.astype(relax.const(LEFT), "int32"),
         lambda _emit: relax.op.layout_transform(
             relax.const(LEFT[:, :27]), tirx.IndexMap.from_func(texels), pad_value=0.0
         ),
     ],
-    ids=["a function that is rounded elsewhere", "sums of half precision", "a layout with room to spare"],
+    ids=["a function that is rounded elsewhere", "integers of floats", "a layout with room to spare"],
 )
 def test_the_rest_is_left_to_tvm(operator: Operator) -> None:
     assert not isinstance(by_numpy(operator), np.ndarray)
