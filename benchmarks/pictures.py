@@ -18,6 +18,8 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from msgspec import structs
+
 from benchmarks.browser import Page, browser
 from benchmarks.synthetic_history import DAY_MS
 from benchmarks.synthetic_profile import profile_of
@@ -174,7 +176,9 @@ def draw_reports(page: Page, folder: Path) -> None:
     few = suite(3, session_count=6)
     slower = suite(3, session_count=6, slower=1.09)
     result = compare_sides(sides_of(few), sides_of(slower))
-    explained = [replace(one, kernels=KERNELS) if one.verdict is Verdict.SLOWER else one for one in result.cases]
+    explained = [
+        structs.replace(one, kernels=KERNELS) if one.verdict is Verdict.SLOWER else one for one in result.cases
+    ]
     gate = report_of(folder / "gate.html", slower, export_comparison(replace(result, cases=explained)))
     draw(page, gate, "report-gate.png", page_px, 760)
     wrong = f"document.querySelector('article[id$=\"{'-'.join(WRONG_CASE)}-float32-untuned\"]')"

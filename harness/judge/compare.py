@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
+from msgspec import Struct, structs
+
 from harness.base.outcome import ExitCode, Outcome, Owner
 from harness.judge.sides import (
     FEWEST_SESSIONS,
@@ -58,8 +60,7 @@ class KernelChange:
         return (self.head_ms or 0.0) - (self.base_ms or 0.0)
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Result of one case. `base` or `head` is None where a side knows nothing of it."""
 
     key: SeriesKey
@@ -191,7 +192,8 @@ def _name_other_mode(comparison: Comparison, there: Sides) -> Comparison:
     if (comparison.base and comparison.head) or key._replace(as_shipped=not key.as_shipped) not in there:
         return comparison
     mode = "with workarounds" if key.as_shipped else "as shipped"
-    return replace(comparison, reasons=(*comparison.reasons, f"the other side ran it {mode}, which is another series"))
+    reason = f"the other side ran it {mode}, which is another series"
+    return structs.replace(comparison, reasons=(*comparison.reasons, reason))
 
 
 def _have_both_latencies(base: Side, head: Side) -> bool:
@@ -222,7 +224,8 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
     if not doubt or compared.verdict in (Verdict.WRONG, Verdict.BROKEN):
         return compared
     unproved = compared.change.without_proof(doubt) if compared.change else None
-    return replace(compared, verdict=Verdict.INCONCLUSIVE, reasons=(doubt, *compared.reasons), change=unproved)
+    reasons = (doubt, *compared.reasons)
+    return structs.replace(compared, verdict=Verdict.INCONCLUSIVE, reasons=reasons, change=unproved)
 
 
 def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:

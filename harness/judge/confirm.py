@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from device_runner.failures import Failure
 from device_runner.names import load
 from harness.base.tables import counted
@@ -103,7 +105,9 @@ def settle(
     if blind:
         reason = f"stopped: more sessions can tell nothing, {blind}"
         stopped = {key for key, series in under_way.items() if series.open}
-        cases = [replace(c, reasons=(reason, *c.reasons), suspicion=None) if c.key in stopped else c for c in cases]
+        cases = [
+            structs.replace(c, reasons=(reason, *c.reasons), suspicion=None) if c.key in stopped else c for c in cases
+        ]
         return replace(result, cases=cases, fitness=Fitness(fit=False, reasons=(blind,)))
     undecided = [series for series in under_way.values() if not series.lost and not series.change.decided]
     needed_s = sum(_missing(series) * (series.session_s or pace) for series in undecided)
@@ -179,11 +183,11 @@ def _explained(case: Comparison, explanation: Explanation | None) -> Comparison:
     if not explanation or not case.verdict.changed:
         return case
     if isinstance(explanation, str):
-        return replace(case, reasons=(*case.reasons, explanation))
+        return structs.replace(case, reasons=(*case.reasons, explanation))
     longer = sum(kernel.change_ms for kernel in explanation) > 0
     agrees = longer is (case.verdict is Verdict.SLOWER)
     doubt = () if agrees else (f"the sessions that watched its kernels do not show that it is {case.verdict.value}",)
-    return replace(case, kernels=explanation, reasons=(*case.reasons, *doubt))
+    return structs.replace(case, kernels=explanation, reasons=(*case.reasons, *doubt))
 
 
 def _spend(
@@ -227,10 +231,10 @@ def _settle_case(
         confirmation = series.confirmation
         change = confirmation.change or case.change
         reasons = confirmation.reasons if confirmation.change else (*confirmation.reasons, *case.reasons)
-        settled = replace(
+        settled = structs.replace(
             case, verdict=confirmation.verdict, change=change, reasons=reasons, in_turns=len(series.turns)
         )
-        return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspicion_of(settled))
+        return structs.replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspicion_of(settled))
     if not isinstance(way, str):
         return case
     if case.verdict is not Verdict.INCONCLUSIVE:
@@ -240,7 +244,7 @@ def _settle_case(
     sessions = "one session" if fewest < FEWEST_SESSIONS else "these sessions"
     reason = f"looks {looks.value}, which {sessions} cannot prove; {way}" if looks else way
     unchanged = bool(case.base and case.head and same_build(case.base, case.head))
-    return replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
+    return structs.replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
 
 
 def _with_prospect(case: Comparison, session_s: float) -> Comparison:
@@ -252,7 +256,7 @@ def _with_prospect(case: Comparison, session_s: float) -> Comparison:
     if change.more_sessions:
         minutes = f" ({_minutes(change.more_sessions * session_s)})" if session_s else ""
         prospect += f"; {change.relevant:.1%} with {change.more_sessions} more sessions{minutes}"
-    return replace(case, reasons=(prospect, *case.reasons))
+    return structs.replace(case, reasons=(prospect, *case.reasons))
 
 
 def _minutes(seconds: float) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
@@ -106,7 +108,9 @@ class Gate:
         """
         heads = {key: side for key, side in sides.items() if key.as_shipped is self.as_shipped}
         if self.as_shipped:
-            heads = {key: replace(side, key=key) for side in heads.values() for key in [SeriesKey(*side.key[:2])]}
+            heads = {
+                key: structs.replace(side, key=key) for side in heads.values() for key in [SeriesKey(*side.key[:2])]
+            }
         here = {key.identity for key in heads}
         bases = {key: side for key, side in self.blessed.items() if key.identity in here}
         bases |= pool_handsets(heads, self.blessed, self.of_models, self.rules)

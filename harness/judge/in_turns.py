@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from msgspec import structs
+
 from harness.base.outcome import Outcome
 from harness.base.tables import counted
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of, setting_difference
@@ -127,7 +129,7 @@ class TurnSeries:
         if self.lost:
             return self.lost
         count = (f"{counted(len(self.turns), 'session')} in turns",) if self.turns else ()
-        change = replace(self.change, reasons=(*count, *self.change.reasons))
+        change = structs.replace(self.change, reasons=(*count, *self.change.reasons))
         if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
             change = change.without_proof(difference)
         return Confirmation(change.verdict, change.reasons, change)
@@ -167,9 +169,9 @@ def judge_both(
     if whole.verdict.changed or (not whole.decided and not inner.verdict.changed):
         return whole
     if inner.verdict.changed:
-        return replace(inner, clock=KERNELS, reasons=(f"by the kernels' clock ({KERNELS})", *inner.reasons))
+        return structs.replace(inner, clock=KERNELS, reasons=(f"by the kernels' clock ({KERNELS})", *inner.reasons))
     left = plan.most_sessions - len(wall)
     hopeless = inner.more_sessions is None or (len(wall) >= FEWEST_TURNS and inner.more_sessions > left)
     if inner.decided or hopeless:
         return whole
-    return replace(whole, verdict=Verdict.INCONCLUSIVE, confidence=0.0, more_sessions=inner.more_sessions)
+    return structs.replace(whole, verdict=Verdict.INCONCLUSIVE, confidence=0.0, more_sessions=inner.more_sessions)

@@ -11,9 +11,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
@@ -72,8 +73,7 @@ def of_one_model(some: Iterable[str], others: Iterable[str]) -> str:
     return f"{', '.join(sorted(models))} ran on two handsets, which are two series" if models else ""
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True, dict=True):
     """What is known of a case on one side: all sessions of one build on one identity."""
 
     key: SeriesKey
@@ -92,7 +92,7 @@ class Side:
     """The release that compiled it."""
     runtime: str = ""
     """Hash of the runtime that was brought to the device for it; empty if none was, or if nobody wrote it down."""
-    settings: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = {}
     """What its sessions chose on the device, or were told (`harness.measure.facts.RunSettings`)."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()

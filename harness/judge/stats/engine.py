@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from harness.judge.stats.pair import RULES, Change, Estimate, Rules, relative
 from harness.judge.stats.session import (

@@ -7,7 +7,10 @@ Latencies are logarithms here, so that a relative change is a difference. The ve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from harness.judge.verdict import Verdict
 
@@ -81,8 +84,7 @@ class Estimate:
         return float(stdtr(self.df, -distance / self.error))
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """Base against head. Relative numbers are fractions of base: 0.05 is 5 % slower. Unknown numbers are NaN."""
 
     verdict: Verdict

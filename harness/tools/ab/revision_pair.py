@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import Explain, SessionBudget, settle
 from harness.judge.in_turns import Measure
@@ -87,7 +89,7 @@ class RevisionPair:
         """Run each case once with each of the two, and look at right and wrong alone."""
         base, head = (
             {
-                key: replace(side, sessions=(), device_sessions=(), untimed=OUTCOMES_ALONE)
+                key: structs.replace(side, sessions=(), device_sessions=(), untimed=OUTCOMES_ALONE)
                 for key, side in sides_of(self._run(arm, cases, quick=quick)).items()
             }
             for arm in (Arm.BASE, Arm.HEAD)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from fake_records import IDENTITY, a_record, sessions
+from msgspec import structs
 
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
@@ -132,7 +133,7 @@ def test_what_moved_says_which_kernels_and_what_did_not_costs_no_session(
 
 
 def test_kernels_are_printed_with_their_sum_and_exported() -> None:
-    comparison = replace(settled(one_session_against(sessions(10), 13), FROM_RECORDS), kernels=KERNELS)
+    comparison = structs.replace(settled(one_session_against(sessions(10), 13), FROM_RECORDS), kernels=KERNELS)
     (text,) = kernel_tables([comparison])
     assert re.search(r"conv2d +6\.000 +9\.000 +\+3\.000 +changed", text)
     assert re.search(r"all kernels +6\.000 +9\.500 +\+3\.500", text)
@@ -308,7 +309,7 @@ def test_what_looks_faster_and_stays_open_is_named_and_no_reason_to_fail() -> No
 )
 def test_findings_come_before_what_is_undecided(other: Verdict, code: ExitCode) -> None:
     first, second = with_a_case_that_is_decided(13).cases
-    assert exit_code(ComparisonResult([first, replace(second, verdict=other)])) is code
+    assert exit_code(ComparisonResult([first, structs.replace(second, verdict=other)])) is code
 
 
 def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fake_records import a_record, sessions
+from msgspec import structs
 from typer.testing import CliRunner
 
 from device_runner.device import Identity
@@ -273,7 +274,9 @@ def test_a_slower_case_says_which_kernels_if_both_builds_were_profiled(tmp_path:
 def test_the_kernels_that_a_gate_watched_are_shown_from_its_file(tmp_path: Path) -> None:
     base, head = sessions(10, 8, case=OPENCL), sessions(13, 8, seed=1, case=OPENCL, artifact="b" * 24)
     result = compare_sides(sides_of(base), sides_of(head))
-    watched = replace(result.cases[0], kernels=(KernelChange(f"conv2d {HOSTILE}", 6.0, 9.0, (1, 2), "changed"),))
+    watched = structs.replace(
+        result.cases[0], kernels=(KernelChange(f"conv2d {HOSTILE}", 6.0, 9.0, (1, 2), "changed"),)
+    )
     gate = tmp_path / "gate.json"
     export = export_comparison(ComparisonResult([watched]))
     gate.write_text(json_text(export))

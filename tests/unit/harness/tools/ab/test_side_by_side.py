@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_device import FakeDevice, FakeProgram, FakeSession, a_plan, things
+from msgspec import structs
 
 from device_runner.device import Identity, Loadable
 from harness.base.case import Case, Precision, Tuning
@@ -203,7 +204,7 @@ def test_when_the_time_is_up_it_says_so_however_little_its_sessions_show(tmp_pat
     verdicts, _ = judge_in_turns(PAIRING, bench.measure, Rules(), budget)
     (case,) = verdicts.result.cases
     assert case.change
-    blind = replace(case, change=replace(case.change, sees=float("inf")))
+    blind = structs.replace(case, change=structs.replace(case.change, sees=float("inf")))
     assert not blind.looked
     said = "the time was up: 1 of 1 case is not decided. Run it again with about"
     assert said in replace(verdicts, result=replace(verdicts.result, cases=[blind])).text()
