@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from history_results import IDENTITY, Folder, both
+from msgspec import structs
 
 from harness.base.outcome import Outcome
 from harness.judge.compare import Comparison
@@ -34,7 +35,7 @@ def settled(change: Change | None, in_turns: int) -> Comparison:
 
 
 def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
-    open_still, lost = settled(replace(SLOWER, verdict=Verdict.INCONCLUSIVE), 32), settled(None, 5)
+    open_still, lost = settled(structs.replace(SLOWER, verdict=Verdict.INCONCLUSIVE), 32), settled(None, 5)
     found = decisions_of([settled(SLOWER, 12), settled(SLOWER, 0), open_still, lost], "compare", "0.26.0", "0.27.0")
     file = tmp_path / "new" / "confirmed.jsonl"
     assert keep(found, file) == ""
@@ -47,7 +48,7 @@ def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_said_and_a_torn_line_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     assert "not kept" in keep(decisions_of([settled(SLOWER, 12)], "gate"), tmp_path / "file" / "confirmed.jsonl")
-    keep(decisions_of([settled(replace(SLOWER, high=math.inf), 12)], "gate"), tmp_path / "kept")
+    keep(decisions_of([settled(structs.replace(SLOWER, high=math.inf), 12)], "gate"), tmp_path / "kept")
     (tmp_path / "kept").write_bytes((tmp_path / "kept").read_bytes() + b'{"identity": 3}\n{"case":\xff')
     found, skipped = load_confirmed(tmp_path / "kept")
     assert [one.high for one in found] == [None]

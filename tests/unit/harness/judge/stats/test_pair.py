@@ -1,12 +1,12 @@
 """Base against head, and a whole suite of such comparisons."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from harness.judge.stats.engine import compare, compare_sessions, compare_summaries, estimate_sides
 from harness.judge.stats.pair import Change, Estimate, Rules
@@ -209,7 +209,7 @@ def test_a_suite_keeps_only_alarms_that_all_series_together_admit() -> None:
     assert held.verdict is Verdict.INCONCLUSIVE
     assert "among 100 series" in held.reasons[0]
     assert rest == quiet
-    assert hold([replace(chance, p=1e-5), *quiet])[0].verdict is Verdict.SLOWER
+    assert hold([structs.replace(chance, p=1e-5), *quiet])[0].verdict is Verdict.SLOWER
 
 
 def test_what_was_not_tested_does_not_count_among_the_series() -> None:
