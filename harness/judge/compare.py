@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -40,6 +40,8 @@ from harness.measure.probes.reference import FACTOR
 UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400
 """Most reference samples on each side; thousands of cases have thousands of sessions."""
+ProbesByRig = dict[str, tuple[list[ReferenceSamples], list[ReferenceSamples]]]
+"""Reference kernels of base and head, by identity."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,8 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
     """Gauge a run by its unchanged builds and by the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
-    return gauge(controls, _probes_of(base, head, changes), _reference_changes(base, head, changes, rules), FACTOR)
+    rigs = _probes_by_rig(base, head, changes)
+    return gauge(controls, _joined_probes(rigs), _reference_changes(rigs, rules), FACTOR)
 
 
 def blindness_of(base: Sides, head: Sides) -> str:
@@ -303,35 +306,32 @@ def blindness_of(base: Sides, head: Sides) -> str:
 
     Empty if it is.
     """
-    probes = _probes_of(base, head, [key for key in head if key in base])
+    probes = _joined_probes(_probes_by_rig(base, head, [key for key in head if key in base]))
     return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
 
 
-def _probes_of(base: Sides, head: Sides, keys: Collection[SeriesKey]) -> dict[str, ReferenceSamples]:
-    """Return the reference kernels of these series on both sides, by where they were measured."""
-    probes: dict[str, ReferenceSamples] = {}
-    for identity, here in _by_identity(keys).items():
-        for name, side in (("base", base), ("head", head)):
-            probes |= _probes(f"{name} on {identity}", _probes_in(here, side))
-    return probes
-
-
-def _by_identity(keys: Iterable[SeriesKey]) -> dict[str, list[SeriesKey]]:
-    by_identity: dict[str, list[SeriesKey]] = defaultdict(list)
+def _probes_by_rig(base: Sides, head: Sides, keys: Iterable[SeriesKey]) -> ProbesByRig:
+    """Return the reference kernels of these series on both sides, by identity."""
+    rigs: ProbesByRig = defaultdict(lambda: ([], []))
     for key in keys:
-        by_identity[key.identity].append(key)
-    return by_identity
+        was, now = rigs[key.identity]
+        was += base[key].probes
+        now += head[key].probes
+    return rigs
 
 
-def _probes_in(keys: Iterable[SeriesKey], side: Sides) -> list[ReferenceSamples]:
-    return [probe for key in keys for probe in side[key].probes]
-
-
-def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSamples]:
-    """One of each kernel that a side has: those of other turns, or of another compiler, last another time."""
-    kernels = dict.fromkeys(probed.kernel for probed in of)
-    names = {kernel: f"{where}, {kernel}" if len(kernels) > 1 else where for kernel in kernels}
-    return {name: _joined(kernel, [p for p in of if p.kernel == kernel]) for kernel, name in names.items()}
+def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
+    """Return each kernel of each side by where it was measured; those of another compiler last another time."""
+    probes: dict[str, ReferenceSamples] = {}
+    for identity, sides in rigs.items():
+        for name, side in zip(("base", "head"), sides, strict=True):
+            kernels: dict[str, list[ReferenceSamples]] = defaultdict(list)
+            for probe in side:
+                kernels[probe.kernel].append(probe)
+            for kernel, of in kernels.items():
+                where = f"{name} on {identity}, {kernel}" if len(kernels) > 1 else f"{name} on {identity}"
+                probes[where] = _joined(kernel, of)
+    return probes
 
 
 def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
@@ -341,13 +341,13 @@ def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
     return ReferenceSamples(kernel, [*plain], [*slowed])
 
 
-def _reference_changes(base: Sides, head: Sides, keys: Iterable[SeriesKey], rules: Rules) -> dict[str, Change]:
+def _reference_changes(rigs: ProbesByRig, rules: Rules) -> dict[str, Change]:
     """Compare the reference kernel of both sides, by identity. Another release may make another kernel of it."""
-    rigs, samples = _by_identity(keys), list[Sequence[Samples]]()
-    for here in rigs.values():
-        probes = [_probes_in(here, side) for side in (base, head)]
-        was, now = ({probe.kernel for probe in of} for of in probes)
-        samples += (_thin([probe.reference_ms for probe in of if probe.kernel in was & now]) for of in probes)
+    samples: list[Sequence[Samples]] = []
+    for sides in rigs.values():
+        was, now = ({probe.kernel for probe in side} for side in sides)
+        common = was & now
+        samples += (_thin([probe.reference_ms for probe in side if probe.kernel in common]) for side in sides)
     summaries, exact = iter(summarise_each(samples, PROBE_LIMITS)), replace(rules, floor_ms=0.0)
     changes = {rig: engine.compare_summaries(next(summaries), next(summaries), exact) for rig in rigs}
     return {

@@ -240,10 +240,12 @@ def _settle_case(
     if case.verdict is not Verdict.INCONCLUSIVE:
         return case
     looks = suspicion_of(case)
-    fewest = min((len(side.sessions) for side in (case.base, case.head) if side), default=0)
+    if not looks or not case.base or not case.head:
+        return structs.replace(case, reasons=(way, *case.reasons), suspicion=None)
+    fewest = min(len(case.base.sessions), len(case.head.sessions))
     sessions = "one session" if fewest < FEWEST_SESSIONS else "these sessions"
-    reason = f"looks {looks.value}, which {sessions} cannot prove; {way}" if looks else way
-    unchanged = bool(case.base and case.head and same_build(case.base, case.head))
+    reason = f"looks {looks.value}, which {sessions} cannot prove; {way}"
+    unchanged = same_build(case.base, case.head)
     return structs.replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
 
 

@@ -126,6 +126,8 @@ class Side(Struct, frozen=True, dict=True):
     @property
     def days(self) -> int:
         """Number of days on which its sessions ran."""
+        if len(self.started) <= 1:  # as good as always
+            return 1
         return max(1, len({moment[:10] for moment in self.started if moment >= CLOCK_SET}))
 
     @property

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from harness.judge.stats import robust
@@ -89,7 +90,7 @@ def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality
 
 def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMITS) -> list[Quality]:
     """Check many sessions at once, in a fraction of the time."""
-    numbers = [as_numbers(samples_ms) for samples_ms in sessions]
+    numbers = _all_as_numbers(sessions)
     qualities: dict[int, Quality] = {}
     for valid in _valid_rows(numbers, limits):
         qualities.update(zip(valid.places, (Quality(not why, why) for why in valid.reasons), strict=True))
@@ -101,6 +102,13 @@ def as_numbers(values: Sequence[object]) -> Sequence[float]:
     if {*map(type, values)} == {float}:  # as good as always
         return values  # type: ignore[return-value]
     return [float(value) if isinstance(value, (int, float, np.number)) else math.nan for value in values]
+
+
+def _all_as_numbers(sessions: Sequence[Samples]) -> Sequence[Samples]:
+    """Return `as_numbers` of each session."""
+    if {*map(type, chain.from_iterable(sessions))} == {float}:
+        return sessions
+    return [as_numbers(samples) for samples in sessions]
 
 
 def is_time(value_ms: float) -> bool:
@@ -120,7 +128,7 @@ def invalid(values: Sequence[float], limits: SampleLimits) -> str:
     odd = [value for value in values if not SHORTEST_MS <= value <= LONGEST_MS]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"
-    if min(values) == max(values) and not limits.steady:
+    if not limits.steady and min(values) == max(values):
         return f"all {len(values)} samples are {values[0]:g} ms: the clock is too coarse or stands still"
     return ""
 
@@ -225,7 +233,7 @@ class Location(str, Enum):
     LOW = "lower quartile"
 
 
-class SessionSummary(NamedTuple):
+class SessionSummary(Struct, frozen=True, gc=False):
     """What a session says of its case. Logarithms turn relative changes into differences."""
 
     log_ms: float
@@ -306,13 +314,12 @@ def summarise_each(
     sides: Sequence[Sequence[Samples]], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
     """Summarise many sides at once, in a fraction of the time."""
-    sessions = [as_numbers(samples) for side in sides for samples in side]
-    summaries: dict[int, SessionSummary | str] = {}
+    sessions = _all_as_numbers([*chain.from_iterable(sides)])
+    results: list[SessionSummary | str] = [""] * len(sessions)
     for valid in _valid_rows(sessions, limits):
-        good = zip(valid.reasons, _summaries(valid, location), strict=True)
-        results = ("; ".join(why) or summary for why, summary in good)
-        summaries.update(zip(valid.places, results, strict=True))
-    each = (summaries.get(place) or invalid(values, limits) for place, values in enumerate(sessions))
+        for place, why, summary in zip(valid.places, valid.reasons, _summaries(valid, location), strict=True):
+            results[place] = "; ".join(why) or summary
+    each = (result or invalid(values, limits) for result, values in zip(results, sessions, strict=True))
     return [_summary(list(islice(each, len(side)))) for side in sides]
 
 
