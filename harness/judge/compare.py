@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -40,6 +40,8 @@ from harness.measure.probes.reference import FACTOR
 UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400
 """Most reference samples on each side; thousands of cases have thousands of sessions."""
+Pairs = Mapping[SeriesKey, tuple[Side, Side]]
+"""Base and head of the series that both sides have."""
 ProbesByRig = dict[str, tuple[list[ReferenceSamples], list[ReferenceSamples]]]
 """Reference kernels of base and head, by identity."""
 
@@ -173,10 +175,10 @@ def compare_sides(
     unless they were measured `together`, on one occasion.
     """
     noises = noises or {}
-    timed = [key for key, side in head.items() if key in base and _have_both_latencies(base[key], side)]
-    summarise_sides(side[key] for side in (base, head) for key in timed)
-    changes = {key: _latency_change(base[key], head[key], rules, noises.get(key), together=together) for key in timed}
-    fitness = fitness_of(base, head, changes, rules) if gauged else UNGAUGED
+    timed = {key: pair for key, pair in _pairs(base, head).items() if _have_both_latencies(*pair)}
+    summarise_sides(chain.from_iterable(timed.values()))
+    changes = {key: _latency_change(*pair, rules, noises.get(key), together=together) for key, pair in timed.items()}
+    fitness = fitness_of(timed, changes, rules) if gauged else UNGAUGED
     if fitness.fit is False:
         why = f"the run is unfit to judge by: {fitness.reasons[0]}"
         believed = {key: change.without_proof(why) for key, change in changes.items()}
@@ -186,6 +188,10 @@ def compare_sides(
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
     cases = [*(_name_other_mode(case, base) for case in compared), *(_name_other_mode(case, head) for case in gone)]
     return ComparisonResult(cases, fitness)
+
+
+def _pairs(base: Sides, head: Sides) -> Pairs:
+    return {key: (base[key], side) for key, side in head.items() if key in base}
 
 
 def _name_other_mode(comparison: Comparison, there: Sides) -> Comparison:
@@ -293,11 +299,14 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()
 
 
-def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
+def fitness_of(timed: Pairs, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
     """Gauge a run by its unchanged builds and by the reference kernel."""
-    enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
-    controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
-    rigs = _probes_by_rig(base, head, changes)
+    controls = {
+        str(key): changes[key]
+        for key, pair in timed.items()
+        if min(len(side.sessions) for side in pair) >= FEWEST_SESSIONS and same_build(*pair)
+    }
+    rigs = _probes_by_rig(timed)
     return gauge(controls, _joined_probes(rigs), _reference_changes(rigs, rules), FACTOR)
 
 
@@ -306,17 +315,16 @@ def blindness_of(base: Sides, head: Sides) -> str:
 
     Empty if it is.
     """
-    probes = _joined_probes(_probes_by_rig(base, head, [key for key in head if key in base]))
+    probes = _joined_probes(_probes_by_rig(_pairs(base, head)))
     return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
 
 
-def _probes_by_rig(base: Sides, head: Sides, keys: Iterable[SeriesKey]) -> ProbesByRig:
-    """Return the reference kernels of these series on both sides, by identity."""
+def _probes_by_rig(pairs: Pairs) -> ProbesByRig:
     rigs: ProbesByRig = defaultdict(lambda: ([], []))
-    for key in keys:
+    for key, (base, head) in pairs.items():
         was, now = rigs[key.identity]
-        was += base[key].probes
-        now += head[key].probes
+        was += base.probes
+        now += head.probes
     return rigs
 
 
@@ -330,15 +338,10 @@ def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
                 kernels[probe.kernel].append(probe)
             for kernel, of in kernels.items():
                 where = f"{name} on {identity}, {kernel}" if len(kernels) > 1 else f"{name} on {identity}"
-                probes[where] = _joined(kernel, of)
+                plain = chain.from_iterable(probe.reference_ms for probe in of)
+                slowed = chain.from_iterable(probe.slowed_ms for probe in of)
+                probes[where] = ReferenceSamples(kernel, [*plain], [*slowed])
     return probes
-
-
-def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
-    """Return all sessions of one kernel, each sample counted."""
-    plain = chain.from_iterable(probe.reference_ms for probe in of)
-    slowed = chain.from_iterable(probe.slowed_ms for probe in of)
-    return ReferenceSamples(kernel, [*plain], [*slowed])
 
 
 def _reference_changes(rigs: ProbesByRig, rules: Rules) -> dict[str, Change]:
