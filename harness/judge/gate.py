@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from msgspec import structs
-
 from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
@@ -81,8 +79,7 @@ class Gate:
         blessed = sides(baselines) if records else sides_in(folder, choose)
         calibrated = {folder_of_machine.name for folder_of_machine in (folder / PROFILES).glob("*")}
         timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]
-        by_key = {key: find_profile(folder, key.identity, key.case) for key in timed}
-        profiles = {key: profile for key, profile in by_key.items() if profile}
+        profiles = {key: profile for key in timed if (profile := find_profile(folder, key.identity, key.case))}
         cases = {key.case for key in blessed}
         history_and_records = [*history_records(history, cases), *stored_records(records, cases)] if records else []
         model = learn(history_and_records, baselines, profiles)
@@ -108,9 +105,7 @@ class Gate:
         """
         heads = {key: side for key, side in sides.items() if key.as_shipped is self.as_shipped}
         if self.as_shipped:
-            heads = {
-                key: structs.replace(side, key=key) for side in heads.values() for key in [SeriesKey(*side.key[:2])]
-            }
+            heads = {key._replace(as_shipped=False): side for key, side in heads.items()}
         here = {key.identity for key in heads}
         bases = {key: side for key, side in self.blessed.items() if key.identity in here}
         bases |= pool_handsets(heads, self.blessed, self.of_models, self.rules)
@@ -145,8 +140,7 @@ def profiles_of_models(blessed: Sides, folder: Path) -> dict[SeriesKey, NoisePro
         calibrated[model_of(place.name)].append(place.name)
     timed = {(key.case, model_of(key.identity)) for key, side in blessed.items() if side.sessions} if calibrated else ()
     keys = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
-    by_key = {key: find_profile(folder, key.identity, key.case) for key in keys}
-    return {key: profile for key, profile in by_key.items() if profile}
+    return {key: profile for key in keys if (profile := find_profile(folder, key.identity, key.case))}
 
 
 def pool_handsets(
@@ -161,8 +155,8 @@ def pool_handsets(
         candidates = timed.get((head.case, model_of(head.identity)), ())
         return next((base for base in candidates if not why_two_series(head, base, profiles, rules)), None)
 
-    bases = {key: stand_in(key) for key in heads if key in profiles and key not in blessed}
-    return {key: blessed[base] for key, base in bases.items() if base}
+    without_base = (key for key in heads if key in profiles and key not in blessed)
+    return {key: blessed[base] for key in without_base if (base := stand_in(key))}
 
 
 def why_two_series(key: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:

@@ -19,7 +19,7 @@ from harness.base.tables import counted
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of, setting_difference
 from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
-from harness.judge.stats.session import Noise, Samples
+from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
 from harness.judge.verdict import Verdict
 from harness.measure.progress import Clock
@@ -73,8 +73,8 @@ class TurnSeries:
         self._settings = [side.settings for _, side in self.begun]
         for arm, side in self.begun:
             self._clocks[arm] += side.clocks
-            self.turns += self._turns([(arm, samples_ms) for samples_ms in side.sessions])
-            self.kernels += self._turns([(arm, samples_ms) for samples_ms in side.device_sessions], kernels=True)
+            self.turns += turns_of([(arm, samples_ms) for samples_ms in side.sessions], self.noise)
+            self.kernels += turns_of([(arm, samples_ms) for samples_ms in side.device_sessions], self.kernels_noise)
         self._order: Iterator[Arm] = order(self.name, [turn.arm for turn in self.turns])
         self.change = judge_both(self.turns, self.kernels, self.plan, self.noise, self.kernels_noise)
 
@@ -97,13 +97,10 @@ class TurnSeries:
         """Take the sessions up to the next look."""
         missing = BLOCK - len(self.turns) % BLOCK if self.open else 0
         sessions = list(islice(self._sessions(), missing))
-        self.turns += self._turns([(arm, record.wall_ms) for arm, record in sessions])
-        self.kernels += self._turns([(a, record.device_ms) for a, record in sessions if record.device_ms], kernels=True)
+        self.turns += turns_of([(arm, record.wall_ms) for arm, record in sessions], self.noise)
+        kernels = [(arm, record.device_ms) for arm, record in sessions if record.device_ms]
+        self.kernels += turns_of(kernels, self.kernels_noise)
         self.change = judge_both(self.turns, self.kernels, self.plan, self.noise, self.kernels_noise)
-
-    def _turns(self, sessions: Sequence[tuple[Arm, Samples]], *, kernels: bool = False) -> list[Turn]:
-        """Sessions by the number that is the steadiest of this series and clock."""
-        return turns_of(sessions, noise=self.kernels_noise if kernels else self.noise)
 
     def _sessions(self) -> Iterator[tuple[Arm, Record]]:
         """Fresh sessions for ever, until one does not end well."""

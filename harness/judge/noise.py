@@ -117,8 +117,7 @@ class NoiseModel:
 
     def noises(self, keys: Iterable[SeriesKey]) -> dict[SeriesKey, Noise]:
         """Noise of each series whose noise is known."""
-        noises = {key: self.noise(key) for key in keys}
-        return {key: noise for key, noise in noises.items() if noise}
+        return {key: noise for key in keys if (noise := self.noise(key))}
 
 
 def learn(
