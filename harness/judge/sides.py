@@ -296,7 +296,7 @@ def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> st
 
 def _mean(histograms: Sequence[Histogram]) -> Histogram:
     filled = [histogram for histogram in histograms if histogram]
-    clocks = {clock for histogram in filled for clock in histogram}
+    clocks = dict.fromkeys(clock for histogram in filled for clock in histogram)
     return {clock: sum(histogram.get(clock, 0.0) for histogram in filled) / len(filled) for clock in clocks}
 
 

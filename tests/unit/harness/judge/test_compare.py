@@ -18,7 +18,7 @@ from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.report.comparison import export_comparison
 from harness.judge.report.verdicts import headline, verdict_table
-from harness.judge.sides import Sides, sides_of
+from harness.judge.sides import Sides, clock_difference, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.facts import Reference
@@ -68,6 +68,12 @@ def test_where_the_gpu_ran_at_other_clocks_there_is_no_verdict(ms: float) -> Non
     assert comparison.verdict is Verdict.INCONCLUSIVE
     told = "the GPU ran at other clocks: base 97% of its time at 800 MHz, head 60% of its time at 600 MHz"
     assert comparison.reasons[0] == told
+
+
+def test_of_clocks_that_were_used_alike_the_first_is_named() -> None:
+    even = {str(clock): 0.125 for clock in range(300, 1100, 100)}
+    told = "the GPU ran at other clocks: base 12% of its time at 300 MHz, head 100% of its time at 200 MHz"
+    assert clock_difference([even], [{"200": 1.0}]) == told
 
 
 @pytest.mark.parametrize(

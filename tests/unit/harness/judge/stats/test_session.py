@@ -128,7 +128,8 @@ def test_many_sessions_are_located_as_each_is(sessions: list[list[float]]) -> No
     assert locations_ms(sessions) == pytest.approx([location_ms(one) for one in sessions], rel=1e-12, nan_ok=True)
 
 
-SESSIONS = st.lists(st.lists(st.floats(1.0, 1.1) | st.just(0.0), max_size=14), max_size=6)
+ODD = st.sampled_from([0.0, 1, None, "1"])
+SESSIONS = st.lists(st.lists(st.floats(1.0, 1.1) | ODD, max_size=14), max_size=6)
 
 
 @given(st.lists(SESSIONS, max_size=6))
