@@ -304,7 +304,7 @@ def fitness_of(timed: Pairs, changes: Mapping[SeriesKey, Change], rules: Rules) 
     controls = {
         str(key): changes[key]
         for key, pair in timed.items()
-        if min(len(side.sessions) for side in pair) >= FEWEST_SESSIONS and same_build(*pair)
+        if same_build(*pair) and min(len(side.sessions) for side in pair) >= FEWEST_SESSIONS
     }
     rigs = _probes_by_rig(timed)
     return gauge(controls, _joined_probes(rigs), _reference_changes(rigs, rules), FACTOR)

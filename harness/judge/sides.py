@@ -190,7 +190,7 @@ def side_of(group: Sequence[Session]) -> Side:
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
-        untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
+        untimed=QUICK_LOOK if right and not timed and all(record.quick for record in right) else "",
         probes=tuple([ReferenceSamples(p.kernel, p.ms, p.slowed_ms) for r in right if (p := r.reference)]),
         clocks=tuple(filter(None, [histogram_of(record) for record in right])),
         doubt=_order_doubt(group, latest) if len(latest) < len(group) else "",

@@ -90,7 +90,7 @@ def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality
 
 def check_each(sessions: Sequence[Sequence[float]], limits: SampleLimits = LIMITS) -> list[Quality]:
     """Check many sessions at once, in a fraction of the time."""
-    numbers = _all_as_numbers(sessions)
+    numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     qualities: dict[int, Quality] = {}
     for valid in _valid_rows(numbers, limits):
         qualities.update(zip(valid.places, (Quality(not why, why) for why in valid.reasons), strict=True))
@@ -102,13 +102,6 @@ def as_numbers(values: Sequence[object]) -> Sequence[float]:
     if {*map(type, values)} == {float}:  # as good as always
         return values  # type: ignore[return-value]
     return [float(value) if isinstance(value, (int, float, np.number)) else math.nan for value in values]
-
-
-def _all_as_numbers(sessions: Sequence[Samples]) -> Sequence[Samples]:
-    """Return `as_numbers` of each session."""
-    if {*map(type, chain.from_iterable(sessions))} == {float}:
-        return sessions
-    return [as_numbers(samples) for samples in sessions]
 
 
 def is_time(value_ms: float) -> bool:
@@ -314,7 +307,9 @@ def summarise_each(
     sides: Sequence[Sequence[Samples]], limits: SampleLimits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
     """Summarise many sides at once, in a fraction of the time."""
-    sessions = _all_as_numbers([*chain.from_iterable(sides)])
+    sessions = [*chain.from_iterable(sides)]
+    if {*map(type, chain.from_iterable(sessions))} != {float}:
+        sessions = [as_numbers(samples) for samples in sessions]
     results: list[SessionSummary | str] = [""] * len(sessions)
     for valid in _valid_rows(sessions, limits):
         for place, why, summary in zip(valid.places, valid.reasons, _summaries(valid, location), strict=True):
