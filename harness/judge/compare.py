@@ -329,7 +329,7 @@ def _probes_by_rig(pairs: Pairs) -> ProbesByRig:
 
 
 def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
-    """Return each kernel of each side by where it was measured; those of another compiler last another time."""
+    """Join the sessions of each kernel of each side, by where it ran; that of another compiler lasts another time."""
     probes: dict[str, ReferenceSamples] = {}
     for identity, sides in rigs.items():
         for name, side in zip(("base", "head"), sides, strict=True):
