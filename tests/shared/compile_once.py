@@ -1,7 +1,5 @@
 """Compiling a network of the zoo for this host once in a whole run of the tests, whichever of them asks first."""
 
-import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,11 +8,13 @@ import onnx
 import pytest
 import small_networks
 from compile_requests import request_for
-from filelock import FileLock
 from waiting import LONG_S
 
-from harness.compile.artifacts.artifact import CompileResult
-from harness.compile.artifacts.compile import compile_model
+from device_runner.store import sha256_of
+from harness.base.suite import Limits
+from harness.compile.artifacts.artifact import Artifact, CompileResult
+from harness.compile.artifacts.keys import compile_job
+from harness.compile.artifacts.pool import Builder
 from harness.compile.models.sources import model_source
 from harness.compile.models.spec import InputSpec, seeded_inputs
 
@@ -33,16 +33,15 @@ def unless_large(models: Iterable[Any]) -> list[Any]:
 def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, CompileResult]:
     """A network on a path in float32, with all workarounds, and the folder that its library is in.
 
-    `common` is a folder of all processes of this run.
+    It is an artifact in the store of all processes of this run, in `common`: what a command has built is not built
+    again here, and the other way round.
     """
-    folder = common / f"{model}-{path}"
-    told = folder / "compiled.json"
-    folder.mkdir(exist_ok=True)
-    with FileLock(folder / "lock", timeout=LONG_S):
-        if not told.exists():
-            made = compile_model(request_for(model_source(model).onnx_file(folder), path), folder)
-            told.write_text(json.dumps(dataclasses.asdict(made)))
-    return folder, CompileResult(**json.loads(told.read_text()))
+    file = model_source(model).onnx_file(common)
+    job = compile_job(request_for(file, path), sha256_of(file), f"{model}-{path}")
+    with Builder(common, Limits(build_s=LONG_S)) as builder:
+        artifact = builder.build([job])[job.key]
+    assert isinstance(artifact, Artifact), artifact
+    return artifact.loadable.library.parent, artifact.compiled
 
 
 def zoo_truth(folder: Path, model: str) -> Any:
