@@ -140,11 +140,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path, common:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _leave_the_users_cache_alone(cache: Path) -> Iterator[None]:
-    """What tests compile in their own process, or in one that they start, takes the runtimes that all tests share."""
+def _leave_the_users_caches_alone(
+    cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """What tests compile in their own process, or in one that they start, takes the runtimes that all tests share.
+
+    Of PoCL's kernels each worker has a folder of its own, which begins with those of earlier runs (`kept_kernels`).
+    """
+    kernels, kept = tmp_path_factory.mktemp("kernels"), sidecar_cache / "kernels"
+    kept_kernels.link(kept, kernels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ADRENO_BENCH_CACHE", str(cache))
+        patch.setenv("POCL_CACHE_DIR", str(kernels))
         yield
+    kept_kernels.link(kernels, kept)
 
 
 @pytest.fixture(scope="module")

@@ -119,7 +119,7 @@ class Place:
         passed = ("OCL_", "OPENCL_", "POCL_", "LD_PRELOAD")
         keep = {name: value for name, value in os.environ.items() if name.startswith(passed)}
         # Without HOME it would be the same folder for all users of this host, and only the first may use it.
-        keep.setdefault("POCL_CACHE_DIR", str(self.root / "kernels"))
+        keep["POCL_CACHE_DIR"] = str(self.root / "kernels")
         command = [str(self.bin / "sh"), str(self.there / "run.sh"), str(self.results)]
         return subprocess.Popen(command, env={**keep, "PATH": str(self.bin)}, stderr=subprocess.PIPE, text=True)
 

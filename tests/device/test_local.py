@@ -35,6 +35,7 @@ def test_a_program_answers_right_on_this_hosts_opencl(
     np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
     assert program.pushed.sent_bytes == 0
     assert precious.exists()
+    assert not (tmp_path / ".cache").exists(), "kernels of tests are kept apart from the user's"
 
 
 def test_a_machine_without_opencl_is_missing_a_setup(

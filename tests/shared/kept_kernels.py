@@ -1,7 +1,8 @@
-"""Kernels that PoCL has compiled, handed from one virtual phone of a test run to the next.
+"""Kernels that PoCL has compiled, handed from one virtual phone of a test run to the next, and from run to run.
 
-Phones do not share one folder: PoCL 3.1 removes a file before it replaces it, so that of two processes that compile
-the same program one fails (pocl/pocl #1480). Each has links to what is kept, and gives what it compiled when it is off.
+Phones do not share one folder, nor do workers of pytest: PoCL 3.1 removes a file before it replaces it, so that of two
+processes that compile the same program one fails (pocl/pocl #1480; of 160 in fours, each with four programs, one did).
+Each has links to what is kept, and gives what it compiled when it is off.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ def keep(cache: Path, kept: Path) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Link each file of the programs in `source` that `target` has not."""
+    """Link each file of the programs in `source` that `target` has not, if both are on one file system."""
     for file in programs(source):
         linked = target / file.relative_to(source)
         linked.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
+        with suppress(OSError):  # what is not handed on is compiled again
             os.link(file, linked)
 
 
