@@ -130,8 +130,6 @@ class LibraryTask(ABC):
 
     model: str
     """Name of the network."""
-    title: str
-    """Name of the library, which several tests share."""
     precision: Precision
     weights: str
     """A folder; of our network also `seed`."""
@@ -142,6 +140,11 @@ class LibraryTask(ABC):
     """Tokens of the longest text that any test of the same library is judged on."""
     config: LlmConfig | None
     """The network; None of a library whose network nobody knows."""
+
+    @property
+    def title(self) -> str:
+        """Name of the library, which several tests share."""
+        return self.model
 
     @abstractmethod
     def truth_job(self) -> Job:
@@ -217,12 +220,9 @@ class LlmTable(LibraryTable):
         name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
         forms = [FORMATS[form] for form in choose("format", self.format, FORMATS)]
         tasks = [
-            LlmTask(
-                name, _title(name, form, pipeline), Precision(form.dtype), weights, test, self.chunk,
-                length, config, form, pipeline,
-            )
+            LlmTask(name, Precision(form.dtype), weights, test, self.chunk, length, config, form, pipeline)
             for form, pipeline, test in product(forms, choose("pipeline", self.pipeline, PIPELINES), tests)
-        ]  # fmt: skip
+        ]
         for task in tasks[:: len(tests)]:
             require_groups(config, task.form)
         weights_of(config, weights).require_complete()
@@ -239,6 +239,12 @@ class LlmTask(LibraryTask):
     config: LlmConfig
     form: Format
     pipeline: str
+
+    @property
+    def title(self) -> str:
+        """Name of the library, which several tests share."""
+        words = (self.model, self.form.name if self.form.layout else "", "" if self.pipeline == MLC else self.pipeline)
+        return "_".join(filter(None, words))
 
     @property
     def vocabulary(self) -> int:
@@ -307,11 +313,6 @@ def _name(model: str, file: Path | None) -> str:
     if file is None:
         return model
     return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem)
-
-
-def _title(model: str, form: Format, pipeline: str) -> str:
-    words = (model, form.name if form.layout else "", "" if pipeline == MLC else pipeline)
-    return "_".join(filter(None, words))
 
 
 def choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:

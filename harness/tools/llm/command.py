@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -96,21 +96,19 @@ def run_models(
 
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
+    from harness.base.program import read_programs
     from harness.base.suite import Suite
-    from harness.tools.llm.cases import QUICK_TESTS, TESTS, tasks_of
-    from harness.tools.llm.mlc import MlcTask
+    from harness.tools.llm.cases import QUICK_TESTS, TESTS
     from harness.tools.llm.weights import SEED
 
-    tests = list(test or (QUICK_TESTS if quick else TESTS))
-    models = model or ([] if library else ["llama_tiny"])
-    tasks = tasks_of(models, weights=weights, format=form, pipeline=pipeline, tests=tests, chunk=chunk)
-    programs = [task.program() for task in tasks]
     if library and weights == SEED:
         raise UsageError("--library needs the folder of its weights", hint="--weights FOLDER")
-    for name in library or ():
-        programs += MlcTask.read_table({"mlc": name, "weights": weights, "tests": tests, "chunk": chunk}, Path())
+    shared = {"weights": weights, "tests": test or [*(QUICK_TESTS if quick else TESTS)], "chunk": chunk}
+    choices = {key: names for key, names in (("format", form), ("pipeline", pipeline)) if names}
+    tables: list[Any] = [{"llm": name, **shared, **choices} for name in model or ([] if library else ["llama_tiny"])]
+    tables += [{"mlc": name, **shared} for name in library or ()]
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
-    suite = Suite.model_validate({"models": programs, **fields})
+    suite = Suite.model_validate({"models": read_programs(tables, Path()), **fields})
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter
 
 from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, read_foreign
@@ -81,7 +81,7 @@ class LlmConfig:
     @property
     def _layer_shapes(self) -> dict[str, tuple[int, ...]]:
         attention = self.heads * self.head_dim
-        shapes: dict[str, tuple[int, ...]] = {
+        return {
             "norm1.weight": (self.hidden,),
             "qkv.weight": (self.qkv_rows, self.hidden),
             **({"qkv.bias": (self.qkv_rows,)} if self.qkv_bias else {}),
@@ -91,7 +91,6 @@ class LlmConfig:
             "gate_up.weight": (2 * self.intermediate, self.hidden),
             "down.weight": (self.hidden, self.intermediate),
         }
-        return shapes
 
     @property
     def parameters(self) -> int:
@@ -114,18 +113,13 @@ ZOO = {"llama_tiny": LLAMA_TINY}
 
 
 class _Scaling(Foreign):
-    rope_type: str = ""
-    type: str = ""
+    kind: str = Field(UNSCALED, validation_alias=AliasChoices("rope_type", "type"))
+    """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
     factor: float = Field(1.0, gt=0, le=1e6)
     low_freq_factor: float = Field(1.0, gt=0, le=1e6)
     high_freq_factor: float = Field(4.0, gt=0, le=1e6)
     original_max_position_embeddings: int = Field(8192, gt=0, le=1 << 30)
-
-    @property
-    def kind(self) -> str:
-        """Its name, of which older configurations have another key."""
-        return self.rope_type or self.type or UNSCALED
 
     @property
     def stretch(self) -> RopeScaling | None:

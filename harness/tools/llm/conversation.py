@@ -156,22 +156,17 @@ class TimedStep:
     step: Step
     tokens: int
 
-    @property
-    def function(self) -> str:
-        """Name of the function of the library."""
-        return self.step.name
-
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples to the logits in host memory, by the device's own clock."""
-        return self._samples(repeat, timeout_s, kernels=False)
+        return self.samples(repeat, timeout_s, kernels=False)
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return the sum of kernel times."""
-        return self._samples(repeat, timeout_s, kernels=True)
+        return self.samples(repeat, timeout_s, kernels=True)
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of each of so many steps. Raises RigFailure where they cannot be watched."""
-        launches = self.conversation.machine.function_launches(self.function, repeat, timeout_s=timeout_s)
+        launches = self.conversation.machine.function_launches(self.step.name, repeat, timeout_s=timeout_s)
         self._take_back(repeat + 1)
         return launches
 
@@ -182,11 +177,12 @@ class TimedStep:
     def end(self) -> None:
         """Do nothing: each call ended its step."""
 
-    def _samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
+    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
+        """Return samples of its `kernels`, or of all."""
         samples: list[float] = []
         while (left := repeat - len(samples)) > 0:
             count = left if self.step.forgets else min(left, MOST_DECODES)
-            timed = self.conversation.machine.function_ms(self.function, count, timeout_s=timeout_s, kernels=kernels)
+            timed = self.conversation.machine.function_ms(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
             samples += timed
             self._take_back(count + 1)  # one call is not timed
         return samples
@@ -204,13 +200,9 @@ class TimedPrompt(TimedStep):
         super().__init__(conversation, PREFILL_AGAIN, len(prompt))
         self._depth, self._parts = conversation.length, conversation.parts(prompt)
 
-    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         """Return the sums of samples."""
-        return [sum(steps) for steps in self._each(lambda step: step.wall_ms(repeat, timeout_s=timeout_s))]
-
-    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Return the sums of kernel times."""
-        return [sum(steps) for steps in self._each(lambda step: step.device_ms(repeat, timeout_s=timeout_s))]
+        return [sum(steps) for steps in self._each(lambda step: step.samples(repeat, timeout_s, kernels=kernels))]
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of all steps, of each of so many prompts."""
@@ -222,18 +214,15 @@ class TimedPrompt(TimedStep):
         samples = []
         try:
             for part in self._parts:
-                samples.append(self._sample_part(sample, part))
+                step = self.conversation.timed(PREFILL_AGAIN, part)
+                try:
+                    samples.append(sample(step))
+                finally:
+                    step.end()
                 self.conversation.fill(part)
         finally:
             self.conversation.forget(self.conversation.length - self._depth)
         return list(zip(*samples, strict=True))
-
-    def _sample_part(self, sample: Callable[[TimedStep], Sequence[Sample]], part: Array) -> Sequence[Sample]:
-        step = self.conversation.timed(PREFILL_AGAIN, part)
-        try:
-            return sample(step)
-        finally:
-            step.end()
 
 
 def timed_answer(conversation: Conversation, step: Step, tokens: Array) -> TimedStep:

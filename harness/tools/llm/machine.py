@@ -48,11 +48,6 @@ class Machine(RpcProgram):
             function("vm.builtin.tensor_cache.clear")()
             return parameters
 
-    def has(self, function: str, *, timeout_s: float) -> bool:
-        """Return whether the library has a function."""
-        with self._session.calling(f"looking for {function}", timeout_s):
-            return bool(self._vm.module.implements_function(function, True))
-
     def call(self, function: str, *arguments: Any, timeout_s: float) -> Any:
         """Call a function of the library with what is on the device, and return what stays there."""
         import numpy as np

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from harness.base.request import QuirkPolicy
     from harness.tools.llm.machine import Machine
 
-CREATE = ("create_tir_paged_kv_cache", "create_flashinfer_paged_kv_cache")
+CREATE = "create_tir_paged_kv_cache"
+"""What makes the cache. That of FlashInfer is CUDA's."""
 _COMPILE = "`mlc_llm compile --device android:adreno-so --output LIB.so` makes one for phones"
 
 
@@ -99,7 +100,7 @@ class MlcTable(LibraryTable):
         tests = [test_of(name) for name in self.tests]
         length = max(test.length for test in tests)
         facts = self.chunk, length, settings.network, str(library)
-        return [MlcTask(name, name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
+        return [MlcTask(name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,9 @@ def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_
             hint = "convert the weights and compile the library with one version of mlc-llm"
             raise CompileFailure(f"the library takes {wants}, and {folder.place} has {has}", hint=hint)
     weights = machine.parameters(folder.files(), [weight.name for weight in metadata.params], timeout_s=timeout_s)
-    create = next((name for name in CREATE if machine.has(name, timeout_s=timeout_s)), CREATE[0])
     window = (metadata.sliding_window_size, max(metadata.attention_sink_size, 0))
     chunk = min(CHUNK, metadata.prefill_chunk_size)
-    return MlcConversation(machine, weights, timeout_s, 0, chunk, create, metadata.room, window)
+    return MlcConversation(machine, weights, timeout_s, 0, chunk, CREATE, metadata.room, window)
 
 
 def _metadata(machine: Machine, timeout_s: float) -> Metadata:
@@ -243,7 +243,7 @@ class MlcConversation(Conversation):
     def timed(self, step: Step, tokens: Array) -> TimedStep:
         """Take tokens, and return the step to be timed, which stays open until its `end`."""
         self.forward(step, tokens)
-        return OpenStep(self, step, len(tokens))
+        return OpenStep(self, replace(step, name=_function(step)), len(tokens))
 
 
 def _function(step: Step) -> str:
@@ -256,14 +256,11 @@ class OpenStep(TimedStep):
 
     conversation: MlcConversation
 
-    @property
-    def function(self) -> str:
-        """Name of the function of the library."""
-        return _function(self.step)
-
-    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         """Return samples without the copy of the logits to host memory."""
-        return self.conversation.machine.synced_ms(self.function, repeat, timeout_s=timeout_s)
+        if kernels:
+            return super().samples(repeat, timeout_s, kernels=True)
+        return self.conversation.machine.synced_ms(self.step.name, repeat, timeout_s=timeout_s)
 
     def end(self) -> None:
         """Close the step."""

@@ -21,6 +21,7 @@ from harness.tools.llm.config import ConfigFile, LlmConfig
 from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, unpack
 from harness.tools.llm.safetensors import StoredTensor
+from harness.tools.llm.weights import MODULES, modules_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -116,6 +117,11 @@ class MlcFolder:
         """Weights by name."""
         return {weight.name: weight for shard in self.listed.records for weight in shard.records}
 
+    @cached_property
+    def shards(self) -> dict[str, str]:
+        """Name of the file of each weight."""
+        return {weight.name: shard.dataPath for shard in self.listed.records for weight in shard.records}
+
     @property
     def parameters(self) -> int:
         """Number of weights, as the converter says; else eight in each word, and no scales."""
@@ -148,18 +154,12 @@ class MlcFolder:
         return key_of({name: sha256_of(file) for name, file in self.files().items()})
 
 
-_THEIRS = {
-    "embed": ("model.embed_tokens",),
-    "norm": ("model.norm",),
-    "head": ("lm_head",),
-    "norm1": ("input_layernorm",),
-    "qkv": ("self_attn.qkv_proj", "self_attn.c_attn"),
-    "o": ("self_attn.o_proj",),
-    "norm2": ("post_attention_layernorm",),
-    "gate_up": ("mlp.gate_up_proj",),
-    "down": ("mlp.down_proj",),
+_MODULES = {
+    **MODULES,
+    "qkv": ["model.layers.{}.self_attn.qkv_proj", "model.layers.{}.self_attn.c_attn"],
+    "gate_up": ["model.layers.{}.mlp.gate_up_proj"],
 }
-"""mlc-llm's names of what a weight of ours belongs to; the second is that of Qwen."""
+"""mlc-llm's names of the module that has a weight of ours; the second is that of Qwen."""
 
 
 @dataclass(frozen=True)
@@ -179,25 +179,20 @@ class MlcWeights:
     def _tensor(self, name: str) -> Array:
         import numpy as np
 
-        *layer, part, kind = name.split(".")
-        paths = (".".join([*(("model", *layer) if layer else ()), module]) for module in _THEIRS[part])
+        *_, part, kind = name.split(".")
         names = self.folder.weights
-        path = next((path for path in paths if f"{path}.{kind}" in names or f"{path}.q_{kind}" in names), "")
-        if f"{path}.{kind}" in names:
-            return self._read(f"{path}.{kind}").astype(np.float32)
-        words, scale = self._read(f"{path}.q_{kind}"), self._read(f"{path}.q_scale")
+        modules = (m for m in modules_of(name, _MODULES) if f"{m}.{kind}" in names or f"{m}.q_{kind}" in names)
+        module = next(modules, "")
+        if f"{module}.{kind}" in names:
+            return self._read(f"{module}.{kind}").astype(np.float32)
+        words, scale = self._read(f"{module}.q_{kind}"), self._read(f"{module}.q_scale")
         transposed = self.folder.settings.quantization.endswith("_0") and part != "embed"
         return unpack(words.T, scale.T) if transposed else unpack(words, scale)
-
-    @cached_property
-    def _files(self) -> dict[str, Path]:
-        shards = self.folder.listed.records
-        return {weight.name: self.folder.place / shard.dataPath for shard in shards for weight in shard.records}
 
     def _read(self, name: str) -> Array:
         import numpy as np
 
-        weight, file = self.folder.weights[name], self._files[name]
+        weight, file = self.folder.weights[name], self.folder.place / self.folder.shards[name]
         if weight.format == HALVED and weight.dtype == "float32":
             return StoredTensor(file, "BF16", weight.shape, weight.byteOffset).read()
         numbers: Array = np.fromfile(file, weight.dtype, math.prod(weight.shape), offset=weight.byteOffset)

@@ -106,7 +106,8 @@ def _ratios(records: Sequence[Record]) -> list[str]:
     rates: dict[tuple[str, ...], dict[str, float]] = {}
     for record in records:
         if (part := record.part(LlmPart)) and part.tokens_per_s:
-            rates.setdefault((part.model, part.format, part.test, record.tvm), {})[part.pipeline] = part.tokens_per_s
+            key = part.model, part.format, part.test, record.tvm, record.identity_key
+            rates.setdefault(key, {})[part.pipeline] = part.tokens_per_s
     lines = [
         f"  {' '.join(key[:3])}: pipeline {MLC} makes {of[MLC] / of[DEFAULT]:.1f} times the tokens of {DEFAULT}"
         for key, of in rates.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +28,27 @@ an epsilon that is left out moves nothing."""
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
 Dettmers et al. 2022). Without them a seeded network hides overflow."""
+
+
+_HEAD = "lm_head.weight"
+MODULES = {
+    "embed": ["model.embed_tokens"],
+    "norm": ["model.norm"],
+    "head": ["lm_head"],
+    "norm1": ["model.layers.{}.input_layernorm"],
+    "qkv": [f"model.layers.{{}}.self_attn.{letter}_proj" for letter in "qkv"],
+    "o": ["model.layers.{}.self_attn.o_proj"],
+    "norm2": ["model.layers.{}.post_attention_layernorm"],
+    "gate_up": ["model.layers.{}.mlp.gate_proj", "model.layers.{}.mlp.up_proj"],
+    "down": ["model.layers.{}.mlp.down_proj"],
+}
+"""Hugging Face's names of the modules that have a weight of ours, in the order of its rows."""
+
+
+def modules_of(name: str, modules: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return others' names of the modules of a weight of ours, such as `layers.3.qkv.weight`."""
+    *layer, part, _ = name.split(".")
+    return [module.format(*layer[1:]) for module in modules[part]]
 
 
 class Tensors(Protocol):
@@ -114,7 +135,7 @@ class FolderWeights:
         for theirs, shape in parts.items():
             self._find(theirs, shape)
         for name in self._stored:
-            if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _WHOLE[_HEAD]):
+            if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _HEAD):
                 raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=_OTHER_WEIGHTS)
 
     def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
@@ -127,13 +148,11 @@ class FolderWeights:
     def _parts(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
         """Return Hugging Face's tensors that ours consists of, with their shapes."""
         config, shape = self.config, self.config.shapes[name]
-        if name in _WHOLE:
-            return [(_WHOLE[name], shape)]
-        _, layer, part, kind = name.split(".")
+        *_, part, kind = name.split(".")
         rows = [config.heads * config.head_dim, *[config.kv_heads * config.head_dim] * 2]
         split = {"qkv": rows, "gate_up": [config.intermediate] * 2}.get(part, [shape[0]])
-        names = (f"model.layers.{layer}.{theirs}.{kind}" for theirs in _PARTS[part])
-        return [(theirs, (count, *shape[1:])) for theirs, count in zip(names, split, strict=True)]
+        modules = modules_of(name, MODULES)
+        return [(f"{module}.{kind}", (count, *shape[1:])) for module, count in zip(modules, split, strict=True)]
 
 
 Weights = SeededWeights | FolderWeights
@@ -145,23 +164,9 @@ def weights_of(config: LlmConfig, place: str) -> Weights:
     return SeededWeights(config) if place == SEED else FolderWeights(config, Path(place))
 
 
-_HEAD = "head.weight"
-_WHOLE = {
-    "embed.weight": "model.embed_tokens.weight",
-    "norm.weight": "model.norm.weight",
-    _HEAD: "lm_head.weight",
-}
 _UNUSED = ".rotary_emb.inv_freq"
 """End of the names of tables of rotations, which older folders have."""
 _OTHER_WEIGHTS = "is config.json that of these weights?"
-_PARTS = {
-    "norm1": ("input_layernorm",),
-    "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-    "o": ("self_attn.o_proj",),
-    "norm2": ("post_attention_layernorm",),
-    "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
-    "down": ("mlp.down_proj",),
-}
 
 
 def require_groups(config: LlmConfig, form: Format) -> None:
