@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,14 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from device_runner.names import suggestion
-from device_runner.store import key_of
+from device_runner.store import key_of, sha256_of
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel, safe_name
+from harness.base.plan import Job
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.foreign import problem_of
-from harness.tools.llm.formats import FORMATS, Format
+from harness.tools.llm.formats import FORMATS, Format, weight_sizes
 from harness.tools.llm.lowering import MLC, PIPELINES
+from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.weights import SEED, require_groups, weights_of
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from harness.base.case import Case
-    from harness.base.plan import Job
     from harness.base.request import QuirkPolicy
 
 DECODES = PAGE + 1
@@ -284,6 +287,74 @@ class LlmTask(LibraryTask):
         linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
         facts = {**network, **linked, "quirks": chosen_quirks(policy), **versions()}
         return job_of("llm-library", self.title, facts, "harness.tools.llm.build")
+
+
+class MlcTable(LibraryTable):
+    """A library that mlc-llm compiled, as a suite has it."""
+
+    mlc: str
+    """The library."""
+    weights: str
+
+    def tasks(self, folder: Path) -> list[MlcTask]:
+        """Return its tests; paths are below a folder. Raises UsageError."""
+        library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
+        if not library.is_file():
+            raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
+        name, settings = self.name or safe_name(library.stem), MlcFolder(weights).settings
+        tests = [test_of(name) for name in self.tests]
+        length = max(test.length for test in tests)
+        facts = self.chunk, length, settings.network, str(library)
+        return [MlcTask(name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
+
+
+@dataclass(frozen=True)
+class MlcTask(LibraryTask):
+    """A test of such a library."""
+
+    kind = "mlc"
+    table = MlcTable
+
+    library: str
+    """Its file."""
+
+    @cached_property
+    def folder(self) -> MlcFolder:
+        """Its weights."""
+        return MlcFolder(Path(self.weights))
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of different tokens."""
+        return self.folder.settings.vocab_size
+
+    @property
+    def part(self) -> LlmPart:
+        """What its record says before it is run."""
+        names = {"model": self.model, "format": self.folder.settings.quantization, "pipeline": "mlc-llm"}
+        return LlmPart(**names, **self.test.fields, parameters=self.folder.parameters)
+
+    @staticmethod
+    def unsupported(_program: ProgramModel, path: str) -> str:
+        """Return why a path cannot run it; empty if it can."""
+        return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
+
+    def truth_job(self) -> Job:
+        """Return the job that computes the right answers to a text, or says that nobody knows the network."""
+        config, network = self.config and asdict(self.config), key_of({"mlc": self.folder.key})
+        facts = {"config": config, "format": self.precision.value, "length": self.length, "network": network}
+        return job_of("mlc-truth", f"truth of {self.model}", facts, "harness.tools.llm.mlc", weights=self.weights)
+
+    def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
+        """Return the job that takes the library into the store."""
+        from device_runner.runtimes.cross_linker import MACHINE
+
+        machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
+        weights = self.folder.weights.values()
+        largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
+        facts = {"machine": machine, "buffer_bytes": largest}
+        key = key_of({"library": sha256_of(Path(self.library)), **facts})
+        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], **facts})
 
 
 def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: Any) -> Job:

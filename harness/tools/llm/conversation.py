@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from device_runner.failures import RigFailure
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.network import CHUNK, CREATE, PAGE, PREFILL, PREFILL_AGAIN, SCORE, Step
@@ -89,8 +91,6 @@ class Conversation:
         return first, largest
 
     def _try(self, tokens: int) -> StepTrial:
-        import numpy as np
-
         started = time.perf_counter()
         timed = self.timed(PREFILL_AGAIN, np.zeros(tokens, np.int32))
         first_ms = 1e3 * (time.perf_counter() - started)
@@ -116,8 +116,6 @@ class Conversation:
 
     def score(self, tokens: Array) -> Array:
         """Take tokens in as few steps as there may be; return the logits of every position."""
-        import numpy as np
-
         return np.concatenate([self.step(SCORE, part)[0] for part in self.parts(tokens)])
 
     def answer(self, step: Step, tokens: Array) -> Array:

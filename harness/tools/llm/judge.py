@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.weights import Tensors, row_blocks
 
@@ -32,8 +34,6 @@ class ReferenceAnswer:
 
 def frequencies(config: LlmConfig) -> Any:
     """Return the angle by which each pair of a head turns from one position to the next."""
-    import numpy as np
-
     turns = 1.0 / config.rope_theta ** (np.arange(0, config.head_dim, 2) / config.head_dim)
     if (scaling := config.scaling) is None:
         return turns
@@ -52,8 +52,6 @@ def compute(
     The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
     weight is made once: of a network of a billion numbers, making them takes longer than the arithmetic.
     """
-    import numpy as np
-
     tensor = functools.cache(weights.tensor)
     networks = [_Arithmetic(config, tensor, move, len(tokens)) for move in (lambda array: array, *moves)]
     states = [network.embed(tokens) for network in networks]
@@ -72,8 +70,6 @@ class _Arithmetic:
     """The arithmetic of a network."""
 
     def __init__(self, config: LlmConfig, tensor: Callable[[str], Array], move: Move, count: int) -> None:
-        import numpy as np
-
         self._config, self._tensor, self._move = config, tensor, move
         angles = np.arange(count)[:, None] * frequencies(config)
         self._cos, self._sin = (f(np.concatenate([angles, angles], -1))[:, None] for f in (np.cos, np.sin))
@@ -88,8 +84,6 @@ class _Arithmetic:
         return self._move(self._tensor("embed.weight")[tokens].astype("float64"))
 
     def norm(self, x: Any, name: str) -> Any:
-        import numpy as np
-
         return self._move(x / np.sqrt((x * x).mean(-1, keepdims=True) + self._config.eps) * self.weight(name))
 
     def linear(self, x: Any, name: str, *, bias: bool = False) -> Any:
@@ -98,16 +92,12 @@ class _Arithmetic:
 
     def logits(self, x: Any) -> Any:
         """Return the logits of what leaves the last layer."""
-        import numpy as np
-
         x, head = self.norm(x, "norm.weight"), "embed.weight" if self._config.tied else "head.weight"
         blocks = (self._move(block.astype("float64")) for block in row_blocks(self._tensor(head)))
         return self._move(np.concatenate([x @ block.T for block in blocks], -1))
 
     def layer(self, x: Any, prefix: str) -> Any:
         """Return what leaves a layer."""
-        import numpy as np
-
         c = self._config
         mixed = self._attend(self.linear(self.norm(x, prefix + "norm1.weight"), prefix + "qkv", bias=c.qkv_bias))
         x = self._move(x + self.linear(mixed, prefix + "o", bias=c.output_bias))
@@ -115,8 +105,6 @@ class _Arithmetic:
         return self._move(x + self.linear(self._move(gate / (1 + np.exp(-gate)) * up), prefix + "down"))
 
     def _attend(self, qkv: Any) -> Any:
-        import numpy as np
-
         c, count = self._config, len(qkv)
         parts: list[Any] = np.split(qkv.reshape(count, -1, c.head_dim), [c.heads, c.heads + c.kv_heads], 1)
         q, k, v = self._turn(parts[0]), self._turn(parts[1]), parts[2]
@@ -127,22 +115,16 @@ class _Arithmetic:
         return self._move(np.einsum("hqk,khd->qhd", shares, v).reshape(count, -1))
 
     def _turn(self, x: Any) -> Any:
-        import numpy as np
-
         half = self._config.head_dim // 2
         return self._move(x * self._cos + np.concatenate([-x[..., half:], x[..., :half]], -1) * self._sin)
 
 
 def divergence(logits: Array, truth: Array) -> float:
     """Return the mean KL divergence, in nats, of the distributions of next tokens from the truth's."""
-    import numpy as np
-
     want, got = (_log_shares(array.astype(np.float64)) for array in (truth, logits))
     return float((np.exp(want) * (want - got)).sum(-1).mean())
 
 
 def _log_shares(logits: Any) -> Any:
-    import numpy as np
-
     shifted = logits - logits.max(-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))

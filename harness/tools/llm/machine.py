@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceFull
 from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
@@ -50,7 +52,6 @@ class Machine(RpcProgram):
 
     def call(self, function: str, *arguments: Any, timeout_s: float) -> Any:
         """Call a function of the library with what is on the device, and return what stays there."""
-        import numpy as np
         import tvm.runtime
 
         with self._session.calling(f"calling {function} of {self._loadable.library.name}", timeout_s):
@@ -75,7 +76,6 @@ class Machine(RpcProgram):
 
     def invoke(self, function: str, *arguments: Any, timeout_s: float, first: bool = False) -> list[Array]:
         """Call a function of the library with arrays, states and parameters; return its tensors, or the `first`."""
-        import numpy as np
         import tvm.runtime
 
         with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):

@@ -7,10 +7,8 @@ that is ours as well; answers of another one are held to each other.
 from __future__ import annotations
 
 import json
-import platform
 import shutil
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,28 +16,19 @@ from pydantic import Field, ValidationError
 
 from device_runner.failures import Unsupported
 from device_runner.foreign_json import read_json
-from device_runner.runtimes.cross_linker import MACHINE
 from device_runner.runtimes.phone.elf import BadElf, read_elf
-from device_runner.store import key_of, sha256_of
-from harness.base.case import Precision
-from harness.base.failures import CompileFailure, UsageError
-from harness.base.model import safe_name
-from harness.base.plan import Job
+from harness.base.failures import CompileFailure
 from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
-from harness.tools.llm.cases import LibraryTable, LibraryTask, job_of, test_of
 from harness.tools.llm.config import CONTEXT, LlmConfig, read_plain
 from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, problem_of
-from harness.tools.llm.formats import FORMATS, weight_sizes
+from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights, StoredWeight
 from harness.tools.llm.network import CHUNK, DECODE, SCORE, Step
-from harness.tools.llm.part import LlmPart
 from harness.tools.llm.truth import LlmTruth
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.base.model import ProgramModel
-    from harness.base.request import QuirkPolicy
     from harness.tools.llm.machine import Machine
 
 CREATE = "create_tir_paged_kv_cache"
@@ -82,72 +71,6 @@ class Metadata(Foreign):
         """Tokens of the longest text in which each sees all before it, up to `CONTEXT`."""
         limits = self.context_window_size, self.sliding_window_size
         return min([CONTEXT, *(limit for limit in limits if limit > 0)])
-
-
-class MlcTable(LibraryTable):
-    """A library that mlc-llm compiled, as a suite has it."""
-
-    mlc: str
-    """The library."""
-    weights: str
-
-    def tasks(self, folder: Path) -> list[MlcTask]:
-        """Return its tests; paths are below a folder. Raises UsageError."""
-        library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
-        if not library.is_file():
-            raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        name, settings = self.name or safe_name(library.stem), MlcFolder(weights).settings
-        tests = [test_of(name) for name in self.tests]
-        length = max(test.length for test in tests)
-        facts = self.chunk, length, settings.network, str(library)
-        return [MlcTask(name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
-
-
-@dataclass(frozen=True)
-class MlcTask(LibraryTask):
-    """A test of such a library."""
-
-    kind = "mlc"
-    table = MlcTable
-
-    library: str
-    """Its file."""
-
-    @cached_property
-    def folder(self) -> MlcFolder:
-        """Its weights."""
-        return MlcFolder(Path(self.weights))
-
-    @property
-    def vocabulary(self) -> int:
-        """Number of different tokens."""
-        return self.folder.settings.vocab_size
-
-    @property
-    def part(self) -> LlmPart:
-        """What its record says before it is run."""
-        names = {"model": self.model, "format": self.folder.settings.quantization, "pipeline": "mlc-llm"}
-        return LlmPart(**names, **self.test.fields, parameters=self.folder.parameters)
-
-    @staticmethod
-    def unsupported(_program: ProgramModel, path: str) -> str:
-        """Return why a path cannot run it; empty if it can."""
-        return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
-
-    def truth_job(self) -> Job:
-        """Return the job that computes the right answers to a text, or says that nobody knows the network."""
-        config, network = self.config and asdict(self.config), key_of({"mlc": self.folder.key})
-        facts = {"config": config, "format": self.precision.value, "length": self.length, "network": network}
-        return job_of("mlc-truth", f"truth of {self.model}", facts, __name__, weights=self.weights)
-
-    def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
-        """Return the job that takes the library into the store."""
-        machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
-        weights = self.folder.weights.values()
-        largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
-        facts = {"machine": machine, "buffer_bytes": largest}
-        key = key_of({"library": sha256_of(Path(self.library)), **facts})
-        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], **facts})
 
 
 def take_library(job: dict[str, Any], out: Path) -> CompileResult:

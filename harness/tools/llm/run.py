@@ -33,10 +33,10 @@ from harness.measure.recording import Recording
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
-from harness.tools.llm.cases import LlmTask, LlmTest
+from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
 from harness.tools.llm.conversation import Conversation, TimedStep, timed_answer
 from harness.tools.llm.machine import load_machine
-from harness.tools.llm.mlc import MlcTask, open_conversation
+from harness.tools.llm.mlc import open_conversation
 from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.truth import LlmTruth, text

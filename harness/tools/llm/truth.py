@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.artifact import JUDGE
 from harness.compile.oracle.rounding import AMOUNT, DRAWS
@@ -27,8 +29,6 @@ _ARRAYS, DISTANCES = ("logits", "hidden"), "distances.json"
 
 def text(vocabulary: int, length: int) -> Array:
     """Return a text of random tokens. A longer one begins with the shorter."""
-    import numpy as np
-
     return np.random.default_rng(TEXT_SEED).integers(0, vocabulary, length).astype(np.int32)
 
 
@@ -55,8 +55,6 @@ class LlmTruth:
 
     def write(self, folder: Path) -> None:
         """Write the answers into a folder."""
-        import numpy as np
-
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self.reference, name).astype(np.float32))
         (folder / DISTANCES).write_text(json.dumps(self.distances), encoding="utf-8")
@@ -65,8 +63,6 @@ class LlmTruth:
     @classmethod
     def read(cls, folder: Path, config: LlmConfig, relative_tolerance: float, rounding_factor: float) -> LlmTruth:
         """Read what `write` wrote; the arrays stay in their files until they are needed."""
-        import numpy as np
-
         arrays = [np.load(folder / f"{name}.npy", "r", allow_pickle=False) for name in _ARRAYS]
         distances = json.loads((folder / DISTANCES).read_text(encoding="utf-8"))
         return cls(config, ReferenceAnswer(*arrays), distances, relative_tolerance, rounding_factor)
@@ -99,8 +95,6 @@ class LlmTruth:
 
 def _mover(draw: int) -> Move:
     """Return what moves each number of an array by up to a few units of float32."""
-    import numpy as np
-
     rng = np.random.default_rng(draw)
     return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
 
@@ -111,8 +105,6 @@ def _tensors(reference: ReferenceAnswer) -> list[Array]:
 
 def distance(answer: Any, other: Any) -> float:
     """Return the largest difference, relative to the other's peak."""
-    import numpy as np
-
     with np.errstate(invalid="ignore"):  # inf - inf
         return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
 

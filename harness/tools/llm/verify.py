@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import DECODES, LlmTest
@@ -77,8 +79,6 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
 
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
     """
-    import numpy as np
-
     conversation.restart()
     tokens = text(truth.config.vocabulary, test.length)
     conversation.fill(tokens[: -test.prompt])
@@ -119,8 +119,6 @@ def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iter
 
 def hold(conversation: Conversation, tokens: Array, tolerance: float, verdict: LlmVerdict) -> None:
     """Compare answers to a text that have to be the same, and one to another text, which has to be another."""
-    import numpy as np
-
     conversation.restart()
     whole = conversation.score(tokens)
     for name, answer, other in invariants(conversation, tokens, whole):
@@ -140,8 +138,6 @@ def invariants(conversation: Conversation, tokens: Array, whole: Array) -> Itera
 
     `whole` is the answer to the text at once: in one step, or several of a slow device. Each has `PARTS` chunks.
     """
-    import numpy as np
-
     conversation.restart()
     parts = np.array_split(tokens, min(len(tokens), PARTS * len(conversation.parts(tokens))))
     scored = [conversation.score(part) for part in parts]

@@ -12,7 +12,8 @@ import pytest
 from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
-from harness.tools.llm.mlc import MlcTask, open_conversation, take_library
+from harness.tools.llm.cases import MlcTask
+from harness.tools.llm.mlc import open_conversation, take_library
 from harness.tools.llm.mlc_folder import MlcFolder
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
