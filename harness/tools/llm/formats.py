@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from device_runner.device import Array
 
-NUMBER_BYTES = {"float32": 4, "float16": 2, "uint32": 4}
+NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "uint32": 4}
 WEIGHT_LIST = "tensor-cache.json"
 """Name of the list in a folder of weights, as TVM's loader wants it (tvm/contrib/tvmjs.py)."""
 GROUP = 32

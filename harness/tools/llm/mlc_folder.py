@@ -190,10 +190,6 @@ class MlcWeights:
         return unpack(words.T, scale.T) if transposed else unpack(words, scale)
 
     def _read(self, name: str) -> Array:
-        import numpy as np
-
         weight, file = self.folder.weights[name], self.folder.place / self.folder.shards[name]
-        if weight.format == HALVED and weight.dtype == "float32":
-            return StoredTensor(file, "BF16", weight.shape, weight.byteOffset).read()
-        numbers: Array = np.fromfile(file, weight.dtype, math.prod(weight.shape), offset=weight.byteOffset)
-        return numbers.reshape(weight.shape)
+        halved = weight.format == HALVED and weight.dtype == "float32"
+        return StoredTensor(file, "bfloat16" if halved else weight.dtype, weight.shape, weight.byteOffset).read()

@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, file_beside, problem_of, read_foreign
+from harness.tools.llm.formats import NUMBER_BYTES
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 INDEX, USUAL = "model.safetensors.index.json", "model.safetensors"
 LONGEST_HEADER_BYTES = 100_000_000
 """Limit of the format's own reader."""
-_NUMBERS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-"""How numpy reads each kind."""
+_NUMBERS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Number format of each kind that can be read."""
 _LENGTH_BYTES = 8
 _Whole = Annotated[int, Field(strict=True, ge=0)]
 
@@ -33,19 +34,18 @@ class StoredTensor:
     """Where a tensor lies."""
 
     file: Path
-    kind: str
+    dtype: str
     shape: tuple[int, ...]
     begin: int
     """Offset in the file, in bytes."""
 
     def read(self) -> Array:
-        """Return the numbers as float32."""
+        """Return the numbers; bfloat16 as float32, of which it is the upper half."""
         import numpy as np
 
-        raw: Any = np.fromfile(self.file, _NUMBERS[self.kind], math.prod(self.shape), offset=self.begin)
-        if self.kind == "BF16":  # the upper half of a float32
-            raw = (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
-        numbers: Array = raw.astype(np.float32).reshape(self.shape)
+        half = self.dtype == "bfloat16"
+        raw: Any = np.fromfile(self.file, "uint16" if half else self.dtype, math.prod(self.shape), offset=self.begin)
+        numbers: Array = ((raw.astype("uint32") << 16).view("float32") if half else raw).reshape(self.shape)
         return numbers
 
 
@@ -102,7 +102,10 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
         header.pop("__metadata__", None)
     entries = _HEADER.validate_python(header)
     _require_whole(entries, size - base)
-    return {name: StoredTensor(file, e.dtype, e.shape, base + e.data_offsets[0]) for name, e in entries.items()}
+    return {
+        name: StoredTensor(file, _NUMBERS.get(entry.dtype, entry.dtype), entry.shape, base + entry.data_offsets[0])
+        for name, entry in entries.items()
+    }
 
 
 def _require_whole(entries: dict[str, _Entry], size: int) -> None:
@@ -112,7 +115,7 @@ def _require_whole(entries: dict[str, _Entry], size: int) -> None:
         begin, end = entry.data_offsets
         if end > size:
             raise ValueError(f"{name} ends at {end} bytes of numbers, and the file has {size}")
-        wide = int(_NUMBERS[entry.dtype][-1]) if entry.dtype in _NUMBERS else 0
+        wide = NUMBER_BYTES.get(_NUMBERS.get(entry.dtype, ""), 0)
         if begin != place or begin > end or (wide and end - begin != wide * math.prod(entry.shape)):
             raise ValueError(f"{name} of shape {list(entry.shape)} cannot lie at {begin} to {end}")
         place = end
@@ -120,7 +123,7 @@ def _require_whole(entries: dict[str, _Entry], size: int) -> None:
 
 def require_readable(name: str, tensor: StoredTensor, shape: tuple[int, ...]) -> None:
     """Raise ModelError unless the tensor is a floating-point one of this shape."""
-    if tensor.kind not in _NUMBERS:
-        raise ModelError(f"{name} in {tensor.file} is {tensor.kind}", hint=f"supported: {', '.join(_NUMBERS)}")
+    if tensor.dtype not in _NUMBERS.values():
+        raise ModelError(f"{name} in {tensor.file} is {tensor.dtype}", hint=f"supported: {', '.join(_NUMBERS)}")
     if tensor.shape != shape:
         raise ModelError(f"{name} in {tensor.file} has shape {list(tensor.shape)}, and config.json says {list(shape)}")

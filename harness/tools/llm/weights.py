@@ -127,7 +127,8 @@ class FolderWeights:
         """Return a weight; ours that stand for several of theirs are put together."""
         import numpy as np
 
-        return np.concatenate([self._find(theirs, shape).read() for theirs, shape in self._parts(name)])
+        parts = [self._find(theirs, shape).read() for theirs, shape in self._parts(name)]
+        return np.concatenate(parts, dtype=np.float32)
 
     def require_complete(self) -> None:
         """Raise ModelError unless every weight is there in the right shape, and none besides."""
@@ -187,15 +188,11 @@ def is_transposed(name: str, form: Format) -> bool:
 
 def library_tensors(weights: Weights, form: Format) -> Iterator[tuple[str, Array]]:
     """Yield what a library takes, by name, in the order of its parameters."""
-    import numpy as np
-
     for name in weights.config.shapes:
         tensor = weights.tensor(name)
         if is_packed(name, form):
-            words, scale = pack(tensor, form.dtype)
-            turn = np.transpose if is_transposed(name, form) else np.asarray
-            yield name.replace(".weight", ".words"), np.ascontiguousarray(turn(words))
-            yield name.replace(".weight", ".scale"), np.ascontiguousarray(turn(scale))
+            for kind, array in zip((".words", ".scale"), pack(tensor, form.dtype), strict=True):
+                yield name.replace(".weight", kind), array.T if is_transposed(name, form) else array
         else:
             yield name, tensor.astype(form.dtype)
 
