@@ -123,7 +123,7 @@ class LibraryTable(BaseModel, ABC):
 
 
 @dataclass(frozen=True)
-class LibraryTask(ABC):
+class LibraryTask:
     """A test of a library, and its kind of programs (`harness.base.program.ProgramKind`)."""
 
     kind: ClassVar[str]
@@ -149,14 +149,6 @@ class LibraryTask(ABC):
         """Name of the library, which several tests share."""
         return self.model
 
-    @abstractmethod
-    def truth_job(self) -> Job:
-        """Return the job that computes the right answers, or names who judges."""
-
-    @abstractmethod
-    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
-        """Return the job that makes the library, or takes it into the store."""
-
     @classmethod
     def of_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[Self]:
         """Return the tests that a table of a suite asks for. Raises UsageError with the key at fault."""
@@ -180,16 +172,6 @@ class LibraryTask(ABC):
     def of(cls, program: ProgramModel) -> Self:
         """Inverse of `program`."""
         return read_plain(cls, program.fields)
-
-    @classmethod
-    def truth(cls, program: ProgramModel) -> Job:
-        """Return the job that finds out the right answers."""
-        return cls.of(program).truth_job()
-
-    @classmethod
-    def build(cls, program: ProgramModel, _case: Case, policy: QuirkPolicy, host_triple: str | None) -> Job:
-        """Return the job that makes the library."""
-        return cls.of(program).library_job(policy, host_triple)
 
     def program(self, word: str = "") -> ProgramModel:
         """Return it as a model of a suite."""
@@ -271,22 +253,27 @@ class LlmTask(LibraryTask):
         """Return why a path cannot run a language model; empty if it can."""
         return UNSUPPORTED_PATHS.get(path, "")
 
-    def truth_job(self) -> Job:
+    @classmethod
+    def truth(cls, program: ProgramModel) -> Job:
         """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
-        network = key_of({"weights": weights_of(self.config, self.weights).key, "config": asdict(self.config)})
-        facts = {"config": asdict(self.config), "format": self.form.name, "length": self.length, "network": network}
-        return job_of("llm-truth", f"truth of {self.title}", facts, "harness.tools.llm.truth", weights=self.weights)
+        task = cls.of(program)
+        config = asdict(task.config)
+        network = key_of({"weights": weights_of(task.config, task.weights).key, "config": config})
+        facts = {"config": config, "format": task.form.name, "length": task.length, "network": network}
+        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.truth", weights=task.weights)
 
-    def library_job(self, policy: QuirkPolicy, host_triple: str | None) -> Job:
+    @classmethod
+    def build(cls, program: ProgramModel, _case: Case | None, policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that makes the library."""
         from harness.compile.artifacts.keys import linker_version
         from harness.compile.compiler.releases import versions
         from harness.tools.llm.quirks import chosen_quirks
 
-        network = {"config": asdict(self.config), "format": self.form.name, "pipeline_name": self.pipeline}
+        task = cls.of(program)
+        network = {"config": asdict(task.config), "format": task.form.name, "pipeline_name": task.pipeline}
         linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
         facts = {**network, **linked, "quirks": chosen_quirks(policy), **versions()}
-        return job_of("llm-library", self.title, facts, "harness.tools.llm.build")
+        return job_of("llm-library", task.title, facts, "harness.tools.llm.build")
 
 
 class MlcTable(LibraryTable):
@@ -339,27 +326,30 @@ class MlcTask(LibraryTask):
         """Return why a path cannot run it; empty if it can."""
         return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
 
-    def truth_job(self) -> Job:
+    @classmethod
+    def truth(cls, program: ProgramModel) -> Job:
         """Return the job that computes the right answers to a text, or says that nobody knows the network."""
-        config, network = self.config and asdict(self.config), key_of({"mlc": self.folder.key})
-        facts = {"config": config, "format": self.precision.value, "length": self.length, "network": network}
-        return job_of("mlc-truth", f"truth of {self.model}", facts, "harness.tools.llm.mlc", weights=self.weights)
+        task = cls.of(program)
+        config, network = task.config and asdict(task.config), key_of({"mlc": task.folder.key})
+        facts = {"config": config, "format": task.precision.value, "length": task.length, "network": network}
+        return job_of("mlc-truth", f"truth of {task.model}", facts, "harness.tools.llm.mlc", weights=task.weights)
 
-    def library_job(self, _policy: QuirkPolicy, host_triple: str | None) -> Job:
+    @classmethod
+    def build(cls, program: ProgramModel, _case: Case, _policy: QuirkPolicy, host_triple: str | None) -> Job:
         """Return the job that takes the library into the store."""
         from device_runner.runtimes.cross_linker import MACHINE
 
+        task = cls.of(program)
         machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
-        weights = self.folder.weights.values()
+        weights = task.folder.weights.values()
         largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
         facts = {"machine": machine, "buffer_bytes": largest}
-        key = key_of({"library": sha256_of(Path(self.library)), **facts})
-        return Job("mlc-library", key, self.model, {"library": self.library, "quirks": [], **facts})
+        key = key_of({"library": sha256_of(Path(task.library)), **facts})
+        return Job("mlc-library", key, task.model, {"library": task.library, "quirks": [], **facts})
 
 
 def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: Any) -> Job:
     """Return a job that a module does. Its key is that of the facts, not of `more`, and of all that it imports."""
-    from harness.base.plan import Job
     from harness.compile.artifacts.keys import module_version
 
     return Job(kind, key_of({**facts, "sources": module_version(module)}), title, {**facts, **more})

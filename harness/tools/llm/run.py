@@ -249,7 +249,7 @@ def build_libraries(
     """Build libraries for a processor, or this host, without a device. Raises UsageError."""
     if abi != "host" and abi not in TRIPLES:
         raise UsageError(f"there is no ABI {abi!r}", hint=f"known: host, {', '.join(TRIPLES)}")
-    jobs = [task.library_job(QuirkPolicy(), TRIPLES.get(abi)) for task in tasks]
+    jobs = [LlmTask.build(task.program(), None, QuirkPolicy(), TRIPLES.get(abi)) for task in tasks]
 
     def watch(job: Job, state: str, seconds: float) -> None:
         progress.build(job.title, state, seconds)
