@@ -56,6 +56,11 @@ def test_the_ratio_of_the_pipelines_stands_below() -> None:
     assert "pp32: pipeline mlc makes 8.0 times the tokens of default" in text
 
 
+def test_pipelines_on_two_devices_have_no_ratio() -> None:
+    other = record(pipeline="default", tokens_per_s=400.0, identity_key="phone-Adreno-12345678")
+    assert "times the tokens" not in as_text([record(), other])
+
+
 def test_a_reason_stands_below_once_for_all_tests() -> None:
     fields: dict[str, Any] = {"outcome": Outcome.WRONG_RESULT, "message": "from layer 0 on", "wall_ms": []}
     text = as_text([record(**fields), record("tg@d0", **fields)])
