@@ -57,16 +57,18 @@ class Curve:
         *earlier, newest = (sorted(rates.items()) for rates in self.lines.values())
         shapes = [self._line("bar", [(0, 0), (self.deepest, 0)])]
         shapes += [self._line("bar", rates) for rates in earlier] + [self._line("middle", newest)]
-        for depth, rate in newest:
-            title = f"<title>{rate:.4g} tokens/s at {depth}</title>"
-            shapes.append(
-                f'<path class="dots" style="stroke-width:9px" d="M{self._place(depth, rate)}h.1">{title}</path>'
+        shapes += [
+            Markup('<path class="dots" style="stroke-width:9px" d="M{}h.1"><title>{}</title></path>').format(
+                self._place(depth, rate), f"{rate:.4g} tokens/s at {depth}"
             )
+            for depth, rate in newest
+        ]
         label = f"tokens a second of {self.name} with up to {self.deepest} tokens in the cache"
-        return svg("".join(shapes), HEIGHT, label)
+        return svg(Markup("").join(shapes), HEIGHT, label)
 
-    def _line(self, kind: str, rates: Sequence[tuple[int, float]]) -> str:
-        return f'<path class="{kind}" d="M{"L".join(self._place(*point) for point in rates)}"/>'
+    def _line(self, kind: str, rates: Sequence[tuple[int, float]]) -> Markup:
+        places = "L".join(self._place(*point) for point in rates)
+        return Markup('<path class="{}" d="M{}"/>').format(kind, places)
 
     def _place(self, depth: int, rate: float) -> str:
         across = ROOM + (WIDTH - 2 * ROOM) * depth / self.deepest
