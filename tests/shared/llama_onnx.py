@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.weights import Tensors
 
 
 class LlamaGraph:
     """Collects the nodes of a network."""
 
-    def __init__(self, config: LlmConfig, weights: Tensors, count: int) -> None:
-        self.config, self.weights, self.count = config, weights, count
+    def __init__(self, config: LlmConfig, tensor: Callable[[str], Any], count: int) -> None:
+        self.config, self.tensor, self.count = config, tensor, count
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
 
@@ -25,7 +25,7 @@ class LlamaGraph:
         return name
 
     def weight(self, name: str) -> str:
-        return self.constant(name, self.weights.tensor(name))
+        return self.constant(name, self.tensor(name))
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         names = [f"{kind}_{len(self.nodes)}_{index}" for index in range(outputs)]

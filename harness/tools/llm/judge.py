@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.weights import Tensors, row_blocks
+from harness.tools.llm.weights import row_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,23 +45,23 @@ def frequencies(config: LlmConfig) -> Any:
 
 
 def compute(
-    config: LlmConfig, weights: Tensors, tokens: Array, moves: Sequence[Move] = ()
+    config: LlmConfig, tensor: Callable[[str], Array], tokens: Array, moves: Sequence[Move] = ()
 ) -> Iterator[ReferenceAnswer]:
     """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
 
     The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
     weight is made once: of a network of a billion numbers, making them takes longer than the arithmetic.
     """
-    tensor = functools.cache(weights.tensor)
-    networks = [_Arithmetic(config, tensor, move, len(tokens)) for move in (lambda array: array, *moves)]
+    cached = functools.cache(tensor)
+    networks = [_Arithmetic(config, cached, move, len(tokens)) for move in (lambda array: array, *moves)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
-        tensor.cache_clear()
+        cached.cache_clear()
         states = [network.layer(x, f"layers.{layer}.") for network, x in zip(networks, states, strict=True)]
         for layers, x in zip(hidden, states, strict=True):
             layers.append(x)
-    tensor.cache_clear()
+    cached.cache_clear()
     for network, x, layers in zip(networks, states, hidden, strict=True):
         yield ReferenceAnswer(network.logits(x), np.stack(layers))
 

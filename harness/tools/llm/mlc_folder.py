@@ -21,7 +21,7 @@ from harness.tools.llm.config import ConfigFile, LlmConfig
 from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, unpack
 from harness.tools.llm.safetensors import StoredTensor
-from harness.tools.llm.weights import MODULES, modules_of
+from harness.tools.llm.weights import MODULES, ModelWeights, modules_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -163,10 +163,9 @@ _MODULES = {
 
 
 @dataclass(frozen=True)
-class MlcWeights:
-    """The numbers that a library computes with, by our names. Raises ModelError for one that is not there."""
+class MlcWeights(ModelWeights):
+    """The numbers that a library computes with. Raises ModelError for one that is not there."""
 
-    config: LlmConfig
     folder: MlcFolder
 
     def tensor(self, name: str) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.judge import NAME, ReferenceAnswer, compute
-from harness.tools.llm.weights import EffectiveWeights, ModelWeights, weights_of
+from harness.tools.llm.weights import ModelWeights, effective_tensor, weights_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -47,7 +48,8 @@ class LlmTruth:
     def compute(cls, weights: ModelWeights, form: Format, length: int) -> LlmTruth:
         """Compute a text, and once more with every number off by a few units, to see what rounding does."""
         config, moves = weights.config, [_mover(draw) for draw in range(DRAWS)]
-        answers = compute(config, EffectiveWeights(weights, form), text(config.vocabulary, length), moves)
+        tensor = partial(effective_tensor, weights, form)
+        answers = compute(config, tensor, text(config.vocabulary, length), moves)
         truth = next(answers)
         draws = [[distance(*pair) for pair in zip(_tensors(moved), _tensors(truth), strict=True)] for moved in answers]
         limits = RELATIVE_TOLERANCE[form.dtype], ROUNDING_FACTOR[form.dtype]

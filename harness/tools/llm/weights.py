@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError, OracleNotFinite
@@ -51,26 +52,20 @@ def modules_of(name: str, modules: Mapping[str, Sequence[str]]) -> list[str]:
     return [module.format(*layer[1:]) for module in modules[part]]
 
 
-class Tensors(Protocol):
-    """Weights by our names."""
+@dataclass(frozen=True)
+class ModelWeights(ABC):
+    """Weights of a network, by our names."""
 
+    config: LlmConfig
+
+    @abstractmethod
     def tensor(self, name: str) -> Array:
         """Return a weight as float32."""
 
 
-class ModelWeights(Tensors, Protocol):
-    """Weights of a network."""
-
-    @property
-    def config(self) -> LlmConfig:
-        """The network."""
-
-
 @dataclass(frozen=True)
-class SeededWeights:
+class SeededWeights(ModelWeights):
     """Random weights that look trained: unit gain, and a few channels of outliers."""
-
-    config: LlmConfig
 
     @property
     def key(self) -> str:
@@ -106,10 +101,9 @@ class SeededWeights:
 
 
 @dataclass(frozen=True)
-class FolderWeights:
+class FolderWeights(ModelWeights):
     """Weights of a Hugging Face folder. Raises ModelError if one is missing or has another shape."""
 
-    config: LlmConfig
     folder: Path
 
     @functools.cached_property
@@ -202,23 +196,20 @@ def row_blocks(matrix: Array) -> list[Array]:
     return [matrix[begin : begin + BLOCK_ROWS] for begin in range(0, len(matrix), BLOCK_ROWS)]
 
 
-@dataclass(frozen=True)
-class EffectiveWeights:
-    """The numbers that a library computes with: those of the format, in which rounding is no error of the compiler."""
+def effective_tensor(weights: ModelWeights, form: Format, name: str) -> Array:
+    """Return the numbers of a weight that a library computes with, as float32.
 
-    weights: Tensors
-    form: Format
+    They are those of the format, in which rounding is no error of the compiler. Raises OracleNotFinite: any answer
+    would be right.
+    """
+    import numpy as np
 
-    def tensor(self, name: str) -> Array:
-        """Return a weight as float32. Raises OracleNotFinite: any answer would be right."""
-        import numpy as np
-
-        tensor = self.weights.tensor(name)
-        if is_packed(name, self.form):
-            numbers = np.concatenate([unpack(*pack(block, self.form.dtype)) for block in row_blocks(tensor)])
-        else:
-            with np.errstate(over="ignore"):
-                numbers = tensor.astype(self.form.dtype).astype(np.float32)
-        if not np.isfinite(numbers).all():
-            raise OracleNotFinite(f"{name} has numbers that are not finite in {self.form.dtype}")
-        return numbers
+    tensor = weights.tensor(name)
+    if is_packed(name, form):
+        numbers = np.concatenate([unpack(*pack(block, form.dtype)) for block in row_blocks(tensor)])
+    else:
+        with np.errstate(over="ignore"):
+            numbers = tensor.astype(form.dtype).astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise OracleNotFinite(f"{name} has numbers that are not finite in {form.dtype}")
+    return numbers

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig
 from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack, weight_sizes
-from harness.tools.llm.weights import EffectiveWeights, SeededWeights, library_tensors, require_groups
+from harness.tools.llm.weights import SeededWeights, effective_tensor, library_tensors, require_groups
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 
@@ -55,7 +55,7 @@ def test_kn_is_nk_transposed() -> None:
 def test_effective_weights_are_near_the_given_ones(name: str) -> None:
     weights, form = SeededWeights(LLAMA_TINY), FORMATS[name]
     given_: Any = weights.tensor("layers.0.qkv.weight")
-    effective: Any = EffectiveWeights(weights, form).tensor("layers.0.qkv.weight")
+    effective: Any = effective_tensor(weights, form, "layers.0.qkv.weight")
     assert np.abs(given_ - effective).max() <= np.abs(given_).max() * (0.08 if form.layout else 1e-3)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from harness.tools.llm.config import LLAMA_TINY, LlmConfig, RopeScaling
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.judge import compute, divergence, frequencies
 from harness.tools.llm.truth import LlmTruth, text
-from harness.tools.llm.weights import EffectiveWeights, SeededWeights
+from harness.tools.llm.weights import SeededWeights, effective_tensor
 
 SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
 
@@ -34,21 +35,21 @@ SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
     ids=["tiny", "grouped", "qwen", "every head its own", "a single head"],
 )
 def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None:
-    weights = EffectiveWeights(SeededWeights(config), FORMATS[form])
+    tensor = partial(effective_tensor, SeededWeights(config), FORMATS[form])
     tokens = text(config.vocabulary, 24)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    model = LlamaGraph(config, weights, len(tokens)).model()
+    model = LlamaGraph(config, tensor, len(tokens)).model()
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (other,) = session.run(["logits"], {"tokens": tokens.astype(np.int64)})
-    mine = next(compute(config, weights, tokens)).logits
+    mine = next(compute(config, tensor, tokens)).logits
     assert np.abs(mine - other).max() <= 2e-5 * np.abs(mine).max()
     assert divergence(other, mine) < 1e-8
 
 
 def test_a_longer_text_changes_no_earlier_position() -> None:
     weights = SeededWeights(SMALL)
-    long, short = (next(compute(SMALL, weights, text(SMALL.vocabulary, length))).logits for length in (20, 12))
+    long, short = (next(compute(SMALL, weights.tensor, text(SMALL.vocabulary, length))).logits for length in (20, 12))
     np.testing.assert_allclose(long[:12], short, rtol=1e-9, atol=1e-9)
 
 
@@ -82,10 +83,10 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
 
 
 @cache
-def truth_of(config: LlmConfig, form: str) -> tuple[LlmTruth, EffectiveWeights]:
-    """The truth of a text of 32 tokens, and the weights that it was computed with."""
+def truth_of(config: LlmConfig, form: str) -> tuple[LlmTruth, Callable[[str], Any]]:
+    """The truth of a text of 32 tokens, and what gives the weights that it was computed with."""
     weights = SeededWeights(config)
-    return LlmTruth.compute(weights, FORMATS[form], 32), EffectiveWeights(weights, FORMATS[form])
+    return LlmTruth.compute(weights, FORMATS[form], 32), partial(effective_tensor, weights, FORMATS[form])
 
 
 @pytest.mark.parametrize("fault", [{"eps": 0.0}, {"layers": 1}, {"rope_theta": 2e4}, {"qkv_bias": False}], ids=str)

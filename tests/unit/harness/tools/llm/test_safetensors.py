@@ -20,7 +20,7 @@ from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.safetensors import list_tensors
-from harness.tools.llm.weights import EffectiveWeights, FolderWeights
+from harness.tools.llm.weights import FolderWeights, effective_tensor
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 96, qkv_bias=True)
 
@@ -188,9 +188,9 @@ def test_a_number_that_is_not_finite_is_refused_because_any_answer_would_be_righ
     number: float, form: str, tmp_path: Path
 ) -> None:
     hugging_face(CONFIG, tmp_path, number=number)
-    weights = EffectiveWeights(FolderWeights(CONFIG, tmp_path), FORMATS[form])
+    weights = FolderWeights(CONFIG, tmp_path)
     with pytest.raises(OracleNotFinite, match=r"norm\.weight has numbers that are not finite"):
-        weights.tensor("norm.weight")
+        effective_tensor(weights, FORMATS[form], "norm.weight")
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:

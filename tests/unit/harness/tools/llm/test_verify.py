@@ -24,7 +24,7 @@ CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
 TRUTH = LlmTruth.compute(SeededWeights(CONFIG), FORMATS["float32"], 128)
 TEXT = text(CONFIG.vocabulary, 128)
-OTHER = next(compute(CONFIG, SeededWeights(CONFIG), (TEXT + 1) % CONFIG.vocabulary))
+OTHER = next(compute(CONFIG, SeededWeights(CONFIG).tensor, (TEXT + 1) % CONFIG.vocabulary))
 """The answer to another text."""
 POSITION_BYTES = 4 * (128 + 2 * 64)
 
