@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from device_runner.failures import Failure
-from harness.base.suite import load_suite
+from harness.base.model import ProgramModel
+from harness.base.suite import Suite, load_suite
 from harness.cli import app
+from harness.measure.records.record import Record
+from harness.tools.llm import command
 from harness.tools.llm.cases import TESTS
 from harness.tools.llm.cases import test_of as llm_test
 
@@ -36,6 +39,26 @@ def refusal(*words: str) -> str:
 )
 def test_what_cannot_be_run_is_refused_at_once(words: tuple[str, ...], reason: str) -> None:
     assert reason in refusal("llm", "run", *words)
+
+
+def test_run_asks_for_every_test_of_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    suites: list[Suite] = []
+
+    def collect(suite: Suite, *_: object, **__: object) -> list[Record]:
+        suites.append(suite)
+        return []
+
+    monkeypatch.setattr(command, "_run", collect)
+    words = ["--format", "q4f32_1", "--pipeline", "mlc", "--pipeline", "default", "--chunk", "64", "--path", "texture"]
+    CliRunner().invoke(app, ["llm", "run", "--quick", *words])
+    (suite,) = suites
+    names = [f"llama_tiny_q4f32_1{pipeline}" for pipeline in ("", "_default")]
+    assert [case.id for case in suite.cases] == [
+        f"{name}_{test}-texture-float32-untuned" for name in names for test in ("pp32", "tg_d0", "chunks")
+    ]
+    programs = [model for model in suite.models if isinstance(model, ProgramModel)]
+    assert {(program.fields["chunk"], program.fields["weights"]) for program in programs} == {(64, "seed")}
+    assert (suite.budget_s, suite.limits.build_s) == (20, 3600)
 
 
 def test_a_language_model_is_a_model_of_every_command() -> None:
