@@ -97,7 +97,7 @@ def _only_element(block: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _ReductionTrial:
     """What TVM's rules for reductions make of a function, asked once for all the workarounds."""
 
     schedule: Any = None
@@ -110,11 +110,11 @@ class _Trial:
     """How many results a work-group computes that sums rows."""
 
 
-_NO_REDUCTION = _Trial()
+_NO_REDUCTION = _ReductionTrial()
 
 
 @lru_cache(maxsize=1024)
-def _trial(func: Any, target: Any) -> _Trial:
+def _trial(func: Any, target: Any) -> _ReductionTrial:
     """Try TVM's rules for reductions in their order.
 
     Each asks last whether there is a reduction, after it has put every operator of a fused kernel into the next: 19 s
@@ -128,8 +128,8 @@ def _trial(func: Any, target: Any) -> _Trial:
     try:
         schedule = rule.apply(func, target, False) or dlight.gpu.GeneralReduction().apply(func, target, False)
     except RuntimeError as error:
-        return _Trial(error=error)
-    return _Trial(schedule, None, rule.channels, rule.results)
+        return _ReductionTrial(error=error)
+    return _ReductionTrial(schedule, None, rule.channels, rule.results)
 
 
 def _reduction_rule(*, share: bool) -> Any:
