@@ -136,7 +136,7 @@ def _reduction_rule(*, share: bool) -> Any:
     """Return TVM's rule for reductions. It notes what goes wrong, and `share`s what is private if it is asked to."""
     from tvm.s_tir import dlight
 
-    class Reduction(dlight.gpu.Reduction):  # type: ignore[misc]
+    class WatchedReduction(dlight.gpu.Reduction):  # type: ignore[misc]
         channels = 0
         results = 1
 
@@ -153,7 +153,7 @@ def _reduction_rule(*, share: bool) -> Any:
             self.results = int(results or 1)
             super()._sch_inner_reduction(sch, *args)
 
-    return Reduction()
+    return WatchedReduction()
 
 
 def _reduces(func: Any) -> bool:
