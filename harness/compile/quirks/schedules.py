@@ -128,7 +128,7 @@ def _trial(func: Any, target: Any) -> _ReductionTrial:
     try:
         schedule = rule.apply(func, target, False) or dlight.gpu.GeneralReduction().apply(func, target, False)
     except RuntimeError as error:
-        return _ReductionTrial(error=error)
+        return _ReductionTrial(error=error, results=rule.results)
     return _ReductionTrial(schedule, None, rule.channels, rule.results)
 
 
