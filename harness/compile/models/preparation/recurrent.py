@@ -82,6 +82,17 @@ def _require_few(model: Any, view: NetworkView, steps: Counter[str]) -> None:
             )
 
 
+def _require_fitting(node: Any, features: int, view: NetworkView) -> None:
+    """Raise `ModelError` where the weights are for other inputs: onnxruntime 1.24 dies of such an LSTM (SIGSEGV)."""
+    weights = view.shape(node.input[1]) if is_onnx(node, *KINDS) else None
+    if weights is not None and weights[-1] != features:
+        raise ModelError(
+            f"{node.op_type} {node_name(node)!r} is given {features} numbers in each step, and its weights are for "
+            f"{weights[-1]}",
+            hint="give the shape that the network is made for with --shape",
+        )
+
+
 class _Layer:
     """One recurrent layer, which is written step by step."""
 
@@ -102,7 +113,7 @@ class _Layer:
 
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
-        """Return a layer; None if its length is not known, or it does what cannot be written."""
+        """Return a layer; None if its length is not known, or it does what cannot be written. Raises `ModelError`."""
         from onnx import helper
 
         shape, recurrent, kind = view.shape(node.input[0]), view.shape(node.input[2]), view.kind(node.input[0])
@@ -115,6 +126,7 @@ class _Layer:
             return None
         if not known:
             return None
+        _require_fitting(node, shape[2], view)
         layer = cls(node, shape, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), lengths, writer)
         layer.hidden = layer.hidden or recurrent[2]
         return layer

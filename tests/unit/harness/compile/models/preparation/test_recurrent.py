@@ -136,6 +136,14 @@ def test_lengths_of_sequences_may_be_an_input(kind: str, direction: str) -> None
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_weights_for_other_inputs_are_refused_in_one_line(kind: str) -> None:
+    model = layer(kind)
+    model.graph.input[0].type.tensor_type.shape.dim[2].dim_value += 1
+    with pytest.raises(ModelError, match=rf"{kind} 'y' is given \d numbers in each step, and its weights are for \d"):
+        unroll(model)
+
+
 def test_a_sequence_that_is_too_long_is_refused_in_one_line() -> None:
     with pytest.raises(ModelError, match=r"LSTM 'y' over 100000 steps would become too long.*with --shape"):
         unroll(layer("LSTM", length=100_000))
