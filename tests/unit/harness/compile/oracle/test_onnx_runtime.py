@@ -30,7 +30,8 @@ def test_a_sigmoid_is_more_than_nothing_where_it_is_small() -> None:
     model = network([helper.make_node("Sigmoid", ["x"], ["y"])], {"x": [x.size]})
     before = model.SerializeToString()
     (answer,) = OnnxRuntime(model).ask({"x": x})
-    np.testing.assert_allclose(answer, 1 / (1 + np.exp(-x.astype(np.float64))), rtol=1e-5)
+    right = 1 / (1 + np.exp(-x.astype(np.float64)))
+    assert np.abs(np.asarray(answer) / right - 1).max() < 1e-5
     assert model.SerializeToString() == before
 
 
