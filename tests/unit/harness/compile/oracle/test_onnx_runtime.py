@@ -31,7 +31,7 @@ def test_a_sigmoid_is_more_than_nothing_where_it_is_small() -> None:
     before = model.SerializeToString()
     (answer,) = OnnxRuntime(model).ask({"x": x})
     right = 1 / (1 + np.exp(-x.astype(np.float64)))
-    assert np.abs(np.asarray(answer) / right - 1).max() < 1e-5
+    assert np.abs(np.asarray(answer, np.float64) / right - 1).max() < 1e-5
     assert model.SerializeToString() == before
 
 
