@@ -21,7 +21,7 @@ BASE = Path(__file__).parent / "base"
 
 
 def c_module(name: str, title: str, sources: Path) -> CCode:
-    """Return a TVM module of ours for devices, made of the C files of a folder. `name` is that of its folder, too."""
+    """Return a TVM module of our own, built for devices from the C files of the folder of that `name`."""
     return CCode(
         f"{name}{ENDING}",
         title,

@@ -29,9 +29,10 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "relax.multiply": operator.mul,
     "relax.divide": operator.truediv,
 }
-"""What IEEE 754 rounds to one number, whoever computes it."""
+"""Operators whose result IEEE 754 prescribes to the last bit."""
 _FLOATS = ("float32", "float16")
 _RESHAPES = ("relax.expand_dims", "relax.reshape", "relax.squeeze")
+_OPERATORS = (*_ARITHMETIC, *_RESHAPES, "relax.sqrt", "relax.astype", "relax.layout_transform")
 _INDICES: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "Mul": operator.mul,
@@ -71,8 +72,10 @@ def _computed(binding: Any, arrays: Mapping[Any, Array]) -> Array | None:
     import numpy as np
 
     call, kind = binding.value, type_of(binding.var)
+    if getattr(getattr(call, "op", None), "name", "") not in _OPERATORS:
+        return None  # before its weights are copied
     extents = [getattr(extent, "value", -1) for extent in getattr(getattr(kind, "shape", None), "values", None) or ()]
-    operands = [_array(argument, arrays) for argument in getattr(call, "args", ()) if not hasattr(argument, "values")]
+    operands = [_array(argument, arrays) for argument in call.args if not hasattr(argument, "values")]
     if not extents or not operands or any(array is None for array in operands):
         return None
     with np.errstate(all="ignore"):
@@ -117,12 +120,15 @@ def _transform(data: Array, index_map: Any, extents: list[int]) -> Array | None:
     axes = np.ogrid[tuple(map(slice, data.shape))]
     places = dict(zip(index_map.initial_indices, axes, strict=True))
     result = np.empty(extents, data.dtype)
-    result[tuple(_place(index, places) for index in index_map.final_indices)] = data
+    try:
+        result[tuple(_place(index, places) for index in index_map.final_indices)] = data
+    except KeyError:  # an index of another kind: left to TVM
+        return None
     return result
 
 
 def _place(index: Any, places: Mapping[Any, Any]) -> Any:
-    """Compute an index of the new layout for all elements at once. Raises KeyError for what no layout has."""
+    """Compute an index of the new layout for all elements at once. Raises KeyError for another kind."""
     if index in places:
         return places[index]
     if hasattr(index, "value"):

@@ -72,7 +72,7 @@ def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(worker
 
 
 def test_a_compiler_that_is_loaded_early_leaves_this_process_free_to_fork(workers: Forks, tmp_path: Path) -> None:
-    threads = threading.enumerate()  # of which one of another test may end meanwhile
+    threads = threading.enumerate()  # a thread of another test may end meanwhile
     workers.load()
     assert set(threading.enumerate()) <= set(threads)
     assert outcome(workers, tmp_path, "first") == 7

@@ -94,8 +94,16 @@ def test_the_bits_are_those_that_tvm_would_compute(name: str) -> None:
         lambda _emit: relax.op.layout_transform(
             relax.const(LEFT[:, :27]), tirx.IndexMap.from_func(texels), pad_value=0.0
         ),
+        lambda _emit: relax.op.layout_transform(
+            relax.const(LEFT), tirx.IndexMap.from_func(lambda n, c, h, w: (n, tirx.truncmod(c + 1, 28), h, w))
+        ),
     ],
-    ids=["a function that is rounded elsewhere", "integers of floats", "a layout with room to spare"],
+    ids=[
+        "a function that is rounded elsewhere",
+        "integers of floats",
+        "a layout with room to spare",
+        "a layout of another kind",
+    ],
 )
 def test_the_rest_is_left_to_tvm(operator: Operator) -> None:
     assert not isinstance(by_numpy(operator), np.ndarray)
