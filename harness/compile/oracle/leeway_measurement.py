@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import inlined, tensor_types
+from harness.compile.models.preparation.integers import write_integers_as_floats
+from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.oracle import decisions
 from harness.compile.oracle.exact import exact_tensors
 from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
@@ -59,12 +61,15 @@ class _JudgedNetwork:
     @classmethod
     def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _JudgedNetwork:
         """Run it once, if there is a decision to be seen."""
-        model = _or(lambda: inlined(model), model)
+        judged = _or(lambda: inlined(model), model)
+        model = _or(lambda: _with_decisions(judged), judged)
         types: Types = _or(lambda: tensor_types(model), dict[str, Any]())
-        values: Values = _or(lambda: _decisions(model, inputs), dict[str, Any]())
-        compared = {name: values[name] for name in decisions.compared_names(model) if name in values}
-        decided = {name: values[name] for name in decisions.decided_names(model) if name in values}
+        made = {name for node in judged.graph.node for name in node.output}
+        names = [name for name in decisions.decided_names(model) if name in made]
+        decided: Values = _or(lambda: _values(judged, names, {}, inputs), dict[str, Any]())
         fixed = decisions.hold(model, decided) if decided else model
+        names, known = decisions.compared_names(model), {**inputs, **decided}
+        compared: Values = _or(lambda: _values(fixed, names, known, inputs), dict[str, Any]())
         return cls(model, types, inputs, outputs, compared, fixed)
 
     def measure(self) -> list[Measured]:
@@ -127,12 +132,21 @@ class _JudgedNetwork:
         return [real[index] if kind == "f" else whole[index] for index, kind in enumerate(kinds)] if alike else None
 
 
-def _decisions(model: Any, inputs: Values) -> dict[str, Array]:
-    """Return what decisions compare, and what they come to."""
-    names = list(dict.fromkeys([*decisions.compared_names(model), *decisions.decided_names(model)]))
-    inner = [name for name in names if name not in inputs]
-    values = OnnxRuntime(with_outputs(model, inner)).ask(inputs) if inner else []
-    return {name: array for name, array in (*zip(inner, values, strict=True), *inputs.items()) if name in names}
+def _with_decisions(model: Any) -> Any:
+    """Return the network with each operator that rounds to 8 bits inside as ones that show what is rounded."""
+    whole = type(model)()
+    whole.CopyFrom(model)
+    write_quantised_as_floats(whole)
+    write_integers_as_floats(whole, decided=True)
+    return whole
+
+
+def _values(model: Any, names: Sequence[str], known: Values, inputs: Values) -> dict[str, Array]:
+    """Return the values of these tensors, of which some are known."""
+    asked = [name for name in names if name not in known]
+    values = OnnxRuntime(with_outputs(model, asked)).ask(inputs) if asked else []
+    found = {**known, **dict(zip(asked, values, strict=True))}
+    return {name: found[name] for name in names}
 
 
 def _reach(value: Array, moved: Array, precision: str) -> Array:
@@ -142,7 +156,8 @@ def _reach(value: Array, moved: Array, precision: str) -> Array:
     wide = value.astype(np.float64)
     peak = float(np.abs(wide).max(initial=0.0, where=np.isfinite(wide)))
     allowed = max(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * float(moved.max(initial=0.0)))
-    exact = (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
+    with np.errstate(over="ignore"):
+        exact = (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
     return np.where(exact, 0.0, allowed)
 
 

@@ -27,12 +27,16 @@ _QGEMM = "com.microsoft.QGemm"
 WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-def write_integers_as_floats(model: Any) -> str:
-    """Write QLinearConv, QLinearMatMul, ConvInteger and MatMulInteger with weights that are known as float products."""
+def write_integers_as_floats(model: Any, *, decided: bool = False) -> str:
+    """Write QLinearConv, QLinearMatMul, ConvInteger and MatMulInteger with weights that are known as float products.
+
+    Only those that round their result to 8 bits if what is `decided` alone matters.
+    """
     writer, view = NodeWriter(model, "integers"), NetworkView(model)
+    kinds_written = {kind for kind, places in _PLACES.items() if places.scales or not decided}
 
     def floats_of(node: Any) -> list[Any] | None:
-        product = _Product.of(node, view, writer) if kind_of(node) in _PLACES else None
+        product = _Product.of(node, view, writer) if kind_of(node) in kinds_written else None
         if product is None or not product.write():
             return None
         return writer.take()
@@ -75,12 +79,10 @@ _PLACES[_QGEMM] = _Places(3, 2, 5, (1, 4, 7), 8, 6)
 class _Product:
     """One product of integers."""
 
-    def __init__(self, node: Any, weight: Array, rank: int, view: NetworkView, writer: NodeWriter) -> None:
+    def __init__(self, node: Any, weight: Array, view: NetworkView, writer: NodeWriter) -> None:
         self.node, self.weight, self.view, self.writer = node, weight, view, writer
         self.places = _PLACES[kind_of(node)]
         self.is_conv = "Conv" in node.op_type
-        self.rank = rank
-        """Of the input."""
 
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Product | None:
@@ -92,15 +94,14 @@ class _Product:
         if attribute_of(node, "transA", 0) or attribute_of(node, "alpha", 1.0) != 1.0:
             return None
         zero = view.constant(node, places.weight_zero_point)
-        shape = view.shape(node.input[0])
         computed = [place for place in (*places.scales, places.bias) if place and _is_computed(node, place, view)]
-        if weight is None or shape is None or computed or _is_computed(node, places.weight_zero_point, view):
+        if weight is None or computed or _is_computed(node, places.weight_zero_point, view):
             return None
         numbers = weight.astype(np.int32)
         numbers = numbers.T if attribute_of(node, "transB", 0) else numbers
         if zero is not None and zero.size:
             numbers = numbers - _over_outputs(zero.astype(np.int32), numbers.ndim, conv="Conv" in node.op_type)
-        return cls(node, numbers, len(shape), view, writer)
+        return cls(node, numbers, view, writer)
 
     def write(self) -> bool:
         """Write the product; returns whether it can be exact."""
@@ -161,7 +162,7 @@ class _Product:
         """Return numbers of outputs so that they broadcast over the result."""
         if not self.is_conv or array.size == 1:
             return array.reshape(-1) if array.ndim <= 1 and array.size > 1 else array.reshape(())
-        return array.reshape(1, -1, *[1] * (self.rank - 2))
+        return array.reshape(1, -1, *[1] * (self.weight.ndim - 2))
 
     def _largest(self, weight: Array, bias: Array | None = None) -> int:
         """Largest sum that the product can come to."""
@@ -192,7 +193,7 @@ class _Product:
     def _channels(self, data: str, part: tuple[int, int], count: int) -> str:
         if count == 1:
             return data
-        write, axis = self.writer, 1 if self.is_conv else self.rank - 1
+        write, axis = self.writer, 1 if self.is_conv else -1
         return write.add("Slice", data, *(write.integers(number) for number in (*part, axis)))
 
     def _multiply(self, data: str, part: tuple[int, int]) -> str:

@@ -162,6 +162,44 @@ def test_a_quantised_number_at_a_tie_may_fall_to_either_side_and_no_farther() ->
     assert not judged(quantise, answer_of(quantise, far) + np.uint8(1), far).right
 
 
+def sum_in_8_bits(operator: str) -> onnx.ModelProto:
+    """A network whose operator adds whole numbers and rounds a quarter or half of them to 8 bits."""
+    weights = {"one": np.float32(1), "scale": np.float32(4), "middle": np.uint8(128),
+               "two": np.full((1, 64), 130, np.uint8), "ones": np.ones((64, 4), np.uint8), "zero": np.uint8(0)}  # fmt: skip
+    nodes = [helper.make_node("QuantizeLinear", ["x", "one", "middle"], ["q"])]
+    if operator == "QLinearAdd":
+        rest = ["two", "one", "middle", "scale", "middle"]
+        nodes.append(helper.make_node(operator, ["q", "one", "middle", *rest], ["y"], domain="com.microsoft"))
+    else:
+        rest = ["ones", "one", "zero", "scale", "middle"]
+        nodes.append(helper.make_node(operator, ["q", "one", "middle", *rest], ["y"]))
+    model = network(nodes, weights, TensorProto.UINT8)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+@pytest.mark.parametrize("operator", ["QLinearAdd", "QLinearMatMul"])
+def test_an_operator_that_rounds_to_8_bits_inside_may_round_a_tie_to_either_side(operator: str) -> None:
+    model = sum_in_8_bits(operator)
+    rest = 2 if operator == "QLinearAdd" else 0  # a 2 is added to each
+    tie, whole = np.full((1, 64), rest, np.float32), np.full((1, 64), rest, np.float32)
+    tie[0, 0], whole[0, 0] = 6 - rest, 8 - rest
+    right = answer_of(model, tie)
+    either = [judged(model, _first_moved(right, step), tie) for step in (0, 1, -1)]
+    assert either[0].right
+    assert [one.right for one in either[1:]].count(True) == 1
+    assert not judged(model, _first_moved(right, 2), tie).right
+    for step in (1, -1):
+        assert not judged(model, _first_moved(answer_of(model, whole), step), whole).right
+
+
+def _first_moved(answer: np.ndarray, step: int) -> np.ndarray:
+    """Return 8 bits of which the first differs by a step."""
+    moved = answer.astype(np.int32)
+    moved[0, 0] += step
+    return moved.astype(np.uint8)
+
+
 def test_the_place_of_the_largest_of_two_equal_numbers_is_either_and_no_third() -> None:
     weights = np.array(CHANCE.standard_normal((64, 3)), np.float32)
     weights[:, 2] = weights[::-1, 0][np.argsort(np.argsort(np.zeros(64)))]
