@@ -151,7 +151,7 @@ class _Judgement:
         for part in parts_of(finite, leeway, self.least):
             allowed = np.minimum(allowed, part.tolerance + flips)
             far = far or part.complain(self.index, error, own, drawn)
-        beyond = (error > allowed) | np.isinf(error)
+        beyond = _without_unseen((error > allowed) | np.isinf(error), error - allowed, self.want, leeway, tolerance)
         with np.errstate(over="ignore"):
             share = np.where(beyond, error / np.where(allowed > 0, allowed, np.finfo(float).tiny), 0.0)
         at = int((share if beyond.any() else error).argmax()) if error.size else 0
@@ -178,8 +178,9 @@ class _Judgement:
         """Integers: equal, or another right answer where they rest on a tie."""
         mine, theirs = self.got.astype(np.float64), self.want.astype(np.float64)
         differs = self.got != self.want
-        beyond = differs & ~_ties(self.got, self.want, self.leeway)
         error = np.asarray(np.abs(mine - theirs))
+        beyond = differs & ~_ties(self.got, self.want, self.leeway)
+        beyond = _without_unseen(beyond, error, self.want, self.leeway, 0.0)
         error[beyond & (error == 0)] = 1.0  # large integers may differ and be the same number in floating point
         at = int(np.where(beyond, error, 0.0).argmax()) if error.size else 0
         right = not beyond.any()
@@ -211,6 +212,17 @@ def _ties(got: Array, want: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
         return np.asarray((leeway.decided == got).any(axis=0))
     between = (leeway.decided.min(axis=0) <= got) & (got <= leeway.decided.max(axis=0))
     return np.asarray(between | (np.abs(got.astype(np.float64) - want.astype(np.float64)) <= leeway.neighbours(want)))
+
+
+def _without_unseen(
+    beyond: npt.NDArray[np.bool_], error: Array, want: Array, leeway: Leeway, tolerance: float
+) -> npt.NDArray[np.bool_]:
+    """Return which elements are too far off, less those few that other decisions than any drawn may have moved."""
+    if not beyond.any():
+        return beyond
+    farthest, most = leeway.unseen(want, tolerance)
+    few = beyond & (error <= farthest)
+    return beyond & ~few if few.sum() <= most else beyond
 
 
 def _count(beyond: npt.NDArray[np.bool_]) -> str:

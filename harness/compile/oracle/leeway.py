@@ -67,6 +67,20 @@ class Leeway:
 
         return np.zeros(want.shape) if self.choices else _TAIL * _typical(self._moved_by_decisions(want))
 
+    def unseen(self, want: Array, tolerance: float) -> tuple[Numbers, int]:
+        """Return how far each number may be off that no draw moves, and how many of them, where draws move the fewer.
+
+        An eighth of those that one of 8 draws alone moves is new in the next one (Good, Biometrika 40, 1953). Four
+        times as many are allowed, and none is farther off than the farthest at its places.
+        """
+        import numpy as np
+
+        moved = self._moved_by_decisions(want)
+        count = int((moved > tolerance).sum())
+        if not _CROWD <= count <= want.size // 2:
+            return np.zeros(want.shape), 0
+        return np.full(want.shape, np.inf) if self.choices else _farthest(moved), count // 2
+
     def _moved_by_decisions(self, want: Array) -> Numbers:
         """Return how far the draws are from the judge's answer at most."""
         import numpy as np
@@ -75,6 +89,26 @@ class Leeway:
             return np.zeros(want.shape)
         wide = self.decided.astype(np.float64)
         return wide if want.dtype.kind == "f" else np.asarray(np.abs(wide - want.astype(np.float64)).max(axis=0))
+
+
+def _farthest(moved: Numbers) -> Numbers:
+    """Return how far numbers of the same row, column and so on move at most, where some do at each."""
+    import numpy as np
+
+    farthest = np.full(moved.shape, moved.max(initial=0.0))
+    for axis in _crowded(moved):
+        there = moved.max(axis=_others(moved, axis), keepdims=True)
+        farthest = np.minimum(farthest, there) if there.all() else farthest
+    return farthest
+
+
+def _crowded(moved: Numbers) -> list[int]:
+    """Return the axes each place of which has a crowd of numbers."""
+    return [axis for axis, extent in enumerate(moved.shape) if extent > 1 and moved.size // extent >= _CROWD]
+
+
+def _others(moved: Numbers, axis: int) -> tuple[int, ...]:
+    return tuple(other for other in range(moved.ndim) if other != axis)
 
 
 def _typical(moved: Numbers) -> Numbers:
@@ -86,10 +120,8 @@ def _typical(moved: Numbers) -> Numbers:
 
     whole = float(np.median(moved)) if moved.size >= _CROWD else 0.0
     typical = np.full(moved.shape, whole)
-    for axis, extent in enumerate(moved.shape):
-        if whole and extent > 1 and moved.size // extent >= _CROWD:
-            others = tuple(other for other in range(moved.ndim) if other != axis)
-            typical = typical * (np.median(moved, axis=others, keepdims=True) / whole)
+    for axis in _crowded(moved) if whole else ():
+        typical = typical * (np.median(moved, axis=_others(moved, axis), keepdims=True) / whole)
     return typical
 
 

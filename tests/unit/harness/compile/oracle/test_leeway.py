@@ -165,7 +165,8 @@ def test_a_quantised_number_at_a_tie_may_fall_to_either_side_and_no_farther() ->
 def sum_in_8_bits(operator: str) -> onnx.ModelProto:
     """A network whose operator adds whole numbers and rounds a quarter or half of them to 8 bits."""
     weights = {"one": np.float32(1), "scale": np.float32(4), "middle": np.uint8(128),
-               "two": np.full((1, 64), 130, np.uint8), "ones": np.ones((64, 4), np.uint8), "zero": np.uint8(0)}  # fmt: skip
+               "two": np.full((1, 64), 130, np.uint8), "ones": np.ones((64, 4), np.uint8),
+               "zero": np.uint8(0)}  # fmt: skip
     nodes = [helper.make_node("QuantizeLinear", ["x", "one", "middle"], ["q"])]
     if operator == "QLinearAdd":
         rest = ["two", "one", "middle", "scale", "middle"]
@@ -284,3 +285,30 @@ def test_integers_may_be_as_far_off_as_their_neighbours_but_names_may_not() -> N
     assert compare_answers([off], [want], 0.0, [], [Leeway(decided=decided)]).right
     assert not compare_answers([off + 1], [want], 0.0, [], [Leeway(decided=decided)]).right
     assert not compare_answers([off], [want], 0.0, [], [Leeway(decided=decided, choices=True)]).right
+
+
+def sparsely_moved(others: int, by: float) -> Accuracy:
+    """What the judge says if decisions move 50 numbers of 1000 by 0.5, and the answer differs in others."""
+    want, moved = np.linspace(-10, 10, 1000, dtype=np.float32)[None], np.zeros((1, 1000), np.float32)
+    moved[0, :50] = 0.5
+    got = want.copy()
+    got[0, 500 : 500 + others] += np.float32(by)
+    return compare_answers([got], [want], RELATIVE_TOLERANCE["float32"], [0.0], [Leeway(decided=moved)])
+
+
+def test_where_decisions_move_few_numbers_another_answer_moves_a_few_others() -> None:
+    assert sparsely_moved(others=6, by=0.5).right
+    assert not sparsely_moved(others=6, by=0.75).right  # farther than any of them
+    assert not sparsely_moved(others=30, by=0.5).right  # more than chance explains
+
+
+def test_a_few_labels_of_many_may_rest_on_ties_that_were_not_drawn() -> None:
+    want = np.zeros((1, 400), np.int64)
+    drawn = np.zeros((8, 1, 400), np.int64)
+    drawn[0, 0, :40] = 1
+    got = want.copy()
+    got[0, 200:205] = 1
+    decided = Leeway(decided=drawn, choices=True)
+    assert compare_answers([got], [want], 0.0, [0.0], [decided]).right
+    got[0, 200:230] = 1
+    assert not compare_answers([got], [want], 0.0, [0.0], [decided]).right
