@@ -215,7 +215,7 @@ def _ties(got: Array, want: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
 
 
 def _without_unseen(
-    beyond: npt.NDArray[np.bool_], error: Array, want: Array, leeway: Leeway, tolerance: float
+    beyond: npt.NDArray[np.bool_], error: npt.NDArray[np.float64], want: Array, leeway: Leeway, tolerance: float
 ) -> npt.NDArray[np.bool_]:
     """Return which elements are too far off, less those few that other decisions than any drawn may have moved."""
     if not beyond.any():

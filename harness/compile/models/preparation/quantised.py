@@ -1,4 +1,4 @@
-"""What onnxruntime's optimiser makes of quantised operators, in ONNX's own: dequantise, compute, quantise.
+"""Quantised operators, most of them of onnxruntime's optimiser, in ONNX's own: dequantise, compute, quantise.
 
 Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md. Those operators take and give 8
 bits; onnxruntime computes them in float32 as well, and may round a tie the other way.
@@ -25,6 +25,7 @@ FLOAT_OPERATORS = {
     "QLinearGlobalAveragePool": "GlobalAveragePool",
     "QLinearConcat": "Concat",
     "QLinearSoftmax": "Softmax",
+    "QLinearMatMul": "MatMul",
 }
 """The operator of real numbers that each computes."""
 NARROW = ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
@@ -33,14 +34,19 @@ OWN_ATTRIBUTES = ("channels_last", "opset")
 
 
 def write_quantised_as_floats(model: Any) -> str:
-    """Write onnxruntime's quantised operators between DequantizeLinear and QuantizeLinear."""
-    writer = NodeWriter(model, "quantised")
+    """Write onnxruntime's quantised operators between DequantizeLinear and QuantizeLinear.
+
+    So are products of two computed matrices, as in an attention.
+    """
+    writer, known = NodeWriter(model, "quantised"), constants(model)
 
     def floats_of(node: Any) -> list[Any] | None:
-        domain, _, name = kind_of(node).rpartition(".")
-        if f"{domain}." != DOMAIN or name not in FLOAT_OPERATORS or attribute_of(node, "channels_last", 0):
+        operator = FLOAT_OPERATORS.get(kind_of(node).removeprefix(DOMAIN))
+        if operator is None or attribute_of(node, "channels_last", 0):
             return None
-        _write(node, FLOAT_OPERATORS[name], writer)
+        if operator == "MatMul" and node.input[3] in known:  # written as a product of the same integers
+            return None
+        _write(node, operator, writer)
         return writer.take()
 
     kinds = Counter(node.op_type for node in replace_nodes(model.graph, floats_of))

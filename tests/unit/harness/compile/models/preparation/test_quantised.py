@@ -56,6 +56,24 @@ def test_the_numbers_are_the_same_but_for_ties(operator: str, inputs: list[str],
     assert (apart > 0).mean() < 0.05
 
 
+def test_a_product_of_two_computed_matrices_is_one_of_real_numbers() -> None:
+    weights = {"s": np.float32(0.021), "z": np.uint8(120), "rs": np.float32(0.05), "rz": np.uint8(125)}
+    inputs = ["x", "s", "z", "turned", "s", "z", *RESULT]
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["turned"], perm=[0, 1, 3, 2]),
+        helper.make_node("QLinearMatMul", inputs, ["y"]),
+    ]
+    model = network(nodes, {"x": SHAPE}, dtype=TensorProto.UINT8, **weights)
+    plain, said = changed(model, write_quantised_as_floats)
+    assert said == "wrote 1 QLinearMatMul between DequantizeLinear and QuantizeLinear"
+    x = np.random.default_rng(0).integers(0, 255, SHAPE).astype(np.uint8)
+    (wanted,), (got,) = answers(model, {"x": x}), answers(plain, {"x": x})
+    np.testing.assert_allclose(got.astype(int), wanted.astype(int), atol=1)
+    nodes[1].input[3] = "w"
+    known = network(nodes, {"x": SHAPE}, dtype=TensorProto.UINT8, w=np.ones((6, 6), np.uint8), **weights)
+    assert changed(known, write_quantised_as_floats)[1] == ""
+
+
 def test_channels_that_come_last_stay() -> None:
     weights = {"s": np.float32(0.02), "z": np.uint8(120), "rs": np.float32(0.03), "rz": np.uint8(0)}
     inputs = [*X, *RESULT]
