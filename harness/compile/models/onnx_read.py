@@ -127,14 +127,17 @@ def bring_in_external_data(model: Any, file: Path) -> int:
 
 
 def require_numbers(model: Any, file: Path) -> None:
-    """Raise `ModelError` if a weight holds NaN: no answer could be judged. Infinity is a mask's usual value."""
+    """Raise `ModelError` if a weight holds NaN: no answer could be judged.
+
+    Infinity is a mask's usual value, and a NaN alone is what some networks put where a mask is.
+    """
     import numpy as np
     from onnx import numpy_helper
 
     for tensor in model.graph.initializer:
         if tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE):
             array = numpy_helper.to_array(tensor)
-            if bad := int(np.isnan(array).sum()):
+            if (bad := int(np.isnan(array).sum())) and array.size > 1:
                 raise ModelError(
                     f"{file}: {bad} of {array.size} elements of the weight {tensor.name!r} are NaN",
                     hint="export it again from a network that was trained to the end",

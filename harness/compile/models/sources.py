@@ -213,9 +213,9 @@ def read_and_prepare(
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []
+    require_numbers(model, source)
     changes += prepare(model) if clean else []
     require_tensors(model)
-    require_numbers(model, source)
     return PreparedNetwork(model, changes, fixed_inputs)
 
 

@@ -102,7 +102,7 @@ class _ReductionTrial:
 
     schedule: Any = None
     """None if no rule has one for it."""
-    error: RuntimeError | None = None
+    error: Exception | None = None
     """What they raise."""
     channels: int = 0
     """Channels of a group whose sums other work-items read, although they are private."""
@@ -127,7 +127,7 @@ def _trial(func: Any, target: Any) -> _ReductionTrial:
     rule = _reduction_rule(share=False)
     try:
         schedule = rule.apply(func, target, False) or dlight.gpu.GeneralReduction().apply(func, target, False)
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         return _ReductionTrial(error=error, results=rule.results)
     return _ReductionTrial(schedule, None, rule.channels, rule.results)
 
@@ -182,8 +182,14 @@ def fallback_if_part_is_read(func: Any, target: Any) -> Any:
     from tvm.s_tir.schedule import ScheduleError
 
     error = _trial(func, target).error
-    internal = error is not None and not isinstance(error, ScheduleError)
+    internal = isinstance(error, RuntimeError) and not isinstance(error, ScheduleError)
     return _fallback(func, target) if internal and not writes_texture(func) else None  # an image takes texels
+
+
+def fallback_if_pairs_are_read(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions of which a rule for reductions asserts that they read in one place."""
+    asserts = isinstance(_trial(func, target).error, AssertionError)
+    return _fallback(func, target) if asserts and not writes_texture(func) else None  # an image takes texels
 
 
 def reduction_with_shared_tile(func: Any, target: Any) -> Any:
@@ -311,6 +317,16 @@ QUIRKS = (
         workaround="functions at which the rule ends with an internal error get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=put_first(fallback_if_part_is_read)),
+    ),
+    Quirk(
+        "reduction-of-pairs",
+        "the GPU schedule for reductions raises where a sum reads one tensor in two places, as distances between its "
+        "elements, or comparisons of all with all",
+        upstream="python/tvm/s_tir/dlight/analysis/common_analysis.py: collect_block_iter_vars_used_in_access_region "
+        "asserts regions of one element",
+        workaround="such functions get dlight's gpu.Fallback schedule",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=put_first(fallback_if_pairs_are_read)),
     ),
     Quirk(
         "reduction-epilogue-private",

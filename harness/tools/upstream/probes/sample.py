@@ -117,6 +117,17 @@ def first_row_of_difference() -> Any:
     return network(body, (1, 5, 8))
 
 
+def sum_of_distances() -> Any:
+    """Return how far each of eight numbers is from all others together."""
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        row, column = (emit(relax.op.expand_dims(data, axis)) for axis in (1, 2))
+        return relax.op.sum(emit(relax.op.abs(emit(relax.op.subtract(row, column)))), [2])
+
+    return network(body, (1, 8))
+
+
 def biased_conv_and_silu() -> Any:
     """Return a convolution with a bias and `x * sigmoid(x)`, between two convolutions."""
     import numpy as np

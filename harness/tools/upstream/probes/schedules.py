@@ -23,6 +23,7 @@ from harness.tools.upstream.probes.sample import (
     grouped_conv_and_activation,
     lower,
     source,
+    sum_of_distances,
     unpadded_grouped_conv,
 )
 
@@ -55,6 +56,15 @@ def _unpadded_groups(*applied: Workaround) -> ProbeAnswer:
         check = next((line for line in str(error).splitlines() if "Check failed" in line), str(error).strip())
         return ProbeAnswer.of(True, check)
     return ProbeAnswer.of(False, "a grouped convolution without padding is built")
+
+
+def _sum_of_distances(*applied: Workaround) -> ProbeAnswer:
+    """Build sums of distances."""
+    try:
+        source(sum_of_distances(), applied, OpenCLPath())
+    except Exception:  # whatever TVM raises is the answer, and what it says is nothing
+        return ProbeAnswer.of(True, "a sum of distances ends the build with an assertion")
+    return ProbeAnswer.of(False, "a sum of distances is scheduled")
 
 
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
@@ -91,6 +101,7 @@ def _stores_single_numbers(module: Any, name: str, what: str) -> ProbeAnswer:
 PROBES: dict[str, Probe] = {
     "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
     "reduction-part-read": fails_to_lower(first_row_of_difference, "the first row of a difference is scheduled"),
+    "reduction-of-pairs": _sum_of_distances,
     "reduction-epilogue-private": _private_numbers,
     "reduction-of-one": _sum_of_one,
     "inner-reduction-tile": _unpadded_groups,

@@ -12,7 +12,7 @@ from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks import quirks_for
 from harness.compile.quirks.kernel_names import LONGEST_KERNEL
-from harness.tools.upstream.probes.sample import Emit, network, source
+from harness.tools.upstream.probes.sample import Emit, network, source, sum_of_distances
 
 
 def built(module: Any) -> Any:
@@ -47,3 +47,7 @@ def test_a_kernel_with_a_long_name_may_have_several_results() -> None:
     names = [kernel.name for kernel in built(network(body))]
     assert names
     assert max(map(len, names)) <= LONGEST_KERNEL
+
+
+def test_a_sum_may_read_one_tensor_in_two_places() -> None:
+    assert list(built(sum_of_distances()))

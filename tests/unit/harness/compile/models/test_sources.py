@@ -191,6 +191,17 @@ def test_a_weight_that_is_no_number_is_refused_and_an_infinite_one_is_not(tmp_pa
                 source.onnx_file(tmp_path / "cache")
 
 
+def test_a_nan_that_a_network_puts_where_its_mask_is_false_is_no_weight(tmp_path: Path) -> None:
+    model = relu_model()
+    nan = numpy_helper.from_array(np.array([np.nan], np.float32))
+    model.graph.node.insert(0, helper.make_node("ConstantOfShape", ["four"], ["nothing"], value=nan))
+    model.graph.node.append(helper.make_node("IsNaN", ["y"], ["bad"]))
+    model.graph.node.append(helper.make_node("Where", ["bad", "nothing", "y"], ["masked"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([4], np.int64), "four"))
+    model.graph.output[0].name = "masked"
+    OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+
+
 @pytest.mark.parametrize(("dims", "said"), [([1 << 40], "takes 4398046511104 bytes"), ([-4], "has the shape")])
 def test_a_weight_that_lies_about_its_shape_costs_no_memory(tmp_path: Path, dims: list[int], said: str) -> None:
     model = relu_model()
