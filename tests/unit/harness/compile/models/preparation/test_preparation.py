@@ -109,6 +109,18 @@ def test_shapes_that_are_known_and_constants_are_folded() -> None:
     assert [tensor.name for tensor in model.graph.initializer] == ["flat"]
 
 
+def test_a_shape_is_folded_that_an_old_operator_set_joins_along_the_last_axis() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Slice", ["shape", "zero", "one"], ["batch"]),
+        helper.make_node("Concat", ["batch", "twice"], ["repeats"], axis=-1),
+        helper.make_node("Tile", ["x", "repeats"], ["y"]),
+    ]
+    zero, one, twice = (np.array(numbers, np.int64) for numbers in ([0], [1], [1, 1]))
+    model, _said = cleaned(network(nodes, ["y"], opset=10, zero=zero, one=one, twice=twice))
+    assert "Concat" not in kinds(model)
+
+
 def test_an_output_that_depends_on_no_input_is_a_constant() -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
