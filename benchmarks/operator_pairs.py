@@ -1,13 +1,16 @@
 """Networks of two operators between two convolutions, where the texture path breaks first, with a suite file of them.
 
     python -m benchmarks.operator_pairs FOLDER [OPERATOR ...]
+    python -m benchmarks.operator_pairs FOLDER --today
     adreno-bench run --suite FOLDER/adreno-bench.toml
 
-All pairs of the 60 operators here, or those that begin with the operators that are named.
+All pairs of the 60 operators here, those that begin with the operators that are named, or with those of this day: all
+pairs within 20 days.
 """
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -18,6 +21,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
+A_DAY = 3
+"""Operators of one day."""
 CHANNELS, SIDE = 8, 10
 OPSET = 17
 FLOAT = np.float32
@@ -208,8 +213,17 @@ def network(names: Iterable[str]) -> onnx.ModelProto:
     return net.model(net.x, net.shape)
 
 
+def operators_of(day: int) -> list[str]:
+    """Return the operators with which the pairs of a day begin. Days are counted from any start."""
+    names = list(OPERATORS)
+    start = day * A_DAY % len(names)
+    return names[start : start + A_DAY]
+
+
 def main(folder: str, *first: str) -> None:
     """Write the networks and the suite file."""
+    if first == ("--today",):
+        first = tuple(operators_of(datetime.datetime.now(datetime.timezone.utc).toordinal()))
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     pairs = [(name, other) for name in first or OPERATORS for other in OPERATORS]
