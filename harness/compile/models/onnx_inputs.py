@@ -171,5 +171,6 @@ def _dtype(value: Any) -> np.dtype[Any]:
     except KeyError:
         raise ModelError(f"input {value.name!r} has no number format", hint="export the network again") from None
     if dtype.kind not in "fiub":
-        raise ModelError(f"input {value.name!r} holds {dtype}", hint="inputs are real numbers, integers or booleans")
+        kind = "text" if dtype.kind == "O" else dtype
+        raise ModelError(f"input {value.name!r} holds {kind}", hint="inputs are real numbers, integers or booleans")
     return dtype

@@ -263,7 +263,7 @@ def test_weights_are_no_inputs_and_integers_are_welcome() -> None:
 
 
 def test_text_inputs_are_refused() -> None:
-    with pytest.raises(ModelError, match="inputs are real numbers, integers or booleans"):
+    with pytest.raises(ModelError, match="holds text: inputs are real numbers, integers or booleans"):
         input_specs(relu_model(dtype=TensorProto.STRING), {})
 
 
