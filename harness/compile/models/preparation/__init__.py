@@ -13,7 +13,7 @@ from typing import Any
 from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
-from harness.compile.models.preparation.casts import write_casts, write_exponents_as_floats
+from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
@@ -55,6 +55,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     count_axes_from_zero,
     write_exponents_as_floats,
     write_casts,
+    compute_in_single,
     write_integers_as_floats,
     fold_batch_norms,
     remove_unread,

@@ -1,4 +1,4 @@
-"""Number formats that TVM's importer does not take as they are: casts of floats to 32 bits, and exponents.
+"""Number formats that TVM's importer does not take as they are: casts of floats to 32 bits, exponents, and halves.
 
 Of such a cast the importer writes the remainder of 2^32 and two choices, nested in whatever is fused with them. Its
 simplifier takes minutes for a comparison of the result. It casts integers as C does, which keeps the same 32 bits. And
@@ -12,6 +12,9 @@ from typing import Any
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+
+IN_SINGLE = ("Elu", "LRN", "Selu", "ThresholdedRelu")
+"""Operators that the importer writes with constants in float32, whatever their number format is."""
 
 
 def write_casts(model: Any) -> str:
@@ -50,3 +53,23 @@ def write_exponents_as_floats(model: Any) -> str:
             node.input[1] = writer.constant(exponent.astype(dtype))
             count += 1
     return f"wrote the exponents of {count} Pow in the number format of their bases" if count else ""
+
+
+def compute_in_single(model: Any) -> str:
+    """Let operators of half precision compute in float32, where the importer writes constants in that."""
+    from onnx import TensorProto
+
+    view, write = NetworkView(model), NodeWriter(model, "single")
+
+    def in_single(node: Any) -> list[Any] | None:
+        kind = view.kind(node.input[0])
+        if kind is None or kind.elem_type != TensorProto.FLOAT16:
+            return None
+        half, node.input[0] = node.output[0], write.add("Cast", node.input[0], to=TensorProto.FLOAT)
+        node.output[0] = write.name()
+        write.nodes.append(node)
+        write.add("Cast", node.output[0], to=TensorProto.FLOAT16, output=half)
+        return write.take()
+
+    count = len(replace_nodes(model.graph, in_single, *IN_SINGLE))
+    return f"computed {counted(count, 'operator')} of half precision in float32" if count else ""
