@@ -40,7 +40,7 @@ class LlmTruth:
     config: LlmConfig
     reference: ReferenceAnswer
     distances: Sequence[float]
-    """How far rounding moves the logits, then what leaves each layer; relative to their peaks."""
+    """How far rounding moves the logits, relative to their peak; then what leaves each layer, to those of positions."""
     relative_tolerance: float
     rounding_factor: float
 
@@ -51,7 +51,7 @@ class LlmTruth:
         tensor = partial(effective_tensor, weights, form)
         answers = compute(config, tensor, text(config.vocabulary, length), moves)
         truth = next(answers)
-        draws = [[distance(*pair) for pair in zip(_tensors(moved), _tensors(truth), strict=True)] for moved in answers]
+        draws = [_distances(moved, truth) for moved in answers]
         limits = RELATIVE_TOLERANCE[form.dtype], ROUNDING_FACTOR[form.dtype]
         return cls(config, truth, [max(distances) for distances in zip(*draws, strict=True)], *limits)
 
@@ -90,7 +90,8 @@ class LlmTruth:
 
         for index, (layer, hidden) in enumerate(zip(layers, self.reference.hidden, strict=True)):
             want = hidden[begin : begin + len(layer)]
-            if not compare_answers([layer.astype("float32")], [want.astype("float32")], self._limit(1 + index)).right:
+            got, want = ((array / _peaks(want)).astype("float32") for array in (layer, want))
+            if not compare_answers([got], [want], self._limit(1 + index)).right:
                 return index
         return None
 
@@ -101,8 +102,18 @@ def _mover(draw: int) -> Move:
     return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
 
 
-def _tensors(reference: ReferenceAnswer) -> list[Array]:
-    return [reference.logits, *reference.hidden]
+def _distances(moved: ReferenceAnswer, truth: ReferenceAnswer) -> list[float]:
+    layers = [(got, want, _peaks(want)) for got, want in zip(moved.hidden, truth.hidden, strict=True)]
+    return [distance(moved.logits, truth.logits), *(distance(got / peaks, want / peaks) for got, want, peaks in layers)]
+
+
+def _peaks(layer: Any) -> Any:
+    """Return the peak of each position.
+
+    In trained networks that of the first token may be hundreds of times those of the others (Sun et al. 2024, "Massive
+    Activations in Large Language Models"): relative to it, nothing would be wrong at the others.
+    """
+    return np.maximum(np.abs(layer).max(-1, keepdims=True), np.finfo(np.float32).tiny)
 
 
 def distance(answer: Any, other: Any) -> float:

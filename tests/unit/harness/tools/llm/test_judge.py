@@ -105,3 +105,13 @@ def test_the_first_wrong_layer_is_named() -> None:
     assert truth.first_wrong_layer(layers, 0) is None
     layers[1] = layers[1] * 1.01
     assert truth.first_wrong_layer(layers, 0) == 1
+
+
+def test_the_first_wrong_layer_is_named_beside_a_token_with_hidden_numbers_hundreds_of_times_as_large() -> None:
+    """As the first token's of trained networks are: of SmolLM2-135M 21,828, where the others' peak at 68."""
+    truth = LlmTruth.compute(SeededWeights(SMALL), FORMATS["float32"], 16)
+    truth.reference.hidden[:, 0] *= 1e4
+    layers = [layer.astype(np.float32) for layer in truth.reference.hidden]
+    assert truth.first_wrong_layer(layers, 0) is None
+    layers[0][5] *= np.float32(1.001)
+    assert truth.first_wrong_layer(layers, 0) == 0
