@@ -226,7 +226,7 @@ def _row(inspection: Inspection) -> tuple[str, ...]:
         inspection.name,
         inspection.state.value,
         inspection.outcome,
-        "-" if inspection.wall_ms is None else milliseconds(inspection.wall_ms),
+        " to ".join(milliseconds(ms) for ms in (inspection.good_ms, inspection.wall_ms) if ms is not None) or "-",
         "-" if inspection.relative is None else signed_share(inspection.relative),
         str(inspection.sessions),
         inspection.why if len(inspection.why) <= SHOWN_COLUMNS else f"{inspection.why[:SHOWN_COLUMNS]}…",

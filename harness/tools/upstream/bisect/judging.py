@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,7 +15,7 @@ from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
-from harness.judge.stats.pair import finite
+from harness.judge.stats.pair import Change, finite
 from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -70,8 +69,10 @@ class Inspection:
     sessions: int = 0
     """How many were run for it, the good revision's included."""
     wall_ms: float | None = None
+    good_ms: float | None = None
+    """Latency of the good revision in the same sessions in turns; None where one session decides."""
     relative: float | None = None
-    """Change of latency against the good revision, as a fraction."""
+    """Change from `good_ms` to `wall_ms`, as a fraction."""
 
 
 @dataclass(frozen=True)
@@ -177,14 +178,16 @@ class RevisionJudge:
 
         noise, kernels = self._noises(inspection.identity)
         decision = confirm(plan, measure, noise, inspection.name, kernels)
+        change = decision.change or Change(decision.verdict)
         return replace(
             inspection,
             state=_SLOWER.get(decision.verdict, RevisionState.SKIP),
             outcome=records[Arm.HEAD][-1].outcome.value if records[Arm.HEAD] else inspection.outcome,
             why="; ".join(decision.reasons),
             sessions=sum(map(len, records.values())),
-            wall_ms=finite(decision.change.head_ms if decision.change else math.nan),
-            relative=finite(decision.change.relative if decision.change else math.nan),
+            wall_ms=finite(change.head_ms),
+            good_ms=finite(change.base_ms),
+            relative=finite(change.relative),
         )
 
     def _built(self, runner: RevisionRunner) -> CaseBuild:

@@ -20,6 +20,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
+from harness.judge.report.table import milliseconds
 from harness.judge.revisions.sources import Revision, Source
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
@@ -27,6 +28,7 @@ from harness.measure.records.record import Record
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.toolchain import CaseBuild
+from harness.tools.upstream import bisect_command
 from harness.tools.upstream.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
 from harness.tools.upstream.bisect.judging import Reason, RevisionJudge, RevisionRunner, reason_of, state_of
 from harness.tools.upstream.bisect.question import STATE, BisectionStore, bisection_store
@@ -148,9 +150,15 @@ def test_a_slower_kernel_is_found_in_turns_with_the_good_revision() -> None:
     found = bisect(world, Reason.SLOWER)
     assert found.candidates == ["bad0"]
     inspection = next(inspection for inspection in found.inspections if inspection.name == "bad0")
+    assert inspection.relative
     assert inspection.relative == pytest.approx(0.3, abs=0.05)
     assert inspection.sessions >= 4
     assert world.ran.count("good0") > 4
+    assert inspection.good_ms
+    assert inspection.wall_ms
+    assert inspection.wall_ms == pytest.approx(inspection.good_ms * (1 + inspection.relative))
+    shown = bisect_command._row(inspection)
+    assert f"{milliseconds(inspection.good_ms)} to {milliseconds(inspection.wall_ms)}" in shown
 
 
 def test_a_change_of_ten_percent_is_found_in_noise_of_two_and_no_other_commit_is_named() -> None:
