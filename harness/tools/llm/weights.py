@@ -28,7 +28,10 @@ RARE_SHARE, SMALLEST_EMBEDDING = 0.25, 1e-3
 an epsilon that is left out moves nothing."""
 OUTLIER_SHARE, OUTLIER_FACTOR = 0.02, 6.0
 """Trained networks have a few channels of large numbers, in which half precision and 4 bits lose most (LLM.int8(),
-Dettmers et al. 2022). Without them a seeded network hides overflow."""
+Dettmers et al. 2022)."""
+SINK_SHARE, SINK = 0.125, 1000.0
+"""Tokens whose first number is this large. Trained networks have such numbers, in SmolLM2-135M up to 21,828: half
+precision has no square of them. Without them a norm that squares in half precision is right."""
 
 
 _HEAD = "lm_head.weight"
@@ -70,7 +73,7 @@ class SeededWeights(ModelWeights):
     @property
     def key(self) -> str:
         """Hash of the shape, and of how numbers are drawn."""
-        drawn = [RARE_SHARE, SMALLEST_EMBEDDING, OUTLIER_SHARE, OUTLIER_FACTOR]
+        drawn = [RARE_SHARE, SMALLEST_EMBEDDING, OUTLIER_SHARE, OUTLIER_FACTOR, SINK_SHARE, SINK]
         return key_of({"drawn": drawn, **asdict(self.config)})
 
     def tensor(self, name: str) -> Array:
@@ -89,14 +92,18 @@ class SeededWeights(ModelWeights):
 
         normal = rng.standard_normal(shape, dtype=np.float32)
         if "norm" in name:
-            return (1 + 0.1 * normal) * np.where(rng.random(shape) < OUTLIER_SHARE, OUTLIER_FACTOR, 1.0)
+            scale = (1 + 0.1 * normal) * np.where(rng.random(shape) < OUTLIER_SHARE, OUTLIER_FACTOR, 1.0)
+            scale[0] /= SINK if name == "norm.weight" else 1.0  # or a tied head would see nothing else
+            return scale
         if name.endswith("bias"):
             return 0.5 * normal
         rows = np.where(rng.random((shape[0], 1)) < OUTLIER_SHARE, OUTLIER_FACTOR / 2, 1.0) / np.sqrt(shape[-1])
         if name == "embed.weight":
             rare = rng.random((shape[0], 1)) < RARE_SHARE
             small = max(np.sqrt(self.config.eps), SMALLEST_EMBEDDING)
-            rows = np.where(rare, small, rows if self.config.tied else 1.0)
+            numbers = normal * np.where(rare, small, rows if self.config.tied else 1.0)
+            numbers[rng.random(shape[0]) < SINK_SHARE, 0] = SINK
+            return numbers
         return normal * rows
 
 

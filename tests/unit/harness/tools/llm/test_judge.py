@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 from llama_onnx import LlamaGraph
 
+from harness.tools.llm import judge
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig, RopeScaling
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.judge import compute, divergence, frequencies
@@ -96,6 +97,24 @@ def test_what_is_left_out_is_more_than_rounding(form: str, tied: bool, fault: di
     config = replace(SMALL, qkv_bias=True, tied=tied)
     truth, effective = truth_of(config, form)
     logits = next(compute(replace(config, **fault), effective, text(SMALL.vocabulary, 32))).logits
+    assert not truth.judge(logits.astype(np.float32), 0).right
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("form", ["float16", "q4f16_0"])
+def test_a_norm_whose_squares_overflow_in_half_precision_is_wrong(
+    form: str, tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As any trained network shows it; seeded weights have to."""
+    config = replace(LLAMA_TINY, tied=tied)
+    truth, effective = truth_of(config, form)
+
+    def norm(self: Any, x: Any, name: str) -> Any:
+        squares = np.minimum(x * x, np.finfo(np.float16).max)
+        return x / np.sqrt(squares.mean(-1, keepdims=True) + config.eps) * self.weight(name)
+
+    monkeypatch.setattr(judge._Arithmetic, "norm", norm)
+    logits = next(compute(config, effective, text(config.vocabulary, 32))).logits
     assert not truth.judge(logits.astype(np.float32), 0).right
 
 
