@@ -91,6 +91,8 @@ UNSUPPORTED_PATHS = {
     "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
     "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
 }
+USUAL_FORMAT = "float32"
+"""Number format of weights unless another is asked for."""
 QUICK_TESTS = ("pp32", "tg@d0", "chunks")
 _NAMED = re.compile(r"(?P<kind>pp|tg)(?P<tokens>\d{1,4})?(?:@d(?P<depth>\d{1,4}))?")
 
@@ -185,7 +187,7 @@ class LlmTable(LibraryTable):
     llm: str
     """A network of the zoo, or a `config.json`, or its folder."""
     weights: str = SEED
-    format: list[str] = Field(["float32"], min_length=1)
+    format: list[str] = Field([USUAL_FORMAT], min_length=1)
     pipeline: list[str] = Field([MLC], min_length=1)
 
     @field_validator("format", "pipeline", mode="before")
@@ -228,8 +230,8 @@ class LlmTask(LibraryTask):
     @property
     def title(self) -> str:
         """Name of the library, which several tests share."""
-        words = (self.model, self.form.name if self.form.layout else "", "" if self.pipeline == MLC else self.pipeline)
-        return "_".join(filter(None, words))
+        words = (word for word in (self.form.name, self.pipeline) if word not in (USUAL_FORMAT, MLC))
+        return "_".join([self.model, *words])
 
     @property
     def vocabulary(self) -> int:

@@ -96,9 +96,12 @@ def run_models(
 
     numpy judges every position of a prompt and every step of decode. Only right answers are timed, on the device alone.
     """
+    from pydantic import ValidationError
+
     from harness.base.program import read_programs
     from harness.base.suite import Suite
     from harness.tools.llm.cases import QUICK_TESTS, TESTS
+    from harness.tools.llm.foreign import problem_of
     from harness.tools.llm.weights import SEED
 
     if library and weights == SEED:
@@ -108,7 +111,11 @@ def run_models(
     tables: list[Any] = [{"llm": name, **shared, **choices} for name in model or ([] if library else ["llama_tiny"])]
     tables += [{"mlc": name, **shared} for name in library or ()]
     fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
-    suite = Suite.model_validate({"models": read_programs(tables, Path()), **fields})
+    programs = read_programs(tables, Path())
+    try:
+        suite = Suite.model_validate({"models": programs, **fields})
+    except ValidationError as error:
+        raise UsageError(problem_of(error)) from None
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:

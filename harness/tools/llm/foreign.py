@@ -49,5 +49,5 @@ def file_beside(listing: Path, name: str) -> Path:
 def problem_of(error: ValidationError) -> str:
     """Return the key at fault, and what is wrong with it."""
     problem = error.errors()[0]
-    key = ".".join(map(str, problem["loc"]))
-    return f"{key}: {problem['msg']}" if key else "its content is not a JSON object"
+    key, text = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+    return f"{key}: {text}" if key else "its content is not a JSON object"

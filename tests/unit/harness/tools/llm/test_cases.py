@@ -44,9 +44,9 @@ def test_what_cannot_be_run_is_refused(name: str) -> None:
 
 
 def test_every_test_of_every_library_is_a_case_of_its_own() -> None:
-    tasks = tasks_of(["llama_tiny"], format=["float32", "q4f16_0"], pipeline=["mlc", "default"])
+    tasks = tasks_of(["llama_tiny"], format=["float32", "q4f16_0", "float16"], pipeline=["mlc", "default"])
     programs = [task.program() for task in tasks]
-    assert len({program.name for program in programs}) == len(programs) == 24
+    assert len({program.name for program in programs}) == len(programs) == 36
     assert programs[6].name == "llama_tiny_default_pp32"
     assert programs[12].name == "llama_tiny_q4f16_0_pp32"
     assert programs[12].precision is Precision.FLOAT16

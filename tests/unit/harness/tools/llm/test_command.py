@@ -35,6 +35,7 @@ def refusal(*words: str) -> str:
         (("--pipeline", "tvm"), "no pipeline 'tvm'"),
         (("--weights", "nowhere"), "there is no folder"),
         (("--library", "lib.so"), "--library needs the folder of its weights"),
+        (("--model", "llama_tiny", "--model", "llama_tiny"), "models: the model name 'llama_tiny_"),
     ],
 )
 def test_what_cannot_be_run_is_refused_at_once(words: tuple[str, ...], reason: str) -> None:
