@@ -45,15 +45,20 @@ def frequencies(config: LlmConfig) -> Any:
 
 
 def compute(
-    config: LlmConfig, tensor: Callable[[str], Array], tokens: Array, moves: Sequence[Move] = ()
+    config: LlmConfig,
+    tensor: Callable[[str], Array],
+    tokens: Array,
+    moves: Sequence[Move] = (),
+    angle_share: float = 0.0,
 ) -> Iterator[ReferenceAnswer]:
     """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
 
-    The moved ones show how far rounding moves the answer. All take a layer before any takes the next one, so that each
-    weight is made once: of a network of a billion numbers, making them takes longer than the arithmetic.
+    The moved ones show how far rounding moves the answer; angles of rotations are moved by `angle_share` of that. All
+    take a layer before any takes the next one, so that each weight is made once: of a network of a billion numbers,
+    making them takes longer than the arithmetic.
     """
     cached = functools.cache(tensor)
-    networks = [_Arithmetic(config, cached, move, len(tokens)) for move in (lambda array: array, *moves)]
+    networks = [_Arithmetic(config, cached, move, len(tokens), angle_share) for move in (lambda array: array, *moves)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
@@ -69,9 +74,12 @@ def compute(
 class _Arithmetic:
     """The arithmetic of a network."""
 
-    def __init__(self, config: LlmConfig, tensor: Callable[[str], Array], move: Move, count: int) -> None:
+    def __init__(
+        self, config: LlmConfig, tensor: Callable[[str], Array], move: Move, count: int, angle_share: float
+    ) -> None:
         self._config, self._tensor, self._move = config, tensor, move
         angles = np.arange(count)[:, None] * frequencies(config)
+        angles = angles + angle_share * (move(angles) - angles)
         self._cos, self._sin = (f(np.concatenate([angles, angles], -1))[:, None] for f in (np.cos, np.sin))
         self._mask = np.triu(np.full((count, count), -np.inf), 1)
 

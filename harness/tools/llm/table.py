@@ -36,7 +36,7 @@ def as_text(records: Sequence[Record]) -> str:
     """Return the table for a terminal, and a line for whatever is not right."""
     supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
     drawn = [table(rows(supported), COLUMNS, right=NUMBERS, spare=SPARE)] if supported else []
-    return "\n".join([*drawn, *complaints(records), *_ratios(records)])
+    return "\n".join([*drawn, *complaints(records), *_ratios(records)]).lstrip("\n")
 
 
 def as_markdown(records: Sequence[Record]) -> str:

@@ -83,6 +83,20 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
     assert truth.tolerance < (1e-3 if form == "float32" else 0.3)
 
 
+def test_angles_that_are_rounded_to_float32_are_right_however_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU has powers and products of float32: a frequency is off by two units in the last place."""
+    config = LlmConfig(1, 64, 2, 1, 32, 64, 64)
+    truth = LlmTruth.compute(SeededWeights(config), FORMATS["float32"], 1536)
+
+    def rounded(config: LlmConfig) -> Any:
+        return frequencies(config) * (1 + 2.0**-22)
+
+    monkeypatch.setattr(judge, "frequencies", rounded)
+    logits = next(compute(config, SeededWeights(config).tensor, text(config.vocabulary, 1536))).logits
+    assert truth.judge(logits.astype(np.float32), 0).right
+    assert truth.tolerance < 1e-3
+
+
 @cache
 def truth_of(config: LlmConfig, form: str) -> tuple[LlmTruth, Callable[[str], Any]]:
     """The truth of a text of 32 tokens, and what gives the weights that it was computed with."""

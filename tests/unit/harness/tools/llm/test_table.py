@@ -36,6 +36,11 @@ def record(test: str = "pp32", pipeline: str = "mlc", tokens_per_s: float = 3200
     return virtual_record(**{**given, **fields})
 
 
+def test_without_a_row_the_text_begins_with_the_reason() -> None:
+    text = as_text([record(outcome=Outcome.UNSUPPORTED, message="no form for images", wall_ms=[])])
+    assert text.splitlines()[0].endswith("no form for images")
+
+
 def test_a_row_has_what_llama_bench_prints_and_whether_it_is_right() -> None:
     (row,) = csv.DictReader(io.StringIO(as_csv([record()])))
     assert row["t/s"] == "3200.00 ± 0.00"
