@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from harness.tools.llm.judge import Move
 
 TEXT_SEED = 7
-ANGLE_SHARE = {"float32": 0.25, "float16": 0.0}
-"""Share of a move that angles of rotations get, which is one unit in the last place. Every format has them in float32:
-behind 1,024 tokens they are off by 6e-5, for which half precision has room anyway."""
+ANGLE_SHARE = {"float32": 0.125, "float16": 0.0}
+"""Share of a move that angles of rotations get, which is what one rounding to float32 does. Every format has them in
+float32: behind 1,024 tokens they are off by 6e-5, for which half precision has room anyway."""
 _ARRAYS, DISTANCES = ("logits", "hidden"), "distances.json"
 
 
