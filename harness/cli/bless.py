@@ -11,7 +11,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import exit_code
 from harness.base.tables import table
 from harness.cli import options
-from harness.cli.record_filter import read_builds
+from harness.cli.record_filter import read_sessions
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
@@ -35,14 +35,16 @@ def bless(
     first. Refuses results that are wrong, broken, throttled or too noisy. Keeps only the correctness of an emulated
     device.
     """
-    from harness.judge.baseline import bless_build
+    from harness.judge.baseline import bless_builds
+    from harness.measure.records.view import without_garbage_collection
 
     builds = (
         b
-        for b in read_builds(records, options.matching(case))
+        for b in read_sessions(records, options.matching(case))
         if not b[0].as_shipped and options.matches_models(b[0].case, model)
     )
-    blessings = [bless_build(build, emulated=emulated) for build in builds]
+    with without_garbage_collection():
+        blessings = list(bless_builds(builds, emulated=emulated))
     if not blessings:
         if model:
             raise UsageError(

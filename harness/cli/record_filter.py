@@ -18,7 +18,7 @@ from harness.judge.report.screen import Screen
 if TYPE_CHECKING:
     from device_runner.device import Identity
     from harness.base.model import OnnxModel
-    from harness.judge.sides import SeriesKey, Side
+    from harness.judge.sides import SeriesKey, Session, Side
     from harness.measure.records.places import RecordSource
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
@@ -83,13 +83,17 @@ def read_builds(place: Path | str, covers: Covers, device: str | None = None) ->
         yield from index.newest_builds(covers, device)
 
 
+def read_sessions(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[Sequence[Session]]:
+    """Yield what `read_builds` does, of each record what a verdict wants. Raises the same."""
+    with _open_index_of(place, device) as index:
+        yield from index.newest_sessions(covers, device)
+
+
 def read_sides(place: Path | str, covers: Covers, device: str | None = None) -> dict[SeriesKey, Side]:
     """Return what records say of each series that is asked for. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
 
-    with _open_index_of(place, device) as index:
-        builds = index.newest_sessions(covers, device)
-        return {side.key: side for side in map(side_of, builds)}
+    return {side.key: side for side in map(side_of, read_sessions(place, covers, device))}
 
 
 @contextmanager

@@ -30,6 +30,8 @@ DIGITS = 6
 """Significant digits of a number: enough for any verdict, and a diff that can be read."""
 
 T = TypeVar("T", bound="CheckedFile")
+_text, _sorted_text = json.JSONEncoder().encode, json.JSONEncoder(sort_keys=True).encode
+_short_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _EXPONENT = re.compile(rb"e-(?=\d[],}])")
 """Python writes 1e-05, msgspec 1e-5."""
 
@@ -119,7 +121,7 @@ def round_digits(number: float) -> float:
 
 
 def _checksum(facts: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_short_text(facts).encode()).hexdigest()
 
 
 def checksum_of(text: bytes) -> str:
@@ -128,11 +130,11 @@ def checksum_of(text: bytes) -> str:
 
 
 def _lines(facts: dict[str, Any]) -> str:
-    parts = [f" {json.dumps(name)}: {_value(value)}" for name, value in facts.items()]
+    parts = [f' "{name}": {_value(value)}' for name, value in facts.items()]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n ]"
-    return json.dumps(value, sort_keys=isinstance(value, dict))
+        return "[\n" + ",\n".join(f"  {_text(item)}" for item in value) + "\n ]"
+    return _sorted_text(value) if isinstance(value, dict) else _text(value)

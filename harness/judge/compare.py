@@ -175,7 +175,7 @@ def compare_sides(
     unless they were measured `together`, on one occasion.
     """
     noises = noises or {}
-    timed = {key: pair for key, pair in _pairs(base, head).items() if _have_both_latencies(*pair)}
+    timed = {key: (was, now) for key, now in head.items() if (was := base.get(key)) and _have_both_latencies(was, now)}
     summarise_sides(chain.from_iterable(timed.values()))
     changes = {key: _latency_change(*pair, rules, noises.get(key), together=together) for key, pair in timed.items()}
     fitness = fitness_of(timed, changes, rules) if gauged else UNGAUGED
@@ -188,10 +188,6 @@ def compare_sides(
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
     cases = [*(_name_other_mode(case, base) for case in compared), *(_name_other_mode(case, head) for case in gone)]
     return ComparisonResult(cases, fitness)
-
-
-def _pairs(base: Sides, head: Sides) -> Pairs:
-    return {key: (base[key], side) for key, side in head.items() if key in base}
 
 
 def _name_other_mode(comparison: Comparison, there: Sides) -> Comparison:
@@ -315,7 +311,8 @@ def blindness_of(base: Sides, head: Sides) -> str:
 
     Empty if it is.
     """
-    probes = _joined_probes(_probes_by_rig(_pairs(base, head)))
+    pairs = {key: (base[key], side) for key, side in head.items() if key in base}
+    probes = _joined_probes(_probes_by_rig(pairs))
     return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
 
 

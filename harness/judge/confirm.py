@@ -83,15 +83,16 @@ def settle(
     """
     plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or SessionBudget()
     noises, kernels = noises or {}, kernels or {}
-    ways = {case.key: _way(case, measurer) for case in result.cases}
+    ways = [(case, _way(case, measurer)) for case in result.cases]
     under_way = {
         case.key: TurnSeries(
             str(case.key), plan, way, noises.get(case.key), kernels.get(case.key), _first_sessions(case), budget.now
         )
-        for case in result.cases
-        if callable(way := ways[case.key])
+        for case, way in ways
+        if callable(way)
     }
-    by_key, explained = {case.key: case for case in result.cases}, dict[SeriesKey, Explanation]()
+    by_key = {case.key: case for case, way in ways if callable(way)}
+    explained = dict[SeriesKey, Explanation]()
 
     def decided(key: SeriesKey) -> None:
         if explain:
@@ -100,8 +101,8 @@ def settle(
 
     blind = _spend(under_way, {key for key, case in by_key.items() if suspicion_of(case, SUSPICIOUS)}, budget, decided)
     pace = _pace(under_way.values())
-    settled = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
-    cases = [_explained(case, explained.get(case.key)) for case in settled]
+    settled = [_settle_case(case, way, under_way.get(case.key), pace) for case, way in ways]
+    cases = [_explained(case, explained.get(case.key)) for case in settled] if explained else settled
     if blind:
         reason = f"stopped: more sessions can tell nothing, {blind}"
         stopped = {key for key, series in under_way.items() if series.open}

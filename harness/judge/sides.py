@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -20,7 +21,15 @@ from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
-from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, summarise, summarise_each
+from harness.judge.stats.session import (
+    Location,
+    ReferenceSamples,
+    Samples,
+    Summary,
+    as_numbers,
+    summarise,
+    summarise_each,
+)
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
 from harness.measure.records.view import SessionView
@@ -56,7 +65,7 @@ class SeriesKey(NamedTuple):
     @classmethod
     def of(cls, record: Session) -> SeriesKey:
         """Return the series that a record belongs to."""
-        return cls(record.identity_key, record.case, record.as_shipped)
+        return cls(intern(record.identity_key), intern(record.case), record.as_shipped)
 
     def __str__(self) -> str:
         return f"{self.case}{' as shipped' if self.as_shipped else ''}"
@@ -179,8 +188,8 @@ def side_of(group: Sequence[Session]) -> Side:
         key=SeriesKey.of(first),
         outcome=decides.outcome,
         message=decides.message,
-        sessions=tuple([tuple(record.wall_ms) for record in timed]),
-        device_sessions=tuple([tuple(record.device_ms) for record in timed if record.device_ms]),
+        sessions=tuple([as_numbers(record.wall_ms) for record in timed]),
+        device_sessions=tuple([as_numbers(record.device_ms) for record in timed if record.device_ms]),
         started=tuple([record.started_at for record in timed]),
         artifact=decides.artifact,
         quirks=decides.quirks,
@@ -191,7 +200,7 @@ def side_of(group: Sequence[Session]) -> Side:
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and not timed and all(record.quick for record in right) else "",
-        probes=tuple([ReferenceSamples(p.kernel, p.ms, p.slowed_ms) for r in right if (p := r.reference)]),
+        probes=tuple([ReferenceSamples.of(p.kernel, p.ms, p.slowed_ms) for r in right if (p := r.reference)]),
         clocks=tuple(filter(None, [histogram_of(record) for record in right])),
         doubt=_order_doubt(group, latest) if len(latest) < len(group) else "",
     )

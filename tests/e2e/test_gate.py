@@ -10,11 +10,12 @@ from pathlib import Path
 import command
 import onnx
 import pytest
+from fake_records import blessing_of
 from waiting import LONG_S
 
 from harness.base.outcome import ExitCode, Outcome
 from harness.compile.models.sources import model_source
-from harness.judge.baseline import bless_build, load
+from harness.judge.baseline import load
 from harness.measure.records.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
@@ -98,7 +99,7 @@ def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_
     code, said = bench(tmp_path, cache, "run")
     assert code == ExitCode.GOOD, said
     for record in records(tmp_path):
-        blessing = bless_build([record])
+        blessing = blessing_of([record])
         assert blessing.baseline
         blessing.baseline.save(tmp_path / "baselines")
     assert {baseline.kind for baseline in load(tmp_path / "baselines")} == {"correctness"}
@@ -122,7 +123,7 @@ def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_pat
     assert code == ExitCode.GOOD, said
     (old,) = records(tmp_path)
     flattering = old.model_copy(update={"wall_ms": [ms / 3 for ms in varied(old.wall_ms)]})
-    blessing = bless_build([flattering])
+    blessing = blessing_of([flattering])
     assert blessing.baseline, blessing.notes
     blessing.baseline.save(tmp_path / "baselines")
     model.producer_name = "another"

@@ -9,6 +9,7 @@ from typing import Any
 from device_runner.device import Identity
 from harness.base.case import Case
 from harness.base.outcome import Outcome
+from harness.judge.baseline import Blessing, bless_builds
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
@@ -57,6 +58,12 @@ def index_of(folder: Path, records: Sequence[Record]) -> RecordIndex:
     file = folder / f"{uuid.uuid4().hex}.jsonl"
     file.write_text("".join(record.line() + "\n" for record in records))
     return RecordIndex(file)
+
+
+def blessing_of(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
+    """What becomes of one series that is blessed."""
+    (blessing,) = bless_builds([series], emulated=emulated)
+    return blessing
 
 
 def _samples(ms: float, chance: random.Random) -> list[float]:

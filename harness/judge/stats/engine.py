@@ -20,6 +20,7 @@ those of Student's t by its quantiles (Jennison and Turnbull, Group Sequential M
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -276,8 +277,7 @@ def _change_without_noise(
 ) -> Change:
     """Return what is left to say where the noise between sessions is unknown: no interval, and no verdict."""
     used = len(base), len(head)
-    plural = "" if used[0] == 1 else "s"
-    why = f"{used[0]} session{plural} against {used[1]}: too few to measure the noise between them: run more"
+    why = _too_few(*used)
     if not all(used):
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(why, *refused))
     was, now = (sum(session.log_ms for session in side) / len(side) for side in (base, head))
@@ -290,6 +290,12 @@ def _change_without_noise(
         reasons=(why, *refused),
         relevant=relative(rules.relevant_log(math.exp((was + now) / 2))),
     )
+
+
+@functools.lru_cache(64)  # one text for 100,000 series
+def _too_few(base: int, head: int) -> str:
+    plural = "" if base == 1 else "s"
+    return f"{base} session{plural} against {head}: too few to measure the noise between them: run more"
 
 
 def _missing(summary: Summary, side: str) -> str:

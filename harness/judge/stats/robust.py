@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -60,7 +61,7 @@ def _row(values: Numbers) -> Rows:
     return np.asarray(values, float)[None]
 
 
-def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows]]:
+def rows_of_one_length(sessions: Sequence[array[float]]) -> Iterator[tuple[list[int], Rows]]:
     """Yield the places of sessions that have as many samples as each other, and their rows.
 
     Sessions without samples are left out.
@@ -72,7 +73,7 @@ def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[li
         step = max(1, MOST_PAIRS // (count * count + 1))
         for begin in range(0, len(places_of_count) if count else 0, step):
             some = places_of_count[begin : begin + step]
-            flat = np.fromiter(chain.from_iterable(sessions[place] for place in some), float, count * len(some))
+            flat = np.frombuffer(bytearray().join([sessions[place] for place in some]))
             yield some, flat.reshape(len(some), count)
 
 

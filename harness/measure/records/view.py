@@ -77,13 +77,16 @@ class _Parts(msgspec.Struct, frozen=True, gc=False):
 
 
 class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
-    """What a verdict wants of a record (`harness.judge.sides`)."""
+    """What a verdict wants of a record (`harness.judge.sides`), and a baseline (`harness.judge.baseline`)."""
 
     schema: Literal[2] = 2
     identity_key: str
     identity: _Runtime
     started_at: str
     run: str
+    network: str = ""
+    truth: str = ""
+    unchecked: str = ""
     device_ms: list[float] = []
     steadiness: _Steadiness = _Steadiness()
     parts: _Parts = _Parts()

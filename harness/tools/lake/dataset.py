@@ -9,7 +9,7 @@ from typing import Any
 
 from device_runner.files import scratch_folder
 from harness.base.process import cores
-from harness.tools.lake.parquet import FACTS, SUFFIX, ParquetLines, needing_packages, table_of
+from harness.tools.lake.parquet import FACTS, FLAGS, NUMBERS, SUFFIX, ParquetLines, needing_packages, table_of
 from harness.tools.lake.record_dataset import BY_TIME, CHOSEN, SERIES_NAMES, WANTED_OF_DEVICE, Lines, RecordDataset
 
 MEMORY = "400MB"
@@ -55,8 +55,13 @@ class ParquetDataset(RecordDataset):
         db = self._stack.enter_context(duckdb.connect(config=config))
         db.execute("SET parquet_metadata_cache = true")  # or each question reads the end of each file again
         facts = list(self._facts([file for file in files if file.suffix != SUFFIX]))
-        db.register("facts", table_of(("source", "place", *FACTS), facts))
-        db.execute("CREATE TABLE lines AS SELECT * FROM facts")
+        types = {**dict.fromkeys(FLAGS, "BOOLEAN"), **dict.fromkeys(NUMBERS, "BIGINT")}
+        names = ("source", "place", *FACTS)
+        listed = ", ".join(f'"{name}" {types.get(name, "VARCHAR")}' for name in names)
+        db.execute(f"CREATE TABLE lines ({listed})")
+        if facts:  # an array of pyarrow imports pandas where there is one, which takes 50 MB
+            db.register("facts", table_of(names, facts))
+            db.execute("INSERT INTO lines SELECT * FROM facts")
         parquet = [glob.escape(str(file)).replace("'", "''") for file in files if file.suffix == SUFFIX]
         listed = ", ".join(f"'{name}'" for name in parquet)
         columns = "filename AS source, file_row_number AS place, * EXCLUDE (filename, file_row_number)"

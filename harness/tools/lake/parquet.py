@@ -7,10 +7,11 @@ question about one case reads little of a file.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ ROWS_OF_A_GROUP = 512
 COMPRESSION_LEVEL = 1
 LARGEST_GROUP_BYTES = ROWS_OF_A_GROUP * LONGEST_LINE_BYTES // 8
 """Limit of a row group of a file that others wrote."""
-_FLAGS, _NUMBERS = ("as_shipped", "standalone", "quick", "is_own", "conclusive"), ("week", "recoveries", "place")
+FLAGS, NUMBERS = ("as_shipped", "standalone", "quick", "is_own", "conclusive"), ("week", "recoveries", "place")
 _ORDER = [(name, "ascending") for name in ("case", "identity_key", "started")]
 
 
@@ -55,9 +56,9 @@ def table_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pyarrow.Tab
     import pyarrow
 
     def column(name: str, values: Iterable[Any]) -> pyarrow.Array:
-        if name in _FLAGS:
+        if name in FLAGS:
             return pyarrow.array(map(bool, values), pyarrow.bool_())
-        return pyarrow.array(values, pyarrow.int64() if name in _NUMBERS else pyarrow.string())
+        return pyarrow.array(values, pyarrow.int64() if name in NUMBERS else pyarrow.string())
 
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return pyarrow.table({name: column(name, values) for name, values in zip(names, columns, strict=True)})
@@ -106,15 +107,13 @@ class ParquetLines:
 
     def read(self, rows: Sequence[int]) -> Iterator[bytes]:
         """Yield the lines of these rows."""
+        import pyarrow
+
         groups = sorted({bisect_right(self._begins, row) - 1 for row in rows})
         lines = self._file.read_row_groups(groups, columns=[TEXT])[TEXT].cast("binary")
-        begins = dict(zip(groups, accumulate((self._size(group) for group in groups), initial=0), strict=False))
-        places = []
-        for row in rows:
-            group = bisect_right(self._begins, row) - 1
-            places.append(begins[group] + row - self._begins[group])
-        yield from lines.take(places).to_pylist()
-
-    def _size(self, group: int) -> int:
-        size: int = self._begins[group + 1] - self._begins[group]
-        return size
+        numbers = chain.from_iterable(range(self._begins[group], self._begins[group + 1]) for group in groups)
+        place_of = {number: place for place, number in enumerate(numbers)}
+        places = array("q", [place_of[row] for row in rows])
+        # Of a list pyarrow makes an array only after it has imported pandas, if there is one: 50 MB.
+        chosen = pyarrow.Array.from_buffers(pyarrow.int64(), len(places), [None, pyarrow.py_buffer(places)])
+        yield from lines.take(chosen).to_pylist()

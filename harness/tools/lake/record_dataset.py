@@ -200,15 +200,15 @@ class RecordDataset:
 
     def _read(self, places: Sequence[tuple[str, int]], form: Callable[[bytes], T]) -> list[T | None]:
         """Return the record at each place; None, after a word, for what is no record."""
-        places_by_source: dict[str, list[int]] = defaultdict(list)
-        for source, place in places:
-            places_by_source[source].append(place)
-        records = {
-            (source, at): self._parse(source, at, line, form)
-            for source, those in places_by_source.items()
-            for at, line in zip(those, self._lines_of(source).read(those), strict=True)
-        }
-        return [records[place] for place in places]
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for number, (source, _) in enumerate(places):
+            numbers[source].append(number)
+        records: list[T | None] = [None] * len(places)
+        for source, those in numbers.items():
+            lines = self._lines_of(source).read([places[number][1] for number in those])
+            for number, line in zip(those, lines, strict=True):
+                records[number] = self._parse(source, places[number][1], line, form)
+        return records
 
     def _parse(self, source: str, at: int, line: bytes, form: Callable[[bytes], T]) -> T | None:
         try:

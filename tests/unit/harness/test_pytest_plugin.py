@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import typer
 from fake_device import FakeDevice, a_plan, things
-from fake_records import a_record
+from fake_records import a_record, blessing_of
 
 from device_runner.failures import DeviceLost, Hang, RigFailure
 from harness.base.case import Case
@@ -24,7 +24,6 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Plan, unsupported
 from harness.base.suite import load_suite
 from harness.cli.gate import gate
-from harness.judge import baseline
 from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
@@ -120,7 +119,7 @@ def test_a_wrong_answer_fails_with_all_that_a_person_needs(rig: Rig) -> None:
 def test_a_failure_says_what_the_baseline_was(rig: Rig) -> None:
     rig.device.error = 0.5
     record = a_record(OPENCL, identity=rig.device.identity, quirks=("old-quirk",), tvm="0.25")
-    blessing = baseline.bless_build([record])
+    blessing = blessing_of([record])
     assert blessing.baseline
     blessing.baseline.save(rig.pytester.path / "good")
     done = rig.pytest("--case", OPENCL, "--baselines", "good")

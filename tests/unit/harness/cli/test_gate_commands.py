@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, blessing_of, sessions
 from typer.testing import CliRunner
 
 from device_runner.device import Identity
@@ -241,9 +241,8 @@ def test_bad_input_is_one_line_and_never_a_pass(
 
 
 def blessed_and_edited() -> str:
-    from harness.judge.baseline import bless_build
 
-    blessing = bless_build(sessions(10))
+    blessing = blessing_of(sessions(10))
     assert blessing.baseline
     return blessing.baseline.text().replace('"tvm": "0.27', '"tvm": "0.28')
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, blessing_of, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +25,7 @@ REFERENCE = Reference("k", [5.0, 5.1, 5.0], [6.5, 6.6, 6.5])
 
 
 def blessed(records: list[Record]) -> baseline.Baseline:
-    blessing = baseline.bless_build(records)
+    blessing = blessing_of(records)
     assert blessing.baseline, blessing.notes
     return blessing.baseline
 
@@ -36,7 +36,7 @@ def test_a_baseline_keeps_every_fit_session_of_the_latest_build() -> None:
 
 
 def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
-    blessing = baseline.bless_build([*sessions(10, 2), a_record(wall_ms=[7.0] * 10)])
+    blessing = blessing_of([*sessions(10, 2), a_record(wall_ms=[7.0] * 10)])
     assert blessing.baseline
     assert len(blessing.baseline.sessions) == 2
     assert "left out session 3" in blessing.notes[0]
@@ -54,14 +54,14 @@ def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
     ],
 )
 def test_what_is_not_good_is_refused_with_the_reason(facts: dict[str, Any], outcome: Outcome) -> None:
-    blessing = baseline.bless_build([a_record(**facts)])
+    blessing = blessing_of([a_record(**facts)])
     assert blessing.baseline is None
     assert blessing.outcome is outcome
     assert blessing.notes[0]
 
 
 def test_one_wrong_session_among_right_ones_is_enough_to_refuse() -> None:
-    blessing = baseline.bless_build([*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")])
+    blessing = blessing_of([*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")])
     assert blessing.baseline is None
 
 
@@ -71,20 +71,20 @@ def test_of_an_emulated_device_only_the_correctness_is_kept() -> None:
 
 
 def test_why_no_latency_is_kept_is_said() -> None:
-    emulated = baseline.bless_build(sessions(10, identity=Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))))
+    emulated = blessing_of(sessions(10, identity=Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))))
     assert "emulated (gpu): no latency is kept" in emulated.notes
-    untimed = baseline.bless_build([a_record(wall_ms=[])])
+    untimed = blessing_of([a_record(wall_ms=[])])
     assert any(note.endswith("no latency is kept") and "emulated" not in note for note in untimed.notes)
 
 
 def test_an_emulated_latency_is_kept_if_asked_for_and_says_what_it_is() -> None:
     pocl = Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))
-    blessing = baseline.bless_build(sessions(10, identity=pocl), emulated=True)
+    blessing = blessing_of(sessions(10, identity=pocl), emulated=True)
     assert blessing.baseline
     assert (blessing.baseline.kind, len(blessing.baseline.sessions)) == ("latency", 4)
     assert blessing.baseline.emulated == ("gpu",)
     assert "these times say nothing about a phone" in blessing.notes[-1]
-    clml = baseline.bless_build([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
+    clml = blessing_of([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
     assert clml.baseline
     assert clml.baseline.kind == "correctness"
 
@@ -187,7 +187,7 @@ def test_the_clocks_of_each_session_are_kept_if_they_are_known(tmp_path: Path) -
 
 def test_sessions_on_a_runtime_that_was_rebuilt_since_are_not_blessed() -> None:
     old, rebuilt = (replace(IDENTITY, runtime=digest) for digest in "12")
-    blessing = baseline.bless_build([*sessions(10, 3, identity=old), *sessions(10, 2, identity=rebuilt)])
+    blessing = blessing_of([*sessions(10, 3, identity=old), *sessions(10, 2, identity=rebuilt)])
     assert blessing.baseline
     assert [session.runtime for session in blessing.baseline.sessions] == ["2", "2"]
 
@@ -209,6 +209,6 @@ def test_reference_times_that_are_none_are_not_kept() -> None:
 
 @pytest.mark.parametrize("facts", [{}, {"wall_ms": [10.0, 10.1, 10.0, 10.2, 9.9, 10.0, 10.1, 10.0, 9.9, 10.1]}])
 def test_a_vacuous_case_is_blessed_with_that_said_first(facts: dict[str, Any]) -> None:
-    blessing = baseline.bless_build([a_record(vacuous=["output 0 of 1 is all zero"], **facts)])
+    blessing = blessing_of([a_record(vacuous=["output 0 of 1 is all zero"], **facts)])
     assert blessing.baseline
     assert blessing.notes[0] == "vacuous: being right proves nothing: output 0 of 1 is all zero"

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_records import IDENTITY, sessions
+from fake_records import IDENTITY, blessing_of, sessions
 
 from device_runner.failures import Failure
 from harness.base.failures import UsageError
-from harness.judge.baseline import Baseline, BlessedSession, bless_build, load, read_side, sides, sides_in
+from harness.judge.baseline import Baseline, BlessedSession, load, read_side, sides, sides_in
 from harness.judge.baseline_view import BaselineView, BlessedSessionView
 from harness.judge.checked_file import LARGEST_BYTES
 from harness.measure.facts import Reference
@@ -19,7 +19,7 @@ NOT_OF_A_SIDE = {"sha256"}
 
 
 def blessed(folder: Path, **facts: Any) -> Path:
-    baseline = bless_build(sessions(10, 2, **facts)).baseline
+    baseline = blessing_of(sessions(10, 2, **facts)).baseline
     assert baseline
     baseline.save(folder)
     return Baseline.file(folder, IDENTITY.key, baseline.case)
@@ -45,7 +45,7 @@ def test_a_view_has_the_fields_of_its_model() -> None:
 )
 def test_a_file_makes_the_side_that_its_model_makes(tmp_path: Path, facts: dict[str, Any]) -> None:
     file = blessed(tmp_path, **facts)
-    assert read_side(file) == Baseline.read(file).side
+    assert read_side(str(file)) == Baseline.read(file).side
     assert sides_in(tmp_path, lambda _: True) == sides(load(tmp_path))
     assert sides_in(tmp_path, lambda case: case != CASE) == {}
 
@@ -53,7 +53,7 @@ def test_a_file_makes_the_side_that_its_model_makes(tmp_path: Path, facts: dict[
 def test_what_bless_wrote_is_read_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = blessed(tmp_path, max_abs_err=2.5e-6, tolerance=1)
     monkeypatch.setattr(Baseline, "read", lambda _: pytest.fail("read with its model"))
-    assert read_side(file).key.case == CASE
+    assert read_side(str(file)).key.case == CASE
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_file_that_is_not_good_is_refused_as_its_model_refuses_it(tmp_path: Pa
     with pytest.raises(UsageError) as expected:
         Baseline.read(file)
     with pytest.raises(UsageError) as refusal:
-        read_side(file)
+        read_side(str(file))
     assert str(refusal.value) == str(expected.value)
 
 
@@ -85,6 +85,6 @@ def test_a_file_that_was_moved_or_is_gone_is_refused(tmp_path: Path) -> None:
     file = blessed(tmp_path)
     moved = file.rename(file.with_name("other-opencl-float32-untuned.json"))
     with pytest.raises(UsageError, match="is the baseline of"):
-        read_side(moved)
+        read_side(str(moved))
     with pytest.raises(Failure, match="cannot read"):
-        read_side(file)
+        read_side(str(file))

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, blessing_of, sessions
 
 from device_runner.device import Identity
-from harness.judge.baseline import bless_build
 from harness.judge.gate import Gate, why_two_series
 from harness.judge.noise import PROFILES, NoiseProfile
 from harness.judge.sides import SeriesKey, model_of, of_one_model, sides_of
@@ -54,7 +53,7 @@ def test_handsets_that_calibration_found_alike_are_pooled_and_others_are_not() -
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     """Of one handset with a baseline; that, another one and one with another driver were calibrated."""
-    blessing = bless_build(sessions(10))
+    blessing = blessing_of(sessions(10))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     for one in (profile(10, IDENTITY), profile(10.05, OTHER, seed=1), profile(10, OTHER_MODEL, seed=2)):
@@ -81,7 +80,7 @@ def test_a_gate_holds_a_handset_to_its_own_baseline_or_to_one_that_was_found_ali
 
 
 def test_a_baseline_of_its_own_comes_first(gate: Gate, tmp_path: Path) -> None:
-    blessing = bless_build(sessions(13, identity=OTHER))
+    blessing = blessing_of(sessions(13, identity=OTHER))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     both = Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)

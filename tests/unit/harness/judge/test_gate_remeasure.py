@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 from fake_device import ANSWER, FakeDevice, a_plan, things
-from fake_records import a_record, sessions
+from fake_records import a_record, blessing_of, sessions
 
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.compile.artifacts.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, save_arrays
 from harness.compile.artifacts.pool import Builder
-from harness.judge.baseline import Baseline, bless_build, sides
+from harness.judge.baseline import Baseline, sides
 from harness.judge.compare import Comparison
 from harness.judge.confirm import explainer
 from harness.judge.gate import Gate, Remeasure
@@ -53,7 +53,7 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(tmp_pa
     old = built["c-tiny"]
     assert isinstance(old, Artifact)
     key = device.identity.key
-    blessing = bless_build([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
+    blessing = blessing_of([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built, old), tmp_path, file, SilentProgress())
@@ -68,7 +68,7 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(tmp_pa
 
 def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_is_there(tmp_path: Path) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
-    blessing = bless_build([a_record(artifact="c-tiny")])
+    blessing = blessing_of([a_record(artifact="c-tiny")])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     builder = BuiltAlready(built, built["c-tiny"])
@@ -90,7 +90,7 @@ def test_the_build_of_another_network_is_judged_by_its_own_right_answers(tmp_pat
     save_arrays(tmp_path / "new" / OTHER_OUTPUTS, [ANSWER])
     answers = {"o-tiny": Answers(tmp_path / "new", reused=True), **({"o-old": truth} if kept else {})}
     old = a_record(identity=device.identity, artifact="c-tiny", network="old", truth="o-old")
-    blessing = bless_build([old])
+    blessing = blessing_of([old])
     assert blessing.baseline
     plan = replace(a_plan(), oracle=replace(a_plan().oracle, payload={"network": "new"}))
     builder = BuiltAlready({**built, **answers}, built["c-tiny"])
@@ -110,7 +110,7 @@ def test_the_build_of_another_network_is_judged_by_its_own_right_answers(tmp_pat
 def test_the_kernels_of_both_builds_are_watched_and_kept_beside_the_records(tmp_path: Path) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
     old = replace(cast(Artifact, built["c-tiny"]), key="c-old")
-    blessing = bless_build([a_record(identity=device.identity, artifact="c-old", tvm=OLD.tvm, ffi=OLD.ffi)])
+    blessing = blessing_of([a_record(identity=device.identity, artifact="c-old", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     builder = BuiltAlready(built, old)
@@ -139,10 +139,10 @@ def a_gated_case() -> list[Record]:
 def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -> None:
     records = a_gated_case()
     assert {record.artifact for record in latest_build(records)} == {"b" * 24}
-    blessing = bless_build(records)
+    blessing = blessing_of(records)
     assert blessing.baseline
     assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
-    before = bless_build(sessions(10, 4))
+    before = blessing_of(sessions(10, 4))
     assert before.baseline
     held_to = Gate(sides([before.baseline]), learn(), Rules(), 16)
     (comparison,) = held_to.compare(sides_of(records), lambda _: "nothing").cases
@@ -150,7 +150,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
 
 
 def test_a_case_is_run_with_the_settings_of_its_baseline(tmp_path: Path) -> None:
-    blessing = bless_build(sessions(10, settings={"chunk": 64}))
+    blessing = blessing_of(sessions(10, settings={"chunk": 64}))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     held_to = Gate.read(tmp_path, None, lambda _: True, Rules(), 16, as_shipped=False)
@@ -161,7 +161,7 @@ def test_a_case_is_run_with_the_settings_of_its_baseline(tmp_path: Path) -> None
 
 
 def test_what_compiled_it_is_what_baselines_and_comparisons_name() -> None:
-    blessing = bless_build(sessions(10, compiled_with=OLD))
+    blessing = blessing_of(sessions(10, compiled_with=OLD))
     assert isinstance(blessing.baseline, Baseline)
     assert (blessing.baseline.tvm, blessing.baseline.ffi) == (OLD.tvm, OLD.ffi)
     (side,) = sides_of(sessions(10, compiled_with=OLD)).values()

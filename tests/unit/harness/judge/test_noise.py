@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, blessing_of, sessions
 
-from harness.judge.baseline import bless_build
 from harness.judge.compare import compare_sides
 from harness.judge.noise import NoiseProfile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, sides_of
@@ -101,7 +100,7 @@ def test_a_rig_that_ran_before_is_known_and_a_fresh_one_is_not() -> None:
 
 def test_records_baselines_and_profiles_feed_one_model_and_a_session_counts_once() -> None:
     records = sessions(10, 8)
-    blessing = bless_build(records)
+    blessing = blessing_of(records)
     assert blessing.baseline
     assert learn(records, [blessing.baseline]).spreads[KEY].df < 16
     profile = profile_of(sessions(10, 16, seed=1), Rules())

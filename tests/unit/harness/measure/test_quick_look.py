@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_device import FakeDevice, a_plan, things
-from fake_records import IDENTITY, a_record, index_of, sessions
+from fake_records import IDENTITY, a_record, blessing_of, index_of, sessions
 
 from device_runner.device import Identity
 from harness.base.case import Case
@@ -16,7 +16,6 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
 from harness.base.suite import Suite
-from harness.judge.baseline import bless_build
 from harness.judge.compare import compare_sides
 from harness.judge.noise import NoiseProfile
 from harness.judge.path_ranking import rank_paths
@@ -106,11 +105,11 @@ def test_sessions_beside_it_still_count() -> None:
 
 def test_of_it_only_the_correctness_is_blessed() -> None:
     facts: dict[str, Any] = {"identity": EMULATED, "quick": True}
-    blessing = bless_build(sessions(10, 2, **facts), emulated=True)
+    blessing = blessing_of(sessions(10, 2, **facts), emulated=True)
     assert blessing.baseline
     assert (blessing.baseline.kind, blessing.baseline.sessions) == ("correctness", [])
     assert "a quick look's samples are too few" in blessing.notes[0]
-    blessing = bless_build([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
+    blessing = blessing_of([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
     assert blessing.baseline
     assert len(blessing.baseline.sessions) == 2
     assert "left out: a quick look's samples are too few" in blessing.notes

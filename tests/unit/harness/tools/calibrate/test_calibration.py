@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fake_device import FakeDevice, FakeProgram, Things, a_plan, things
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, blessing_of, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,6 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
-from harness.judge.baseline import bless_build
 from harness.judge.noise import PROFILES, NoiseProfile, find_profile
 from harness.judge.stats.pair import Rules
 from harness.measure.context import Run
@@ -177,7 +176,7 @@ def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) ->
 def test_no_baseline_is_taken_for_a_noise_profile_nor_the_other_way_round(tmp_path: Path) -> None:
     from harness.judge import baseline
 
-    blessing = bless_build(sessions(10))
+    blessing = blessing_of(sessions(10))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     a_profile().save(tmp_path / PROFILES)
