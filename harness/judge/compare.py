@@ -8,6 +8,7 @@ compared. Unchanged builds and the reference kernel tell whether the run is fit 
 from __future__ import annotations
 
 import math
+from array import array
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from harness.judge.sides import (
 from harness.judge.stats import engine, suite
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
-from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, summarise_each
+from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, as_numbers, summarise_each
 from harness.judge.verdict import Verdict
 from harness.measure.probes.reference import FACTOR
 
@@ -335,9 +336,9 @@ def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
                 kernels[probe.kernel].append(probe)
             for kernel, of in kernels.items():
                 where = f"{name} on {identity}, {kernel}" if len(kernels) > 1 else f"{name} on {identity}"
-                plain = chain.from_iterable(probe.reference_ms for probe in of)
-                slowed = chain.from_iterable(probe.slowed_ms for probe in of)
-                probes[where] = ReferenceSamples(kernel, [*plain], [*slowed])
+                plain = array("d", b"".join([as_numbers(probe.reference_ms) for probe in of]))
+                slowed = array("d", b"".join([as_numbers(probe.slowed_ms) for probe in of]))
+                probes[where] = ReferenceSamples(kernel, plain, slowed)
     return probes
 
 
