@@ -21,15 +21,7 @@ from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
-from harness.judge.stats.session import (
-    Location,
-    ReferenceSamples,
-    Samples,
-    Summary,
-    as_numbers,
-    summarise,
-    summarise_each,
-)
+from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, as_numbers, summarise_each
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
 from harness.measure.records.view import SessionView
@@ -120,11 +112,11 @@ class Side(Struct, frozen=True, dict=True):
     @cached_property
     def summary(self) -> Summary:
         """Summary of the sessions, with one number for each."""
-        return summarise(self.sessions)
+        return summarise_each([self.sessions])[0]
 
     def summary_by(self, location: Location) -> Summary:
         """Summarise the side by another number of each session."""
-        return self.summary if location is Location.MIDDLE else summarise(self.sessions, location=location)
+        return self.summary if location is Location.MIDDLE else summarise_each([self.sessions], location=location)[0]
 
     @cached_property
     def location_ms(self) -> float:

@@ -20,10 +20,10 @@ those of Student's t by its quantiles (Jennison and Turnbull, Group Sequential M
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -277,7 +277,8 @@ def _change_without_noise(
 ) -> Change:
     """Return what is left to say where the noise between sessions is unknown: no interval, and no verdict."""
     used = len(base), len(head)
-    why = _too_few(*used)
+    plural = "" if used[0] == 1 else "s"
+    why = intern(f"{used[0]} session{plural} against {used[1]}: too few to measure the noise between them: run more")
     if not all(used):
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(why, *refused))
     was, now = (sum(session.log_ms for session in side) / len(side) for side in (base, head))
@@ -290,12 +291,6 @@ def _change_without_noise(
         reasons=(why, *refused),
         relevant=relative(rules.relevant_log(math.exp((was + now) / 2))),
     )
-
-
-@functools.lru_cache(64)  # one text for 100,000 series
-def _too_few(base: int, head: int) -> str:
-    plural = "" if base == 1 else "s"
-    return f"{base} session{plural} against {head}: too few to measure the noise between them: run more"
 
 
 def _missing(summary: Summary, side: str) -> str:

@@ -318,24 +318,20 @@ def summarise_each(
 ) -> list[Summary]:
     """Summarise many sides at once, in a fraction of the time."""
     numbers = [*map(as_numbers, chain.from_iterable(sides))]
-    results: list[SessionSummary | str | Samples] = [*numbers]
+    results: list[SessionSummary | str | array[float]] = [*numbers]
     for valid in _valid_rows(numbers, limits):
         for place, why, summary in zip(valid.places, valid.reasons, _summaries(valid, location), strict=True):
             results[place] = "; ".join(why) or summary
-    each = iter(results)
-    return [_summary(list(islice(each, len(side))), limits) for side in sides]
+    each = (invalid(result, limits) if isinstance(result, array) else result for result in results)
+    return [_summary(list(islice(each, len(side)))) for side in sides]
 
 
-def _summary(results: Sequence[SessionSummary | str | Samples], limits: SampleLimits) -> Summary:
-    """Return the summary of sessions, of each its own, or why it has none, or what are no times."""
+def _summary(results: Sequence[SessionSummary | str]) -> Summary:
+    """Return the summary of sessions, of each its own or why it has none."""
     good = [session for session in results if isinstance(session, SessionSummary)]
     if len(good) == len(results):
         return Summary(good, ())
-    refused = (
-        f"session {number}: {why if isinstance(why, str) else invalid(why, limits)}"
-        for number, why in enumerate(results, 1)
-        if not isinstance(why, SessionSummary)
-    )
+    refused = (f"session {number}: {why}" for number, why in enumerate(results, 1) if isinstance(why, str))
     return Summary(good, tuple(refused))
 
 

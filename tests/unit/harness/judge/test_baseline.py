@@ -42,6 +42,14 @@ def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
     assert "left out session 3" in blessing.notes[0]
 
 
+def test_many_series_are_blessed_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "SERIES_AT_ONCE", 2)
+    wrong = [*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")]
+    noisy, still = [*sessions(10, 2), a_record(wall_ms=[7.0] * 10)], [a_record(wall_ms=[7.0] * 10)]
+    series = [sessions(10), noisy, wrong, [a_record(wall_ms=[])], sessions(12, 3, unchecked="no judge"), still]
+    assert list(baseline.bless_builds(series)) == [blessing_of(one) for one in series]
+
+
 @pytest.mark.parametrize(
     ("facts", "outcome"),
     [

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 from fake_records import IDENTITY, blessing_of, sessions
 
+import harness.judge.baseline
 from device_runner.failures import Failure
 from harness.base.failures import UsageError
-from harness.judge.baseline import Baseline, BlessedSession, load, read_side, sides, sides_in
+from harness.judge.baseline import Baseline, BlessedSession, files_in, load, read_side, sides, sides_in
 from harness.judge.baseline_view import BaselineView, BlessedSessionView
 from harness.judge.checked_file import LARGEST_BYTES
 from harness.measure.facts import Reference
@@ -88,3 +89,29 @@ def test_a_file_that_was_moved_or_is_gone_is_refused(tmp_path: Path) -> None:
         read_side(str(moved))
     with pytest.raises(Failure, match="cannot read"):
         read_side(str(file))
+
+
+def test_a_file_of_very_many_sessions_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = blessed(tmp_path)
+    monkeypatch.setattr(harness.judge.baseline, "READ_BYTES", file.stat().st_size)
+    assert read_side(str(file)) == Baseline.read(file).side
+    with file.open("a") as stream:
+        stream.write("more")
+    with pytest.raises(UsageError, match="is no baseline"):
+        read_side(str(file))
+
+
+def test_files_come_by_folder_then_by_name(tmp_path: Path) -> None:
+    for name in ("b/1.json", "b-c/2.json", "b.json", "a/.3.json", "b/not.txt", "b/c/4.json"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = [*tmp_path.glob("*.json"), *tmp_path.glob("*/*.json")]
+    assert files_in(tmp_path) == [str(file) for file in sorted(found, key=lambda file: file.parts)]
+    assert files_in(tmp_path / "none") == []
+
+
+def test_a_side_takes_eight_bytes_for_each_sample(tmp_path: Path) -> None:
+    side = read_side(str(blessed(tmp_path, parts=[Reference("k", [5.0, 5.1, 5.0], [6.5, 6.6, 6.5])])))
+    for samples in (*side.sessions, side.probes[0].reference_ms, side.probes[0].slowed_ms):
+        assert memoryview(samples).nbytes == 8 * len(samples)  # type: ignore[arg-type]
