@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.outcome import Outcome
+from harness.judge.baseline import bless_builds
 from harness.judge.sides import side_of
 from harness.measure.facts import Accuracy, Reference
 from harness.measure.records.record import NotARecord, Record, Releases, parse
-from harness.measure.records.view import SessionView, view_parser
+from harness.measure.records.view import SessionView, never_free, view_parser
 
 TIMES = st.lists(st.floats(), max_size=3)
 CLOCKS = st.dictionaries(st.sampled_from(["300", "800"]), st.one_of(st.floats(0, 1), st.text(max_size=2)), max_size=2)
@@ -28,13 +30,16 @@ RECORDS = st.builds(
     quirks=st.sampled_from([(), ("one", "two")]),
     as_shipped=st.booleans(),
     quick=st.booleans(),
-    wall_ms=TIMES,
+    wall_ms=st.one_of(TIMES, st.lists(st.floats(1.0, 1.1), min_size=5, max_size=8)),
     device_ms=TIMES,
     steadiness=st.one_of(st.just({}), st.fixed_dictionaries({"clock_histogram": CLOCKS})),
     parts=st.one_of(st.just([]), st.builds(Reference, st.just("kernel"), TIMES, TIMES).map(lambda part: [part])),
     max_abs_err=st.sampled_from([None, 1e-5, 1.0, math.nan]),
     accuracy=st.sampled_from([None, *(Accuracy(right, 0.0, 0.0, 1.0, right, 1.0) for right in (True, False))]),
     vacuous=st.sampled_from([[], ["output 0 is all zero"]]),
+    unchecked=st.sampled_from(["", "no judge"]),
+    network=st.sampled_from(["", "n"]),
+    truth=st.sampled_from(["", "t"]),
     facts=st.sampled_from([{}, {"image_kernels": 0}, {"image_kernels": 3}]),
     compiled_with=st.sampled_from([None, Releases(tvm="0.25.0", ffi="0.1.12")]),
     started_at=st.sampled_from(["2026-03-01T00:00:00", "2026-03-02T00:00:00"]),
@@ -56,6 +61,7 @@ def test_views_make_the_side_that_their_records_make(records: list[Record]) -> N
             views.append(view_of(line))
     if whole:
         assert repr(side_of(views)) == repr(side_of(whole)), "NaN is not equal to itself"
+        assert repr([*bless_builds([views], emulated=True)]) == repr([*bless_builds([whole], emulated=True)])
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,11 @@ def test_what_only_the_parser_of_whole_records_reads_is_left_to_it(written: str,
     for torn in (line[:100], line.replace(b'"run"', b'"walk"'), b"[]"):
         with pytest.raises(NotARecord):
             view_of(torn)
+
+
+def test_what_is_never_freed_outlives_its_last_name() -> None:
+    records = {a_record().case}
+    alive = weakref.ref(records)
+    never_free(records)
+    del records
+    assert alive()
