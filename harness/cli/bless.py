@@ -36,7 +36,7 @@ def bless(
     device.
     """
     from harness.judge.baseline import bless_builds
-    from harness.measure.records.view import never_free, without_garbage_collection
+    from harness.measure.records.view import without_garbage_collection
 
     builds = (
         b
@@ -45,7 +45,6 @@ def bless(
     )
     with without_garbage_collection():
         blessings = list(bless_builds(builds, emulated=emulated))
-        never_free(blessings)
     if not blessings:
         if model:
             raise UsageError(

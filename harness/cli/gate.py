@@ -64,7 +64,7 @@ def gate(
     from harness.judge.gate import Gate
     from harness.judge.report.comparison import export_comparison, write_comparison
     from harness.judge.sides import SeriesKey
-    from harness.measure.records.view import never_free, without_garbage_collection
+    from harness.measure.records.view import without_garbage_collection
 
     if baselines != options.DEFAULT_BASELINES and not baselines.is_dir():
         raise UsageError(f"there is no folder {baselines}", hint="correct --baselines, or make it with `bless`")
@@ -87,7 +87,6 @@ def gate(
         sides = read_sides(source, what.covers, device)
         sustained = [SeriesKey.of(record) for record in sustained_records(source, what.covers)]
         result = held_to.compare(sides, lambda _: "a gate without --from measures again", sustained=sustained)
-        never_free((held_to, sides, result))
     else:
         named = {"models": models} if models else {}
         result = _run(what.request(builders=builders, **named), held_to, minutes, device, records)

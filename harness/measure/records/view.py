@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,11 +158,6 @@ def without_garbage_collection() -> Iterator[None]:
         gc.freeze()
         if was:
             gc.enable()
-
-
-def never_free(records: object) -> None:
-    """Leave the freeing to the end of the process, which takes no time; one by one it takes a second for 100,000."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(records))
 
 
 _decoder, _parse = msgspec.json.Decoder(RecordView), view_parser(RecordView)

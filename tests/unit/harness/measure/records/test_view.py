@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import weakref
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from harness.judge.baseline import bless_builds
 from harness.judge.sides import side_of
 from harness.measure.facts import Accuracy, Reference
 from harness.measure.records.record import NotARecord, Record, Releases, parse
-from harness.measure.records.view import SessionView, never_free, view_parser
+from harness.measure.records.view import SessionView, view_parser
 
 TIMES = st.lists(st.floats(), max_size=3)
 CLOCKS = st.dictionaries(st.sampled_from(["300", "800"]), st.one_of(st.floats(0, 1), st.text(max_size=2)), max_size=2)
@@ -74,11 +73,3 @@ def test_what_only_the_parser_of_whole_records_reads_is_left_to_it(written: str,
     for torn in (line[:100], line.replace(b'"run"', b'"walk"'), b"[]"):
         with pytest.raises(NotARecord):
             view_of(torn)
-
-
-def test_what_is_never_freed_outlives_its_last_name() -> None:
-    records = {a_record().case}
-    alive = weakref.ref(records)
-    never_free(records)
-    del records
-    assert alive()
