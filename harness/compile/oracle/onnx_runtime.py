@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.outline import all_nodes, inner_graphs, tensor_types
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
@@ -54,14 +55,15 @@ class OnnxRuntime:
 
 def _rewritten(model: Any) -> bytes:
     """Return the network as onnxruntime computes it right. The model itself stays as it is."""
-    graph = model.graph
-    nodes, constants, version = list(graph.node), len(graph.initializer), model.ir_version
+    graph, plain = model.graph, type(model.graph)()
+    plain.node.extend(graph.node)
+    constants, version = len(graph.initializer), model.ir_version
     _pad_before_pools(model)
     _write_sigmoids(model)
     model.ir_version = min(version, NEWEST_IR_VERSION)
     data: bytes = model.SerializeToString()
     del graph.node[:], graph.initializer[constants:]
-    graph.node.extend(nodes)
+    graph.node.extend(plain.node)
     model.ir_version = version
     return data
 
@@ -91,19 +93,28 @@ def _pad_before_pools(model: Any) -> None:
 
 
 def _write_sigmoids(model: Any) -> None:
-    """Write sigmoids as exp(-softplus(-x)).
+    """Write sigmoids as exp(-softplus(-x)), but not of doubles, of which onnxruntime has no Softplus.
 
     onnxruntime's own (1.24) is off by 1.4e-7 of 1, and 0 from -18 on, where the logistic function is 1.5e-8 and more
     than 0 further on.
     """
-    write = NodeWriter(model, "logistic")
+    from onnx import TensorProto
 
-    def written(node: Any) -> list[Any]:
+    nodes = [*all_nodes(model.graph)]
+    if not any(is_onnx(node, "Sigmoid") for node in nodes):
+        return
+    types, write = tensor_types(model), NodeWriter(model, "logistic")
+
+    def written(node: Any) -> list[Any] | None:
+        if getattr(types.get(node.input[0]), "elem_type", 0) == TensorProto.DOUBLE:
+            return None
         exponent = write.add("Softplus", write.add("Neg", node.input[0]))
         write.add("Exp", write.add("Neg", exponent), output=node.output[0])
         return write.take()
 
-    replace_nodes(model.graph, written, "Sigmoid")
+    inner = [graph for node in nodes for graph in inner_graphs(node)]
+    for graph in (*reversed(inner), model.graph):
+        replace_nodes(graph, written, "Sigmoid")
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from small_networks import network, values
 
@@ -32,6 +32,32 @@ def test_a_sigmoid_is_more_than_nothing_where_it_is_small() -> None:
     (answer,) = OnnxRuntime(model).ask({"x": x})
     right = 1 / (1 + np.exp(-x.astype(np.float64)))
     assert np.abs(np.asarray(answer, np.float64) / right - 1).max() < 1e-5
+    assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("kind", [TensorProto.DOUBLE, TensorProto.FLOAT16])
+def test_a_sigmoid_of_another_precision_has_an_answer(kind: int) -> None:
+    """onnxruntime has no Softplus of doubles."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=kind),
+        helper.make_node("Sigmoid", ["wide"], ["small"]),
+        helper.make_node("Cast", ["small"], ["y"], to=TensorProto.FLOAT),
+    ]
+    x = np.linspace(-8, 8, 101, dtype=np.float32)
+    (answer,) = OnnxRuntime(network(nodes, {"x": [x.size]})).ask({"x": x})
+    assert np.abs(np.asarray(answer, np.float64) - 1 / (1 + np.exp(-x.astype(np.float64)))).max() < 1e-3
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_sigmoid_in_a_branch_is_more_than_nothing_where_it_is_small(depth: int) -> None:
+    nodes = [helper.make_node("Sigmoid", ["x"], ["y"])]
+    for level in range(depth):
+        branch = helper.make_graph(nodes, "branch", [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])])
+        nodes = [helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch, name=f"if_{level}")]
+    model = network(nodes, {"x": [3]}, yes=np.array(True))
+    before = model.SerializeToString()
+    (answer,) = OnnxRuntime(model).ask({"x": np.array([-30, 0, 30], np.float32)})
+    assert np.abs(np.asarray(answer, np.float64) / np.array([9.3576e-14, 0.5, 1]) - 1).max() < 1e-4
     assert model.SerializeToString() == before
 
 
