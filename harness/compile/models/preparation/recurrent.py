@@ -28,6 +28,7 @@ KINDS = dict(zip(RECURRENT, (("Sigmoid", "Tanh", "Tanh"), ("Sigmoid", "Tanh"), (
 MOST_OPERATORS = 10_000
 """Operators that all layers of a network may become. TVM 0.27 takes 34 s of a processor for 200 steps of an LSTM, which
 are 3,200 operators, and five times as long for three times as many."""
+_GATES = {"LSTM": LstmCell.gates, "GRU": GruCell.gates, "RNN": RecurrentCell.gates}
 STEP_OPERATORS = {"LSTM": 17, "GRU": 15, "RNN": 5, "DynamicQuantizeLSTM": 20}
 """About as many operators are written for one step."""
 
@@ -82,17 +83,6 @@ def _require_few(model: Any, view: NetworkView, steps: Counter[str]) -> None:
             )
 
 
-def _require_fitting(node: Any, features: int, view: NetworkView) -> None:
-    """Raise `ModelError` where the weights are for other inputs: onnxruntime 1.24 dies of such an LSTM (SIGSEGV)."""
-    weights = view.shape(node.input[1]) if is_onnx(node, *KINDS) else None
-    if weights is not None and weights[-1] != features:
-        raise ModelError(
-            f"{node.op_type} {node_name(node)!r} is given {features} numbers in each step, and its weights are for "
-            f"{weights[-1]}",
-            hint="give the shape that the network is made for with --shape",
-        )
-
-
 class _Layer:
     """One recurrent layer, which is written step by step."""
 
@@ -122,14 +112,37 @@ class _Layer:
             lengths = node.input[4] or None
         names = attribute_of(node, "activations", [b"Tanh"])
         known = all(name.decode() in PARAMETERS for name in names)
-        if shape is None or len(shape) != 3 or not shape[0] * shape[1] or recurrent is None or kind is None:
+        if shape is None or len(shape) != 3 or not shape[0] * shape[1] or not recurrent or kind is None:
             return None
         if not known:
             return None
-        _require_fitting(node, shape[2], view)
         layer = cls(node, shape, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), lengths, writer)
-        layer.hidden = layer.hidden or recurrent[2]
+        layer.hidden = layer.hidden or recurrent[-1]
+        if is_onnx(node, *KINDS):
+            layer._require_fitting(view)
         return layer
+
+    def _require_fitting(self, view: NetworkView) -> None:
+        """Raise `ModelError` for an operand of another shape: onnxruntime 1.24 dies of some of an LSTM (SIGSEGV)."""
+        node, count, width = self.node, self.directions, _GATES[self.kind] * self.hidden
+        state = (self.batch, count, self.hidden) if self.swapped else (count, self.batch, self.hidden)
+        needed = {
+            "W": (count, width, self.features),
+            "R": (count, width, self.hidden),
+            "B": (count, 2 * width),
+            "sequence_lens": (self.batch,),
+            "initial_h": state,
+            "initial_c": state,
+            "P": (count, 3 * self.hidden),
+        }
+        for name, (operand, shape) in zip(node.input[1:], needed.items(), strict=False):
+            given = view.shape(name)
+            if given not in (None, shape):
+                raise ModelError(
+                    f"{node.op_type} {node_name(node)!r} is given {operand} of the shape {[*given]}, and needs "
+                    f"{[*shape]} for batches of {self.batch} with {self.features} numbers in each step",
+                    hint="give the shape that the network is made for with --shape",
+                )
 
     def write(self) -> None:
         """Write the whole layer, with the results of the node that it was."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import helper, numpy_helper
 from small_networks import answers, changed, kinds, network, values
 
 from harness.base.failures import ModelError
@@ -140,7 +140,21 @@ def test_lengths_of_sequences_may_be_an_input(kind: str, direction: str) -> None
 def test_weights_for_other_inputs_are_refused_in_one_line(kind: str) -> None:
     model = layer(kind)
     model.graph.input[0].type.tensor_type.shape.dim[2].dim_value += 1
-    with pytest.raises(ModelError, match=rf"{kind} 'y' is given \d numbers in each step, and its weights are for \d"):
+    with pytest.raises(ModelError, match=rf"{kind} 'y' is given W of the shape .* and needs .* 6 numbers in each step"):
+        unroll(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "operand"), [("r", "R"), ("b", "B"), ("lengths", "sequence_lens"), ("h0", "initial_h"), ("p", "P")]
+)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_operands_of_another_shape_are_refused_in_one_line(name: str, operand: str, axis: int) -> None:
+    """onnxruntime reads beyond the end of an LSTM's R, and took weights of two directions for one."""
+    model = layer("LSTM", b=True, lengths=np.array([3, 2], np.int32), h0=True, c0=True, p=True)
+    (tensor,) = (tensor for tensor in model.graph.initializer if tensor.name == name)
+    array = numpy_helper.to_array(tensor)
+    tensor.CopyFrom(numpy_helper.from_array(np.concatenate([array, array], axis), name))
+    with pytest.raises(ModelError, match=rf"LSTM 'y' is given {operand} of the shape .* and needs"):
         unroll(model)
 
 
