@@ -69,26 +69,29 @@ def _rewritten(model: Any) -> bytes:
 
 
 def _pad_before_pools(model: Any) -> None:
-    """Take the padding out of average pools that count it and round their size up.
+    """Take the padding out of average pools that count it, if they round their size up or are of operator set 19.
 
-    Before operator set 19, onnxruntime divides by places beyond the padding, too. ONNX's reference and torch do not.
+    onnxruntime (1.24) then divides by places beyond the padding, and from operator set 19 on takes the padding of one
+    axis for another's. ONNX's reference and torch do not. A window that begins in the padding at the end is none.
     """
     from onnx import helper
 
-    write = NodeWriter(model, "padded")
+    write, opset = NodeWriter(model, "padded"), opset_of(model)
 
     def padded(node: Any) -> list[Any] | None:
         fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
-        counts_beyond = fields.pop("ceil_mode", 0) and fields.pop("count_include_pad", 0)
-        if not counts_beyond or fields.pop("auto_pad", b"NOTSET") != b"NOTSET":
+        counts, by_itself = fields.pop("count_include_pad", 0), fields.pop("auto_pad", b"NOTSET") != b"NOTSET"
+        if not counts or by_itself or (opset < 19 and not fields.get("ceil_mode")):
             return None
         rank = len(fields["kernel_shape"])
+        extents = write.add("Shape", write.add("AveragePool", node.input[0], **fields))
         pads = fields.pop("pads", [0] * 2 * rank)
         wide = write.add("Pad", node.input[0], write.integers(0, 0, *pads[:rank], 0, 0, *pads[rank:]))
-        write.add("AveragePool", wide, output=node.output[0], ceil_mode=1, **fields)
+        results = write.add("AveragePool", wide, **fields)
+        write.add("Slice", results, write.integers(*[0] * (rank + 2)), extents, output=node.output[0])
         return write.take()
 
-    if 11 <= opset_of(model) < 19:
+    if opset >= 11:
         replace_nodes(model.graph, padded, "AveragePool")
 
 

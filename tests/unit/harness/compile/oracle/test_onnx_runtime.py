@@ -11,16 +11,16 @@ from small_networks import network, values
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
-@pytest.mark.parametrize("opset", [11, 18])
-@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1]])
-def test_a_pool_that_rounds_up_counts_no_place_beyond_its_padding(opset: int, pads: list[int]) -> None:
-    node = helper.make_node(
-        "AveragePool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=1, count_include_pad=1
-    )
-    model = network([node], {"x": [1, 2, 8, 8]}, opset=opset)
+@pytest.mark.parametrize("opset", [11, 18, 19, 22])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 2, 2]])
+@pytest.mark.parametrize("rounds_up", [0, 1])
+def test_a_pool_counts_its_padding_and_no_place_beyond(opset: int, pads: list[int], rounds_up: int) -> None:
+    fields = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": pads, "count_include_pad": 1, "ceil_mode": rounds_up}
+    model = network([helper.make_node("AveragePool", ["x"], ["y"], **fields)], {"x": [1, 2, 8, 8]}, opset=opset)
     x = values(1, 2, 8, 8)
     (right,) = ReferenceEvaluator(model).run(None, {"x": x})
     (answer,) = OnnxRuntime(model).ask({"x": x})
+    assert np.asarray(answer).shape == np.asarray(right).shape
     assert np.abs(np.asarray(answer) - right).max() < 1e-6
 
 
