@@ -59,7 +59,7 @@ def _with_constants_computed(mod: Any) -> Any:
         if result is None:
             return binding
         arrays[binding.var] = result
-        return relax.VarBinding(binding.var, relax.const(result))
+        return relax.VarBinding(binding.var, relax.const(result, result.dtype.name))  # else int32 of int64
 
     blocks = [type(block)([bind(binding) for binding in block.bindings]) for block in main.body.blocks]
     body = relax.SeqExpr(blocks, main.body.body)

@@ -18,6 +18,7 @@ NUMBERS = [0.0, -0.0, 1.0, -2.5, 1e-45, 3e-39, 1.1754944e-38, 16777217.0, 3e38, 
 LEFT = np.array([each for each in NUMBERS for _ in NUMBERS], "float32").reshape(1, 28, 7, 1)
 RIGHT = np.array(NUMBERS * len(NUMBERS), "float32").reshape(1, 28, 7, 1)
 HALF = RIGHT.clip(-6e4, 6e4).astype("float16")
+LONG = np.array([-(2**63), -1, 2**31, 2**53 + 1])
 Operator = Callable[[Emit], Any]
 
 
@@ -60,6 +61,8 @@ OPERATORS: dict[str, Operator] = {
     "expand_dims": lambda _emit: relax.op.expand_dims(relax.const(LEFT), [1, 5]),
     "squeeze": lambda _emit: relax.op.squeeze(relax.const(LEFT), [0]),
     "reshape": lambda _emit: relax.op.reshape(relax.const(LEFT), (7, 28)),
+    "reshape of long integers": lambda _emit: relax.op.reshape(relax.const(LONG, "int64"), (2, 2)),
+    "reshape of doubles": lambda _emit: relax.op.reshape(relax.const(LONG / 3, "float64"), (2, 2)),
     "texels": lambda _emit: relax.op.layout_transform(relax.const(LEFT), tirx.IndexMap.from_func(texels)),
     "half precision": lambda _emit: relax.op.astype(relax.const(LEFT), "float16"),
     "from half precision": lambda _emit: relax.op.astype(relax.const(HALF), "float32"),
