@@ -51,3 +51,18 @@ def test_a_kernel_with_a_long_name_may_have_several_results() -> None:
 
 def test_a_sum_may_read_one_tensor_in_two_places() -> None:
     assert list(built(sum_of_distances()))
+
+
+def test_the_ranks_of_numbers_compile_where_nothing_else_is_asked_for() -> None:
+    """As `TopK` is written of which a network reads the places alone. dlight asserts that a sum reads single numbers."""
+    from tvm import relax
+
+    earlier = relax.const(np.arange(16) < np.arange(16)[:, None])
+
+    def body(emit: Emit, data: Any) -> Any:
+        own, others = emit(relax.op.expand_dims(data, [2])), emit(relax.op.expand_dims(data, [1]))
+        ties = emit(relax.op.logical_and(emit(relax.op.equal(others, own)), earlier))
+        before = emit(relax.op.logical_or(emit(relax.op.less(others, own)), ties))
+        return emit(relax.op.sum(emit(relax.op.astype(before, "int64")), [2]))
+
+    assert list(built(network(body, (1, 16))))
