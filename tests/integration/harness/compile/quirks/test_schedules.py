@@ -54,7 +54,7 @@ def test_a_sum_may_read_one_tensor_in_two_places() -> None:
 
 
 def test_the_ranks_of_numbers_compile_where_nothing_else_is_asked_for() -> None:
-    """As `TopK` is written of which a network reads the places alone. dlight asserts that a sum reads single numbers."""
+    """`TopK` is written so where its places alone are read. An assertion of dlight fails at such a sum."""
     from tvm import relax
 
     earlier = relax.const(np.arange(16) < np.arange(16)[:, None])
