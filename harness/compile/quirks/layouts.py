@@ -19,6 +19,8 @@ _ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power",
 _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
+_BYTES = ("bool", "int8", "uint8")
+"""Number formats of which no image has four in a texel."""
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""
 
@@ -194,6 +196,29 @@ def _through_buffer(call: Any, data: Any) -> Any:
     return relax.op.to_vdevice(relax.op.to_vdevice(data, buffer), target)
 
 
+def keep_bytes_in_buffers(passes: Passes) -> Passes:
+    """Before kernels are made for the scopes of their arguments, put results whose elements are bytes into buffers."""
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("KeepBytesInBuffers", _without_bytes))
+
+
+def _without_bytes(mod: Any) -> Any:
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    class KeepBytes(PyExprMutator):  # type: ignore[misc]
+        """Gives a variable the type of what it is bound to, which a rewritten call alone does not."""
+
+        def visit_call_(self, call: Any) -> Any:
+            call = self.visit_expr_post_order(call)
+            kind = type_of(call)
+            if getattr(call.op, "name", "") != "relax.call_tir" or len(call.args) > 2 or "texture" not in _scope(kind):
+                return call
+            buffer = type(kind)(kind.shape, dtype_of(kind))
+            return relax.call_tir(*call.args, buffer) if dtype_of(kind) in _BYTES else call
+
+    return with_main(mod, mutator(KeepBytes)(mod).visit_expr(mod["main"]))
+
+
 def _replacement_pass(name: str, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
     """Return a pass that replaces calls of an operator (`_replace_calls`)."""
     from tvm import relax
@@ -325,6 +350,15 @@ QUIRKS: tuple[Quirk, ...] = (
         "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
         workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
         edits=Edits(relax=copy_through_buffers),
+    ),
+    _row(
+        "texture-of-bytes",
+        "a comparison of a convolution that several operators read is put into an image of bools: `Unsupported Channel "
+        "Size: 32`",
+        upstream="src/relax/backend/adreno/annotate_custom_storage.cc looks at the shape of a result and not at its "
+        "number format",
+        workaround="results whose elements are bytes stay in buffers",
+        edits=Edits(relax=keep_bytes_in_buffers),
     ),
     _row(
         "shared-kernel-memory",

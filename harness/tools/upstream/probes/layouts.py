@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from harness.tools.upstream.probes.sample import (
     conv_of_sum,
     fails_to_lower,
     lower,
+    mask_and_its_opposite,
     max_of_channels,
     max_pool_into_smaller_image,
     product_with_channel,
@@ -78,6 +80,13 @@ def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(bool(bad), bad, f"{len(tensors)} tensors lie where their kernels look for them")
 
 
+def _image_of_bools(*applied: Workaround) -> ProbeAnswer:
+    """Look in the lowered module for a tensor of bools in an image."""
+    text = "".join(function.script() for function in lower(mask_and_its_opposite(), applied).functions.values())
+    image = re.search(r'"bool", scope="global\.texture', text)
+    return ProbeAnswer.of(bool(image), "a comparison is put into an image of bools", "a comparison lies in a buffer")
+
+
 PROBES: dict[str, Probe] = {
     "grouped-conv-nchw4c": fails_to_lower(partial(conv, groups=8), "a depthwise convolution is lowered"),
     "transposed-conv-layout": fails_to_lower(transposed_conv, "a transposed convolution is lowered"),
@@ -87,5 +96,6 @@ PROBES: dict[str, Probe] = {
     "bool-layout-transform": fails_to_lower(choice, "a choice by a comparison is lowered"),
     "texture-conv-out-dtype": fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
     "image-to-image-copy": _copied_between_images,
+    "texture-of-bytes": _image_of_bools,
     "shared-kernel-memory": _given_other_memory,
 }

@@ -164,6 +164,21 @@ def choice() -> Any:
     return _convs(make)
 
 
+def mask_and_its_opposite() -> Any:
+    """Return a comparison of a convolution that two operators read, between convolutions."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, _CHANNELS, 3, 3), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        above = emit(relax.op.greater(emit(relax.op.nn.conv2d(data, weight, padding=1)), relax.const(0.0, "float32")))
+        masks = [emit(relax.op.astype(mask, "float32")) for mask in (above, emit(relax.op.logical_not(above)))]
+        return relax.op.add(*(emit(relax.op.nn.conv2d(mask, weight, padding=1)) for mask in masks))
+
+    return network(body, (1, _CHANNELS, 8, 8))
+
+
 def mask() -> Any:
     """Return a comparison of a convolution, cast to numbers, between two convolutions."""
     from tvm import relax

@@ -11,7 +11,7 @@ import pytest
 from harness.base.case import Precision
 from harness.compile.compiler.compat import type_of
 from harness.compile.quirks import quirks_for
-from harness.tools.upstream.probes.sample import Emit, lower, network
+from harness.tools.upstream.probes.sample import Emit, lower, mask_and_its_opposite, network, source
 
 
 @pytest.mark.parametrize("groups", [8, 1])
@@ -93,3 +93,7 @@ def test_an_image_and_what_is_broadcast_over_it_compile(shape: tuple[int, ...], 
 
     lowered = lower(network(body, (1, 8, 8, 8)), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
     assert not relax.analysis.free_vars(lowered["main"])
+
+
+def test_a_comparison_that_two_operators_read_compiles() -> None:
+    assert "__kernel" in source(mask_and_its_opposite(), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
