@@ -35,8 +35,9 @@ class OnnxRuntime:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_cpu_mem_arena = False
         options.log_severity_level = 4
+        data = _rewritten(model)  # an error here is ours
         try:
-            self._session = onnxruntime.InferenceSession(_rewritten(model), options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its exceptions have no common class but this one
             raise _as_ours(error, NoAnswer) from error
 

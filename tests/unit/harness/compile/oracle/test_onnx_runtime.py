@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from small_networks import network, values
 
+from harness.compile.oracle import onnx_runtime
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
@@ -76,3 +77,10 @@ def test_a_pool_that_pads_by_itself_stays() -> None:
     before = model.SerializeToString()
     OnnxRuntime(model).ask({"x": values(1, 2, 8, 8)})
     assert model.SerializeToString() == before
+
+
+def test_an_error_of_our_rewriting_is_no_lack_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX's reference judged instead, which is wrong elsewhere."""
+    monkeypatch.setattr(onnx_runtime, "_write_sigmoids", lambda _model: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        OnnxRuntime(network([helper.make_node("Relu", ["x"], ["y"])], {"x": [3]}))
