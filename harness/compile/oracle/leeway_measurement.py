@@ -61,15 +61,15 @@ class _JudgedNetwork:
     @classmethod
     def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _JudgedNetwork:
         """Run it once, if there is a decision to be seen."""
-        judged = _or(lambda: inlined(model), model)
-        model = _or(lambda: _with_decisions(judged), judged)
+        network = _or(lambda: inlined(model), model)
+        model = _or(lambda: _with_decisions(network), network)
         types: Types = _or(lambda: tensor_types(model), dict[str, Any]())
-        made = {name for node in judged.graph.node for name in node.output}
-        names = [name for name in decisions.decided_names(model) if name in made]
-        decided: Values = _or(lambda: _values(judged, names, {}, inputs), dict[str, Any]())
+        results = {name for node in network.graph.node for name in node.output}
+        names = [name for name in decisions.decided_names(model) if name in results]
+        decided: Values = _or(lambda: _values(network, names, {}, inputs), dict[str, Any]())
         fixed = decisions.hold(model, decided) if decided else model
-        names, known = decisions.compared_names(model), {**inputs, **decided}
-        compared: Values = _or(lambda: _values(fixed, names, known, inputs), dict[str, Any]())
+        names, constants = decisions.compared_names(model), {**inputs, **decided}
+        compared: Values = _or(lambda: _values(fixed, names, constants, inputs), dict[str, Any]())
         return cls(model, types, inputs, outputs, compared, fixed)
 
     def measure(self) -> list[Measured]:
@@ -141,12 +141,12 @@ def _with_decisions(model: Any) -> Any:
     return whole
 
 
-def _values(model: Any, names: Sequence[str], known: Values, inputs: Values) -> dict[str, Array]:
-    """Return the values of these tensors, of which some are known."""
-    asked = [name for name in names if name not in known]
-    values = OnnxRuntime(with_outputs(model, asked)).ask(inputs) if asked else []
-    found = {**known, **dict(zip(asked, values, strict=True))}
-    return {name: found[name] for name in names}
+def _values(model: Any, names: Sequence[str], constants: Values, inputs: Values) -> dict[str, Array]:
+    """Return the values of these tensors, some of which are constants."""
+    computed = [name for name in names if name not in constants]
+    answers = OnnxRuntime(with_outputs(model, computed)).ask(inputs) if computed else []
+    values = {**constants, **dict(zip(computed, answers, strict=True))}
+    return {name: values[name] for name in names}
 
 
 def _reach(value: Array, moved: Array, precision: str) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from harness.base.case import Precision
 from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_main
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -142,6 +143,39 @@ def _concatenate(mod: Any) -> Any:
     return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
 
 
+def cast_for_functions(mod: Any) -> Any:
+    """Cast operands of functions of the importer to float32, where mixed precision cannot, nor be chosen without."""
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    try:
+        relax.transform.ToMixedPrecision()(mod)
+    except RuntimeError:
+        pass
+    else:
+        return mod
+
+    @mutator
+    class Cast(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            call = self.visit_expr_post_order(call)
+            if _operator(call) == "relax.call_tir" and len(call.args) == 2:
+                called, operands = call.args
+                return relax.call_tir(called, [self._single(each) for each in operands.fields], type_of(call))
+            if _operator(call) == "relax.clip":
+                return relax.Call(call.op, [self._single(call.args[0]), *call.args[1:]], call.attrs)
+            return call
+
+        def _single(self, tensor: Any) -> Any:
+            single = dtype_of(type_of(tensor)) == "float32"
+            return self.builder_.emit(relax.op.astype(tensor, "float32")) if single else tensor
+
+    rewriter = Cast(mod)
+    main = mod.get_global_var("main")
+    rewriter.builder_.update_func(main, rewriter.visit_expr(mod["main"]))
+    return rewriter.builder_.get()
+
+
 def _shape(tensor: Any) -> list[str] | None:
     """Return the extents; None of a tensor whose shape is computed."""
     extents = getattr(type_of(tensor).shape, "values", None)
@@ -191,5 +225,16 @@ QUIRKS = (
         workaround="sums, means and extrema of stacked tensors are taken in pairs; other stacks are concatenations",
         paths=("texture", "clml"),
         edits=Edits(model=without_stacks),
+    ),
+    Quirk(
+        "function-in-half",
+        "in half precision, what the importer writes as a function (Clip, Pad, Tile, Einsum, HardSwish) does not "
+        "compile behind a convolution: `Expected TensorType`",
+        upstream="src/relax/transform/to_mixed_precision.cc: every argument of a call is cast, also the name of a "
+        "function and a plain number",
+        workaround="in networks that have one, such functions take their operands by way of a cast to float32",
+        paths=("opencl", "texture", "clml"),
+        precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
+        edits=Edits(model=cast_for_functions),
     ),
 )

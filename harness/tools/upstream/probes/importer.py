@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.paths.base import Workaround
+from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
 from harness.tools.upstream.probes.sample import (
     Emit,
     Probe,
+    clipped_conv,
     conv,
     dropout,
     fails_to_lower,
@@ -40,9 +41,21 @@ def _maximum_of_constants() -> Any:
     return network(body)
 
 
+def _function_in_half(*applied: Workaround) -> ProbeAnswer:
+    """Choose half precision for a convolution and a function behind it."""
+    from tvm import relax
+
+    try:
+        relax.transform.ToMixedPrecision()(edit_model(clipped_conv(), applied))
+    except RuntimeError as error:
+        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
+    return ProbeAnswer.of(False, "a function takes what a convolution computes in half precision")
+
+
 PROBES: dict[str, Probe] = {
     "input-name-in-kernel": _slash_in_a_name,
     "function-of-constants": fails_to_lower(_maximum_of_constants, "a function of constants is folded"),
     "dropout-layout": fails_to_lower(dropout, "a dropout is lowered"),
     "stack-layout": fails_to_lower(sum_of_stack, "a stack is lowered"),
+    "function-in-half": _function_in_half,
 }

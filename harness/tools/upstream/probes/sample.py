@@ -253,6 +253,13 @@ def dropout() -> Any:
     return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
 
 
+def clipped_conv() -> Any:
+    """Return a convolution, then a Clip as the importer writes it: a function."""
+    from tvm import relax, topi
+
+    return _convs(lambda _op, conv: relax.BlockBuilder.current().emit_te(topi.clip, conv(), 0.0, 6.0))
+
+
 def texture_target() -> Any:
     """Return the texture path's target for a device with Adreno's limits."""
     return _TEXTURE.target(ImageLimits(), None)
