@@ -218,8 +218,6 @@ def _without_unseen(
     beyond: npt.NDArray[np.bool_], error: npt.NDArray[np.float64], want: Array, leeway: Leeway, tolerance: float
 ) -> npt.NDArray[np.bool_]:
     """Return which elements are too far off, less those few that other decisions than any drawn may have moved."""
-    if not beyond.any():
-        return beyond
     farthest, most = leeway.unseen(want, tolerance)
     few = beyond & (error <= farthest)
     return beyond & ~few if few.sum() <= most else beyond

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Launch, Steadiness
+    from device_runner.device import Array, Steadiness
     from device_runner.failures import Failure
 
 T = TypeVar("T")
@@ -231,13 +231,6 @@ class Endurance:
     """How the device was around a run whose heat was to be found out: it speaks against nothing."""
 
     steadiness: Steadiness
-
-
-@dataclass(frozen=True)
-class Launches:
-    """The kernels of each inference that was watched, in the order in which they were launched."""
-
-    inferences: Sequence[Sequence[Launch]]
 
 
 class RunningFact(ABC):

@@ -24,18 +24,6 @@ def tensor_type(shape: Any, dtype: str, vdevice: Any = None) -> Any:
     return make(shape, dtype, vdevice)
 
 
-def virtual_device(target: Any, scope: str) -> Any:
-    """Return a place for tensors: memory of this scope on the first device of a target.
-
-    The class moved to Relax in 0.27.
-    """
-    import tvm
-    from tvm import relax
-
-    make = getattr(relax, "VDevice", None) or tvm.ir.VDevice
-    return make(target, 0, scope)
-
-
 def type_of(expression: Any) -> Any:
     """Type of a Relax expression."""
     return expression.ty if hasattr(expression, "ty") else expression.struct_info

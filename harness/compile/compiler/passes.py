@@ -122,12 +122,6 @@ def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
     return passes if index is None else [*passes[:index], new, *passes[index:]]
 
 
-def passes_from_first(passes: Passes, name: str) -> Passes:
-    """Return the first pass of that name and those after it. Raises `RigFailure` if there is none."""
-    index = next((i for i, each in enumerate(passes) if _bare_name(each) == name), None)
-    return passes[_last(passes, name) if index is None else index :]
-
-
 def passes_before(passes: Passes, name: str) -> Passes:
     """Return the passes before the last pass of that name."""
     return passes[: _last(passes, name)]

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from device_runner.files import write_whole
 from device_runner.names import load, suggestion
-from device_runner.store import cache_root
 from harness.base.failures import ModelError, UsageError
 from harness.base.model import SUFFIXES
 from harness.base.tool import ModelFormat, tools
@@ -90,7 +89,7 @@ class OnnxFile:
 
     def original(self, cache_dir: Path) -> Original:
         """Return the file itself, and what was made of it if it is in another format. Raises `ModelError`."""
-        onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
+        onnx = onnx_of(self.file, cache_dir, trust=self.trust)
         fixed = self._prepared(cache_dir).fixed if self.fixes else ()
         if not (model_format := _format_of(self.file)):
             return Original(onnx, trust=self.trust, fixed=fixed)
@@ -145,11 +144,11 @@ def _stamp(file: Path) -> tuple[int, int]:
 def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> PreparedModel:
     """Read a file once, however many cases ask for it."""
     import_module("onnx")  # here, and not anew in each fork
-    onnx = _onnx_of(file, cache, trust=options.trust)
+    onnx = onnx_of(file, cache, trust=options.trust)
     return run_limited(file, lambda: _prepare_here(name, file, onnx, options, cache))
 
 
-def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
+def onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
     """Return the file itself, or what a tool makes of its format, kept in `cache`."""
     model_format = _format_of(file)
     return load(model_format.as_onnx)(file, cache, trust=trust) if model_format else file
@@ -221,15 +220,6 @@ def read_and_prepare(
 
 MODELS = "models"
 """Folder of the cache in which models are made."""
-
-
-def open_model(name: str, shapes: Shapes, *, trust: bool = False, fixes: Fixes | None = None) -> PreparedNetwork:
-    """Open a user's file or a network of the zoo as it is compiled. Raises UsageError."""
-    if name.endswith(SUFFIXES):
-        import_module("onnx")  # here, and not in the fork and then here
-        file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
-        return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
-    return PreparedNetwork(model_source(name).outline(), [])
 
 
 def model_source(name: str) -> NamedModel:

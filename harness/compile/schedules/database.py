@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -141,11 +141,6 @@ class Schedules:
         except OSError as error:
             why = f"cannot write the schedules {file}: {error.strerror}"
             raise disk_full(error, file.parent) or UsageError(why, hint="choose another file with --out") from error
-
-    def with_records(self, records: Sequence[Schedule]) -> Schedules:
-        """Return a copy with other records in place of those of the same tasks."""
-        newest = {record.key: record for record in (*self.records, *records)}
-        return Schedules(self.origin, tuple(newest.values()))
 
 
 def read(file: Path) -> Schedules:

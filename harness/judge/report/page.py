@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import SetupMissing
 from device_runner.files import write_whole
-from harness.base.failures import UsageError
 from harness.judge.report import words
 
 if TYPE_CHECKING:
@@ -67,13 +66,6 @@ def write_scripts(folder: Path) -> None:
     """Put the scripts of a site beside its pages."""
     for name in SCRIPTS:
         (folder / name).write_text(_script(name), encoding="utf-8")
-
-
-def require_page(file: Path) -> None:
-    """Raise UsageError unless a file that drawings go to is named as a page."""
-    if file.suffix != ".html":
-        hint = f"name it {file.stem}.html; a browser prints it, or makes an image of it"
-        raise UsageError(f"{file} is not a page, and drawings are pages", hint=hint)
 
 
 def write_page(

@@ -119,11 +119,6 @@ def is_time(value_ms: float) -> bool:
     return SHORTEST_MS <= value_ms <= LONGEST_MS
 
 
-def effective_size(values: Sequence[float]) -> float:
-    """Return how many independent samples finite values are worth (`harness.judge.stats.robust`)."""
-    return float(effective_sizes(np.array([values], float))[0])
-
-
 def invalid(values: Sequence[float], limits: SampleLimits) -> str:
     """Return why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:

@@ -193,7 +193,8 @@ def _side_by_side(
     minutes: float,
     page: Path | None,
 ) -> ComparisonView:
-    from harness.judge.report.page import environment, require_page
+    from harness.judge.report.page import environment
+    from harness.tools.shared.page_name import require_page
 
     if page:
         require_page(page)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.judge.stats import robust
 from harness.judge.stats.engine import TurnPlan, bars_at, compare_sessions, visible_change
 from harness.judge.stats.noise import FEWEST_SESSIONS
 from harness.judge.stats.pair import RULES, Rules
-from harness.judge.stats.session import Noise, Samples, SessionSummary, effective_size, summarise
+from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
 from harness.judge.stats.turns import BLOCK
 
 MOST_SESSIONS = 64
@@ -81,7 +82,9 @@ def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
     """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
     logs = [session.log_ms for session in sessions]
     within = math.sqrt(sum(session.error**2 for session in sessions) / len(sessions))
-    return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
+    return Noise(
+        max(float(np.std(logs, ddof=1)), within), max(1.0, float(robust.effective_sizes(np.array([logs]))[0]) - 1)
+    )
 
 
 def _false_alarms(good: Sequence[SessionSummary], rules: Rules) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,7 @@ from harness.compile.quirks import quirks_for
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
+    from harness.compile.models.sources import PreparedNetwork
     from harness.tools.ops.cells import CellVerdict
     from harness.tools.ops.operator_table import OperatorTable
     from harness.tools.ops.summary import NetworkSummary, Node, TensorEnd
@@ -61,7 +63,6 @@ def inspect(
     because it computes in float64.
     """
     from harness.base.model import SUFFIXES, fixes_given, shapes_given
-    from harness.compile.models.sources import open_model
     from harness.tools.ops.import_trial import ImportTrial
     from harness.tools.ops.summary import summarize
 
@@ -69,7 +70,7 @@ def inspect(
     with ImportTrial(cache_root()) as trial:
         if is_file:
             trial.load()
-        network, changes, _ = open_model(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
+        network, changes, _ = _opened(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
         summary = summarize(network)
         lacking = unknown_operators(network, onnx_operators())
         host = nodes_by_kind(network, lambda kind: kind in host_operators())
@@ -83,6 +84,19 @@ def inspect(
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
     none_runs = none_runs or bool(double_operators(network)) or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
+
+
+def _opened(name: str, shapes: Mapping[str, Any], *, trust: bool, fixes: Mapping[str, Any] | None) -> PreparedNetwork:
+    """Open a user's file or a network of the zoo as it is compiled. Raises UsageError."""
+    from harness.base.model import SUFFIXES
+    from harness.compile.models.limited_fork import run_limited
+    from harness.compile.models.sources import MODELS, PreparedNetwork, model_source, onnx_of, read_and_prepare
+
+    if not name.endswith(SUFFIXES):
+        return PreparedNetwork(model_source(name).outline(), [])
+    import_module("onnx")  # here, and not in the fork and then here
+    file, onnx = Path(name), onnx_of(Path(name), cache_root() / MODELS, trust=trust)
+    return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
 
 
 def _is_static(summary: NetworkSummary) -> bool:

@@ -9,11 +9,12 @@ from harness.base.failures import UsageError
 from harness.base.tables import counted
 from harness.judge.report import words
 from harness.judge.report.figures import COLOURS, LINES, QUIET, Figure, Trace, axis_from_zero, number, plain_text
-from harness.judge.report.page import require_page, write_page
+from harness.judge.report.page import write_page
 from harness.tools.profile.kernel_times import CaseKernels
 from harness.tools.profile.labels import Key, label_sides, mark_px
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_of
 from harness.tools.shared.kernels.profile import Profile
+from harness.tools.shared.page_name import require_page
 
 OPERATORS = 6
 """Number of operators with a line of their own; the others share one."""

@@ -20,11 +20,12 @@ from harness.compile.compiler.releases import tvm_version
 from harness.compile.compiler.tir import OperatorWork
 from harness.measure.context import Origin, Run
 from harness.measure.decide import decide
-from harness.measure.facts import Batches, Facts, Launches
+from harness.measure.facts import Batches, Facts
 from harness.measure.loop import run_case
 from harness.measure.probes.batches import enqueue
 from harness.measure.progress import Progress, RunStep
 from harness.measure.workbench import Workbench
+from harness.tools.shared.kernels.launches import Launches
 from harness.tools.shared.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 
 WALL_SAMPLES = 20

@@ -9,8 +9,9 @@ from typing import Any
 
 from harness.base.failures import UsageError
 from harness.judge.report.figures import COLOURS, QUIET, Figure, Trace, axis_from_zero, number
-from harness.judge.report.page import require_page, write_page
+from harness.judge.report.page import write_page
 from harness.measure.records.record import Record
+from harness.tools.shared.page_name import require_page
 from harness.tools.sustain.part import Bin, Figures, Sustained
 
 MOST_RUNS = 20

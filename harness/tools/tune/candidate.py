@@ -27,11 +27,10 @@ from harness.compile.compiler.compat import (
     tir_function,
     tuple_fields,
     type_of,
-    virtual_device,
     without_attributes,
 )
 from harness.compile.compiler.pass_runner import StepFailed
-from harness.compile.compiler.passes import passes_from_first
+from harness.compile.compiler.passes import names_of
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
 from harness.compile.paths import PATHS
@@ -48,6 +47,7 @@ from harness.compile.schedules.tasks import (
     unscheduled_functions,
 )
 from harness.compile.schedules.trace import check, plain
+from harness.tools.shared.virtual_device import virtual_device
 from harness.tools.tune.drawing import schedule_of
 from harness.tools.tune.rounding import measure_task_rounding
 
@@ -108,7 +108,7 @@ class FromSchedules:
     @property
     def edits(self) -> Edits:
         """As a workaround has them."""
-        return Edits(relax=lambda passes: passes_from_first(passes, SCHEDULE))
+        return Edits(relax=lambda passes: passes[names_of(passes).index(SCHEDULE) :])
 
 
 class _Seen(Exception):

@@ -16,9 +16,10 @@ from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Artifact
 from harness.measure.context import Run
 from harness.measure.correctness import Truth
-from harness.measure.facts import Facts, Launches
+from harness.measure.facts import Facts
 from harness.measure.loop import measure
 from harness.measure.tuning import TuningStore
+from harness.tools.shared.kernels.launches import Launches
 from harness.tools.shared.kernels.profile import Operator, operators_of
 from harness.tools.tune.candidate_runner import CandidateRunner
 from harness.tools.tune.dispatcher import TrialOrder

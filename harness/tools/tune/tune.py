@@ -16,7 +16,7 @@ from harness.base.plan import Plan
 from harness.compile.artifacts.pool import Builder
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.schedules import database
-from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits, ThreadLimits
+from harness.compile.schedules.database import Schedule, ScheduleOrigin, Schedules, TaskLimits, ThreadLimits
 from harness.measure.progress import Progress
 from harness.measure.work import open_work
 from harness.measure.workbench import Request
@@ -165,8 +165,14 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
             trials = list(log.read())
         winners = confirm_best(case.path, search, workshop, devices)
     if schedules := [winner.schedule for winner in winners if winner.schedule]:
-        open_schedules(out, identity).with_records(schedules).write(out)
+        with_newer(open_schedules(out, identity), schedules).write(out)
     return CaseTuning(case.id, kernels_ms, winners, trials)
+
+
+def with_newer(schedules: Schedules, newer: Sequence[Schedule]) -> Schedules:
+    """Return schedules with these in place of those of the same tasks."""
+    of_tasks = {schedule.key: schedule for schedule in (*schedules.records, *newer)}
+    return Schedules(schedules.origin, tuple(of_tasks.values()))
 
 
 def _profile(plan: Plan, bench: Bench) -> list[Operator]:

@@ -32,11 +32,6 @@ def test_what_is_written_reads_back_and_comes_in_the_same_order(tmp_path: Path) 
     assert found.of("texture") == {"a" * 16: records[1]}
 
 
-def test_a_task_has_one_schedule_and_the_newer_one_takes_its_place() -> None:
-    first, better = a_schedule(ms=2.0), a_schedule(ms=1.0)
-    assert Schedules(ORIGIN, (first,)).with_records([better]).records == (better,)
-
-
 def edited(text: str, at: int, **changes: Any) -> str:
     lines = text.splitlines()
     lines[at] = json.dumps({**json.loads(lines[at]), **changes})

@@ -14,7 +14,7 @@ from harness.base.case import Precision
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.compile import import_request, target_of
 from harness.compile.compiler.pass_runner import run_passes
-from harness.compile.compiler.passes import adreno_relax_passes, passes_from_first
+from harness.compile.compiler.passes import adreno_relax_passes, names_of
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import edit_relax
@@ -59,7 +59,7 @@ def _in_images(file: Path) -> int:
     request = _request(file, "texture")
     (mod, _), target = import_request(request), target_of(request)
     passes = edit_relax(with_work(adreno_relax_passes(target)), quirks_of(request.quirks))
-    after = passes_from_first(passes, "ConvertLayout")[1:]
+    after = passes[names_of(passes).index("ConvertLayout") + 1 :]
     with target:
         converted = run_passes(passes[: len(passes) - len(after)], mod)
     return sum(
