@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.compile.models.preparation.axes import count_axes_from_zero
-from harness.compile.models.preparation.batch_norm import fold_batch_norms
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
@@ -57,7 +56,6 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_casts,
     compute_in_single,
     write_integers_as_floats,
-    fold_batch_norms,
     remove_unread,
     name_choices,
 )
