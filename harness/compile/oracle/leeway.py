@@ -77,9 +77,8 @@ class Leeway:
 
         moved = self._moved_by_decisions(want)
         count = int((moved > tolerance).sum())
-        if not _CROWD <= count <= want.size // 2:
-            return np.zeros(want.shape), 0
-        return np.full(want.shape, np.inf) if self.choices else _farthest(moved), count // 2
+        few = _CROWD <= count <= want.size // 2
+        return np.full(want.shape, np.inf) if self.choices else _farthest(moved), count // 2 if few else 0
 
     def _moved_by_decisions(self, want: Array) -> Numbers:
         """Return how far the draws are from the judge's answer at most."""

@@ -40,6 +40,7 @@ QUIRKS: tuple[Quirk, ...] = (
     *fusions.QUIRKS,
     *texels.QUIRKS,
     *clml_table.QUIRKS,
+    importer.FUNCTION_IN_HALF,
 )
 """All quirks, in the order in which their workarounds are applied."""
 

@@ -160,8 +160,8 @@ def cast_for_functions(mod: Any) -> Any:
         def visit_call_(self, call: Any) -> Any:
             call = self.visit_expr_post_order(call)
             if _operator(call) == "relax.call_tir" and len(call.args) == 2:
-                called, operands = call.args
-                return relax.call_tir(called, [self._single(each) for each in operands.fields], type_of(call))
+                operands = [self._single(each) for each in call.args[1].fields]
+                return relax.call_tir(call.args[0], operands, type_of(call))
             if _operator(call) == "relax.clip":
                 return relax.Call(call.op, [self._single(call.args[0]), *call.args[1:]], call.attrs)
             return call
@@ -226,15 +226,15 @@ QUIRKS = (
         paths=("texture", "clml"),
         edits=Edits(model=without_stacks),
     ),
-    Quirk(
-        "function-in-half",
-        "in half precision, what the importer writes as a function (Clip, Pad, Tile, Einsum, HardSwish) does not "
-        "compile behind a convolution: `Expected TensorType`",
-        upstream="src/relax/transform/to_mixed_precision.cc: every argument of a call is cast, also the name of a "
-        "function and a plain number",
-        workaround="in networks that have one, such functions take their operands by way of a cast to float32",
-        paths=("opencl", "texture", "clml"),
-        precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
-        edits=Edits(model=cast_for_functions),
-    ),
 )
+FUNCTION_IN_HALF = Quirk(
+    "function-in-half",
+    "in half precision, what the importer writes as a function (Clip, Pad, Tile, Einsum, HardSwish) does not "
+    "compile behind a convolution: `Expected TensorType`",
+    upstream="src/relax/transform/to_mixed_precision.cc: each argument of a call is cast, also functions and numbers",
+    workaround="in networks that have one, such functions take their operands by way of a cast to float32",
+    paths=("opencl", "texture", "clml"),
+    precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
+    edits=Edits(model=cast_for_functions),
+)
+"""Comes last: batch norms are folded before, and then a function may be behind a convolution."""

@@ -10,9 +10,10 @@ import clml_golden
 import pytest
 
 from harness.base.case import Precision
+from harness.compile.paths.base import edit_model
 from harness.compile.quirks import quirks_for
 from harness.tools.upstream.probes.clml import batch_norm, constant, conv, conv_transpose, count_composites
-from harness.tools.upstream.probes.sample import network
+from harness.tools.upstream.probes.sample import Emit, network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 
@@ -181,3 +182,16 @@ def test_as_shipped_leaves_tvms_own_choice() -> None:
     assert {quirk.id for quirk in shipped} == {"tir-pipeline-tuple", "clml-not-imported"}
     mod = network(lambda emit, x: emit(conv(x, groups=4)))
     assert count_composites(mod, shipped) == Counter({"openclml.nn.conv2d": 1})
+
+
+def test_a_clip_behind_a_batch_norm_that_is_folded_takes_half_precision() -> None:
+    from tvm import relax, topi
+
+    def body(emit: Emit, data: Any) -> Any:
+        normed = emit(batch_norm(emit, emit(conv(data))))
+        return relax.BlockBuilder.current().emit_te(topi.clip, normed, 0.0, 6.0)
+
+    quirks = quirks_for("clml", Precision.FLOAT16, as_shipped=False)
+    halved = relax.transform.ToMixedPrecision()(edit_model(network(body), quirks))
+    assert "float16" in halved.script()
+    assert "batch_norm" not in halved.script()
