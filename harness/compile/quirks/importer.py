@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -148,11 +149,8 @@ def cast_for_functions(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
-    try:
+    with suppress(RuntimeError):
         relax.transform.ToMixedPrecision()(mod)
-    except RuntimeError:
-        pass
-    else:
         return mod
 
     @mutator
