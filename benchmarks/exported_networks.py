@@ -11,7 +11,7 @@ torch's older exporter. A network that neither exports is named and left out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,6 +137,13 @@ def export(network: Network, file: Path) -> str:
     return reason
 
 
+def write_suite(folder: Path, names: Iterable[str]) -> None:
+    """Write a suite file of the networks of these names in a folder."""
+    models = "".join(f'  {{ onnx = "{name}.onnx", name = "{name}" }},\n' for name in names)
+    text = f'paths = ["opencl", "texture"]\nbudget_s = 1\nmodels = [\n{models}]\n'
+    (folder / "adreno-bench.toml").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Export all networks and write the suite."""
     folder = Path(sys.argv[1])
@@ -149,9 +156,7 @@ def main() -> None:
         if reason:
             print(f"{network.name}: not exported: {reason}")
     names = [network.name for network, reason in zip(chosen, reasons, strict=True) if not reason]
-    models = "".join(f'  {{ onnx = "{name}.onnx", name = "{name}" }},\n' for name in names)
-    text = f'paths = ["opencl", "texture"]\nbudget_s = 1\nmodels = [\n{models}]\n'
-    (folder / "adreno-bench.toml").write_text(text, encoding="utf-8")
+    write_suite(folder, names)
     print(f"{len(names)} of {len(chosen)} networks in {folder}")
 
 

@@ -20,6 +20,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.exported_networks import write_suite
+
 WAYS = ("qdq_channels", "qdq_tensors", "operators", "dynamic")
 INPUTS = 3
 
@@ -92,9 +94,7 @@ def main() -> None:
             print(f"{target.stem}: not quantised: {reason}")
         else:
             names.append(target.stem)
-    models = "".join(f'  {{ onnx = "{name}.onnx", name = "{name}" }},\n' for name in names)
-    text = f'paths = ["opencl", "texture"]\nbudget_s = 0.5\nmodels = [\n{models}]\n'
-    (folder / "adreno-bench.toml").write_text(text, encoding="utf-8")
+    write_suite(folder, names)
     print(f"{len(names)} of {len(chosen)} networks in {folder}")
 
 
