@@ -274,7 +274,7 @@ class LlmTask(LibraryTask):
         task = cls.of(program)
         network = {"config": asdict(task.config), "format": task.form.name, "pipeline_name": task.pipeline}
         linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
-        facts = {**network, **linked, "quirks": chosen_quirks(policy), **versions()}
+        facts = {**network, **linked, "quirks": chosen_quirks(policy, task.pipeline), **versions()}
         return job_of("llm-library", task.title, facts, "harness.tools.llm.build")
 
 

@@ -16,7 +16,7 @@ from harness.tools.llm.network import CHUNK, LENGTH
 MLC, DEFAULT = "mlc", "default"
 PIPELINES = (MLC, DEFAULT)
 NO_CSE = "disable_cse_tir"
-"""End of the name of TVM's option against its elimination of common expressions."""
+"""End of the name of TVM's option against its elimination of common expressions; marks functions that need it, too."""
 
 
 def target_of(host_triple: str | None) -> Any:
@@ -38,14 +38,19 @@ def build_executable(
     from tvm import relax
 
     mod = _with_limits(edit_model(mod, workarounds))
-    with target:
-        if pipeline == DEFAULT:
+    options = {name: True for name in tvm.transform.PassContext.list_configs() if name.endswith(NO_CSE)}
+    if pipeline == DEFAULT:
+        with target, tvm.transform.PassContext(config=options if _is_marked(mod) else {}):
             return relax.build(mod, target=target)
+    # mlc-llm leaves the elimination out, too (quirk `let-common-expression`).
+    with target, tvm.transform.PassContext(config=options):
         passes = edit_relax(_mlc_passes(target, see), workarounds)
-        # As mlc-llm does: in 0.27 the pass may use a variable before it defines it, and TVM refuses the kernel.
-        options = {name: True for name in tvm.transform.PassContext.list_configs() if name.endswith(NO_CSE)}
-        with tvm.transform.PassContext(config=options):
-            return relax.build(mod, target=target, relax_pipeline=tvm.transform.Sequential(passes))
+        return relax.build(mod, target=target, relax_pipeline=tvm.transform.Sequential(passes))
+
+
+def _is_marked(mod: Any) -> bool:
+    """Return whether a function of a module may not have its common expressions eliminated."""
+    return any(NO_CSE in (function.attrs or ()) for _, function in mod.functions_items())
 
 
 def _with_limits(mod: Any) -> Any:

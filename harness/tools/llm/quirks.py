@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -13,13 +13,15 @@ from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS, Edits, Workaround
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.compile.quirks.schedules import put_first
-from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.formats import FORMATS
-from harness.tools.llm.lowering import target_of
+from harness.tools.llm.lowering import DEFAULT, MLC, NO_CSE, build_executable, target_of
 from harness.tools.llm.network import build_module
 
 MERGE = "tir_attention_merge_state"
 BARRIER = "tvm_storage_sync"
+LET, LET_QUIRK = "T.Let(", "let-common-expression"
+"""An expression that binds a variable, in TVM's script. The rotations of Llama 3 have some."""
 ODD_WIDTH = 1003
 """A vocabulary whose 32nd part is odd."""
 
@@ -44,6 +46,14 @@ def _with_barrier(function: Any) -> Any:
     return tir_function(guarded).with_attr("global_symbol", symbol)
 
 
+def mark_lets(mod: Any) -> Any:
+    """Mark functions with `Let`, so that their common expressions are not eliminated."""
+    for name, function in mod.functions_items():
+        if LET in function.script():
+            mod[name] = function.with_attr(NO_CSE, True)
+    return mod
+
+
 def reduction_if_matmul_raises(func: Any, target: Any) -> Any:
     """Return a schedule for reductions for products at which dlight's rule raises; the others are left to TVM."""
     from tvm.s_tir import dlight
@@ -57,10 +67,10 @@ def reduction_if_matmul_raises(func: Any, target: Any) -> Any:
     return None
 
 
-def _sample(vocabulary: int, form: str) -> tuple[Any, Any]:
+def _sample(vocabulary: int, form: str, scaling: RopeScaling | None = None) -> tuple[Any, Any]:
     """Return the module of a network of one layer, and the target."""
     target = target_of(None)
-    mod, _ = build_module(LlmConfig(1, 64, 2, 1, 32, 64, vocabulary), FORMATS[form], target)
+    mod, _ = build_module(LlmConfig(1, 64, 2, 1, 32, 64, vocabulary, scaling=scaling), FORMATS[form], target)
     return mod, target
 
 
@@ -78,14 +88,22 @@ def _merge(*applied: Workaround) -> ProbeAnswer:
 
 def _odd_width(*applied: Workaround) -> ProbeAnswer:
     """Schedule a product whose transposed weights have an odd number of 32 columns."""
-    from harness.tools.llm.lowering import build_executable
+    return _build(MLC, applied, f"a head of {ODD_WIDTH} outputs is scheduled", *_sample(ODD_WIDTH, "q4f16_0"))
 
-    mod, target = _sample(ODD_WIDTH, "q4f16_0")
+
+def _let(*applied: Workaround) -> ProbeAnswer:
+    """Compile the rotations of Llama 3 by the default pipeline."""
+    sample = _sample(64, "float32", RopeScaling(32.0, 1.0, 4.0, 8192))
+    return _build(DEFAULT, applied, "rotations of Llama 3 are compiled", *sample)
+
+
+def _build(pipeline: str, applied: Sequence[Workaround], built: str, mod: Any, target: Any) -> ProbeAnswer:
+    """Build a module: the defect is present if TVM raises, and else the answer says what was `built`."""
     try:
-        build_executable(mod, target, "mlc", applied, lambda _: None)
+        build_executable(mod, target, pipeline, applied, lambda _: None)
     except Exception as error:  # TVM raises errors of every kind
         return ProbeAnswer.of(True, str(error).strip().splitlines()[0][:120])
-    return ProbeAnswer.of(False, f"a head of {ODD_WIDTH} outputs is scheduled")
+    return ProbeAnswer.of(False, built)
 
 
 def _default_rules(*_applied: Workaround) -> ProbeAnswer:
@@ -116,6 +134,14 @@ QUIRKS = (
         edits=Edits(relax=put_first(reduction_if_matmul_raises)),
     ),
     Quirk(
+        LET_QUIRK,
+        "TVM's default pipeline refuses the rotations of Llama 3: a variable is used before it is defined",
+        upstream="src/tirx/transform/common_subexpr_elim.cc",
+        workaround="the default pipeline leaves the elimination of common expressions out, as mlc-llm does",
+        paths=("opencl",),
+        edits=Edits(model=mark_lets),
+    ),
+    Quirk(
         "default-pipeline-products",
         "TVM's default pipeline for Adreno has no schedules for products, so prefill is several times as slow",
         upstream="python/tvm/relax/backend/adreno/pipeline.py",
@@ -126,14 +152,15 @@ QUIRKS = (
 PROBES: dict[str, Callable[..., ProbeAnswer]] = {
     "merge-barrier": _merge,
     "matmul-odd-width": _odd_width,
+    LET_QUIRK: _let,
     "default-pipeline-products": _default_rules,
 }
 """The probe of each quirk, by its id. It takes the quirks whose workarounds are applied, none for TVM as it is."""
 
 
-def chosen_quirks(policy: QuirkPolicy) -> list[str]:
-    """Return the ids of those that are worked around."""
-    ids = [quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS]
+def chosen_quirks(policy: QuirkPolicy, pipeline: str) -> list[str]:
+    """Return the ids of those that are worked around. MLC's passes never eliminate common expressions."""
+    ids = [quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS and (pipeline == DEFAULT or quirk.id != LET_QUIRK)]
     return [id for id in ids if not policy.as_shipped or id in policy.with_quirks]
 
 

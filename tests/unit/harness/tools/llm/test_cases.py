@@ -10,8 +10,11 @@ import pytest
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel
+from harness.base.request import QuirkPolicy
 from harness.tools.llm.cases import TESTS, LlmTask, tasks_of
 from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.lowering import DEFAULT, MLC
+from harness.tools.llm.quirks import chosen_quirks
 
 FIELDS = {
     "model_type": "llama",
@@ -108,3 +111,9 @@ def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FIELDS))
     programs = LlmTask.read_table({"llm": "config.json", "name": "mine", "tests": ["pp32"]}, tmp_path)
     assert [program.name for program in programs] == ["mine_pp32"]
+
+
+def test_common_expressions_are_worked_around_where_tvm_eliminates_them() -> None:
+    policy = QuirkPolicy()
+    assert set(chosen_quirks(policy, DEFAULT)) - set(chosen_quirks(policy, MLC)) == {"let-common-expression"}
+    assert chosen_quirks(QuirkPolicy(as_shipped=True), DEFAULT) == []
