@@ -4,8 +4,9 @@
     adreno-bench run --suite FOLDER/adreno-bench.toml --device DEVICE --case '*-float32-untuned'
 
 Needs a Python with torch, timm, torchvision, onnx and onnxscript, which adreno-bench does not install. Weights are
-random: nothing is downloaded. Normalizations are moved, or they would do nothing. Every other network goes through
-torch's older exporter. A network that neither exports is named and left out.
+random: nothing is downloaded. Normalizations are moved, or they would do nothing, and batch norms have the statistics
+of what reaches them, or the input would hardly matter. Every other network goes through torch's older exporter. A
+network that neither exports is named and left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PIXELS = 96
+BATCH = 4
+"""Inputs of one measurement of statistics."""
 TIMM = """
 mobilenetv3_small_050 mobilenetv3_large_100 mobilenetv2_100 mobilenetv4_conv_small mobilenetv4_hybrid_medium:128
 efficientnet_b0 efficientnet_lite0 tf_efficientnetv2_b0 tf_efficientnet_b0:97 ghostnet_100 ghostnetv2_100 regnetx_002
@@ -97,19 +100,21 @@ def one_output(model: Any, key: Any, **options: Any) -> Any:
     return model
 
 
-def move_norms(model: Any) -> Any:
-    """Move the scales and statistics of normalizations, as training does."""
+def move_norms(model: Any, inputs: tuple[Any, ...]) -> Any:
+    """Move the scales of normalizations, and measure the statistics of batch norms, as training does."""
     import torch
 
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
-        for name, buffer in model.named_buffers():
-            if name.endswith("running_var"):
-                buffer.copy_(torch.rand_like(buffer) + 0.5)
-            if name.endswith("running_mean"):
-                buffer.copy_(torch.randn_like(buffer) * 0.1)
+        model.eval()
+        for module in model.modules():
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                module.reset_running_stats()
+                module.train().momentum = None  # all inputs count alike
+        for _ in range(2):
+            model(*(torch.randn(BATCH, *each.shape[1:]) for each in inputs))
     return model.eval()
 
 
@@ -122,7 +127,7 @@ def export(network: Network, file: Path) -> str:
     reason = ""
     try:
         model, inputs = build(network)
-        move_norms(model)
+        move_norms(model, inputs)
         for dynamo in (network.dynamo, not network.dynamo):
             options = {"external_data": False, "verbose": False} if dynamo else {}
             try:

@@ -373,7 +373,7 @@ class _Judged:
 
     def trial(self, faults: Sequence[str], edits: Sequence[Edit]) -> Trial:
         factor, noise = ROUNDING_FACTOR[FLOAT32], [each.rounding for each in self.measured]
-        leeway = [each.leeway(factor, FLOAT32, computes_half=False) for each in self.measured]
+        leeway = [each.leeway(factor, FLOAT32) for each in self.measured]
         rounding, answer = [factor * each for each in noise], self.graph.run(*edits)
         limits = (RELATIVE_TOLERANCE[FLOAT32], rounding)
         accuracy, as_a_whole = (compare_answers(answer, self.truth, *limits, given) for given in (leeway, []))

@@ -75,8 +75,7 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
         errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
         margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
         worst = max(found, key=lambda each: max(each.max_rel_err, each.rel_rms_err or 0.0))
-        half = precision != "float32"
-        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision, computes_half=half) for one in measured]
+        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision) for one in measured]
         judged = compare_answers(answer, truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
         if not judged.right:
             print(f"{network.name}: {judged.complaint}", file=sys.stderr)

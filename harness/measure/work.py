@@ -31,6 +31,7 @@ from harness.compile.artifacts.artifact import (
     Answers,
     Artifact,
     Built,
+    CompileResult,
     load_arrays,
     load_rounding,
 )
@@ -73,12 +74,8 @@ class Work:
 
     def _truth_of(self, answers: Answers) -> Truth:
         plan = self.plan
-        tolerance, factor, precision = plan.relative_tolerance, plan.rounding_factor, plan.case.precision
-        half = computes_half(self.artifact, precision)
-        if factor and precision is not Precision.FLOAT32 and not half:
-            precision = Precision.FLOAT32
-            tolerance, factor = RELATIVE_TOLERANCE[precision], ROUNDING_FACTOR[precision]
-        return load_truth(answers.folder, tolerance, factor, precision, in_half=half)
+        allowed = limits(self.artifact.compiled, plan.case.precision, plan.relative_tolerance, plan.rounding_factor)
+        return load_truth(answers.folder, *allowed)
 
     @cached_property
     def inputs(self) -> Sequence[Array]:
@@ -116,26 +113,31 @@ def open_work(plan: Plan, built: Built) -> Work:
     return Work(plan, built, artifact, _expect(answers, Answers))
 
 
-def computes_half(artifact: Artifact, precision: Precision) -> bool:
-    """Return whether a build computes anything in half precision; True of one that does not say.
+def limits(
+    compiled: CompileResult, precision: Precision, relative_tolerance: float, rounding_factor: float
+) -> tuple[float, float, Precision]:
+    """Return the tolerance and the factor of rounding of what a build computes in, and that precision.
 
-    What OpenCL ML takes it computes in the precision of the case.
+    A network may have numbers in half precision itself, and a case in half precision no kernel that computes in it.
+    What OpenCL ML takes it computes in the precision of the case. A suite's own tolerance, with a factor of 0, stays.
     """
-    facts = artifact.compiled.facts
-    offloaded = precision is not Precision.FLOAT32 and bool(facts.get("subgraphs"))
-    return offloaded or bool(facts.get("half_kernels", 1))
+    facts, asked = compiled.facts, precision is not Precision.FLOAT32
+    half = bool(facts.get("half_kernels", asked)) or (asked and bool(facts.get("subgraphs")))
+    half = half or any(dtype == Precision.FLOAT16 for _, _, dtype in compiled.inputs)
+    computed = precision if half == asked else Precision.FLOAT16 if half else Precision.FLOAT32
+    if rounding_factor and half != asked:
+        relative_tolerance, rounding_factor = RELATIVE_TOLERANCE[computed], ROUNDING_FACTOR[computed]
+    return relative_tolerance, rounding_factor, computed
 
 
-def load_truth(
-    answers: Path, relative_tolerance: float, rounding_factor: float, precision: str, *, in_half: bool = True
-) -> Truth:
+def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float, precision: str) -> Truth:
     """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
     return Truth(
         load_arrays(answers / INPUTS),
         load_arrays(answers / OUTPUTS),
         relative_tolerance,
-        load_rounding(answers, rounding_factor, computes_half=in_half),
-        [leeway.leeway(rounding_factor, precision, computes_half=in_half) for leeway in load_leeway(answers / LEEWAY)],
+        load_rounding(answers, rounding_factor),
+        [leeway.leeway(rounding_factor, precision) for leeway in load_leeway(answers / LEEWAY)],
         *(load_arrays(file) if file.exists() else [] for file in (answers / OTHER_INPUTS, answers / OTHER_OUTPUTS)),
     )
 

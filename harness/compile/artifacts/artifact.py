@@ -139,14 +139,12 @@ def load_arrays(file: Path) -> list[Array]:
         return [arrays[name] for name in sorted(arrays.files)]
 
 
-def load_rounding(answers: Path, factor: float, *, computes_half: bool = True) -> list[float]:
+def load_rounding(answers: Path, factor: float) -> list[float]:
     """Return what rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
     file = answers / ROUNDING
     if not factor or not file.exists():
         return []
-    rounding, *half = load_arrays(file)
-    least = half[0] if half and computes_half else 0 * rounding
-    return [factor * max(float(each), float(floor)) for each, floor in zip(rounding, least, strict=True)]
+    return [factor * float(each) for each in load_arrays(file)[0]]
 
 
 def load_values(folder: Path) -> dict[str, Array]:

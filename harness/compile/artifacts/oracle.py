@@ -101,10 +101,7 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     measured = measure_leeway(model, whole, ruling.outputs)
-    save_arrays(
-        out / ROUNDING,
-        [np.array([leeway.rounding for leeway in measured]), np.array([leeway.half for leeway in measured])],
-    )
+    save_arrays(out / ROUNDING, [np.array([leeway.rounding for leeway in measured])])
     save_leeway(out / LEEWAY, measured)
     if branches := _branches(question.model, inputs):
         (out / BRANCHES).write_text(json.dumps(branches), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A network with its single-precision numbers in double precision: the same program, without most of its rounding."""
+"""A network with its numbers in a wider format: the same program, without most of its rounding."""
 
 from __future__ import annotations
 
@@ -13,23 +13,34 @@ _SINGLE = {"Resize": (1, 2), "Upsample": (1,)}
 
 
 def in_double(model: Any) -> Any:
-    """Return the network, with its inputs, in double precision."""
+    """Return the network, with its inputs, in double precision where it is in single precision."""
+    from onnx import TensorProto
+
+    return _widened(model, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def in_single(model: Any) -> Any:
+    """Return the network, with its inputs, in single precision where it is in half precision."""
+    from onnx import TensorProto
+
+    return _widened(model, TensorProto.FLOAT16, TensorProto.FLOAT)
+
+
+def _widened(model: Any, narrow: int, wide: int) -> Any:
     import onnx
 
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     del whole.graph.value_info[:]
-    _widen(whole.graph)
+    _widen(whole.graph, narrow, wide)
     return whole
 
 
-def _widen(graph: Any) -> None:
+def _widen(graph: Any, narrow: int, wide: int) -> None:
     """Widen one graph, and those inside its nodes."""
-    from onnx import TensorProto
-
     for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+        if value.type.tensor_type.elem_type == narrow:
+            value.type.tensor_type.elem_type = wide
     single = {
         node.input[place]
         for node in graph.node
@@ -38,19 +49,20 @@ def _widen(graph: Any) -> None:
     }
     for tensor in graph.initializer:
         if tensor.name not in single:
-            _widen_tensor(tensor)
+            _widen_tensor(tensor, narrow, wide)
     for node in graph.node:
         for attribute in node.attribute:
-            if attribute.name in _TYPES and attribute.i == TensorProto.FLOAT:
-                attribute.i = TensorProto.DOUBLE
+            if attribute.name in _TYPES and attribute.i == narrow:
+                attribute.i = wide
             elif attribute.HasField("t") and not single.intersection(node.output):
-                _widen_tensor(attribute.t)
+                _widen_tensor(attribute.t, narrow, wide)
         for inner in inner_graphs(node):
-            _widen(inner)
+            _widen(inner, narrow, wide)
 
 
-def _widen_tensor(tensor: Any) -> None:
-    from onnx import TensorProto, numpy_helper
+def _widen_tensor(tensor: Any, narrow: int, wide: int) -> None:
+    from onnx import helper, numpy_helper
 
-    if tensor.data_type == TensorProto.FLOAT:
-        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype("float64"), tensor.name))
+    if tensor.data_type == narrow:
+        array = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))

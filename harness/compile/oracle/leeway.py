@@ -132,28 +132,23 @@ class Measured:
     """How far rounding moves it, relative to its scale; NaN if the network with moved numbers has no answer."""
     coordinates: float = 0.0
     """Part of that which is the rounding of places in an image."""
-    half: float = 0.0
-    """Least rounding of a network with numbers in half precision, if it is computed in that."""
     moved: Array | None = None
     own: Array | None = None
     decided: Mapping[str, Array] = field(default_factory=dict)
     choices: bool = False
 
-    def leeway(self, factor: float, precision: str, *, computes_half: bool) -> Leeway:
-        """Return what is allowed in a precision, if rounding counts by a factor. By 0 only decisions count.
-
-        A network with numbers in half precision moves as far as that rounds only where a device computes in it.
-        """
+    def leeway(self, factor: float, precision: str) -> Leeway:
+        """Return what is allowed in a precision, if rounding counts by a factor. By 0 only decisions count."""
         import numpy as np
 
         kind = HALVES if precision.startswith(HALVES) else SINGLE
         return Leeway(
-            floor=factor * max(self.coordinates, self.half if computes_half else 0.0),
+            floor=factor * self.coordinates,
             moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
             own=_without_unmeasured(self.own) if factor else None,
             decided=_without_unmeasured(self.decided.get(kind)),
             choices=self.choices,
-            smallest=SMALLEST[HALVES if computes_half else SINGLE],
+            smallest=SMALLEST[kind],
         )
 
 
@@ -170,7 +165,7 @@ def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
     """Keep what was measured of a network's outputs."""
     import numpy as np
 
-    fields = ("rounding", "coordinates", "half", "choices")
+    fields = ("rounding", "coordinates", "choices")
     arrays: dict[str, Any] = {name: np.array([getattr(output, name) for output in measured]) for name in fields}
     for index, output in enumerate(measured):
         kinds = {"moved": output.moved, "own": output.own, **output.decided}
@@ -189,7 +184,6 @@ def load_leeway(file: Path) -> list[Measured]:
     return [
         Measured(
             coordinates=float(fields["coordinates"][index]),
-            half=float(fields["half"][index]),
             choices=bool(fields["choices"][index]),
             moved=fields.get(f"moved-{index}"),
             own=fields.get(f"own-{index}"),

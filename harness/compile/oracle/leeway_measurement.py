@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.compile.models.double_precision import in_single
 from harness.compile.models.outline import inlined, tensor_types
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
@@ -21,7 +22,6 @@ from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
     DRAWS,
-    HALF,
     coordinate_rounding,
     farthest,
     in_half,
@@ -85,7 +85,6 @@ class _JudgedNetwork:
             Measured(
                 rounding=float(np.maximum(least, relative_movement(moved[index], output))) if moved else least,
                 coordinates=least,
-                half=HALF if in_half(self.types) else 0.0,
                 moved=moved[index] if moved and output.dtype.kind == "f" else None,
                 own=own[index] if own and output.dtype.kind == "f" else None,
                 decided={name: arrays[index] for name, arrays in decided.items() if arrays},
@@ -95,11 +94,19 @@ class _JudgedNetwork:
         ]
 
     def _moved(self, names: Sequence[str]) -> list[Array]:
-        """Return how far rounding moves these tensors, where every decision is the judge's."""
-        exact = exact_tensors(self.fixed, self.types, self.inputs)
-        draws = (move_numbers(self.fixed, self.types, draw, exact) for draw in range(DRAWS))
-        answers = (OnnxRuntime(with_outputs(moved, names)).ask(self.inputs) for moved in draws)
-        return farthest([*self.outputs, *self.compared.values()], answers)
+        """Return how far rounding moves these tensors, where every decision is the judge's.
+
+        Numbers in half precision are in single precision for that, as a factor for it is of those movements.
+        """
+        model, types, inputs = self.fixed, self.types, self.inputs
+        tensors = [*self.outputs, *self.compared.values()]
+        if in_half(types):
+            model, inputs = in_single(model), {name: _as_single(array) for name, array in inputs.items()}
+            types, tensors = tensor_types(model), OnnxRuntime(with_outputs(model, names)).ask(inputs)
+        exact = exact_tensors(model, types, inputs)
+        draws = (move_numbers(model, types, draw, exact) for draw in range(DRAWS))
+        answers = (OnnxRuntime(with_outputs(moved, names)).ask(inputs) for moved in draws)
+        return farthest(tensors, answers)
 
     def _own(self) -> list[Array]:
         """Return how far the judge is from double sums, and these from sums that are added term by term."""
@@ -130,6 +137,10 @@ class _JudgedNetwork:
         whole = [np.stack(each) for each in zip(*alike, strict=True)]
         kinds = [output.dtype.kind for output in self.outputs]
         return [real[index] if kind == "f" else whole[index] for index, kind in enumerate(kinds)] if alike else None
+
+
+def _as_single(array: Array) -> Array:
+    return array.astype("float32") if array.dtype == "float16" else array
 
 
 def _with_decisions(model: Any) -> Any:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 AMOUNT = 2.0**-21
 """Most that a number is moved, relative to itself: four units in the last place of float32."""
-HALF = 2.5e-3
-"""Least movement of a network in half precision: an eighth of the tolerance of such cases."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
 

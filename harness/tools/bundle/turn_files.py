@@ -31,12 +31,14 @@ from harness.compile.artifacts.artifact import (
     LEEWAY,
     OTHER_INPUTS,
     OUTPUTS,
+    CompileResult,
     load_arrays,
     load_rounding,
 )
 from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
 from harness.measure.probes import batches, latency, reference
+from harness.measure.work import limits
 from harness.tools.bundle import runner
 from harness.tools.bundle.manifest import BundleBuild, BundleTurn, PackedCase, PackedLibrary
 
@@ -131,12 +133,13 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     others = load_arrays(answers / OTHER_INPUTS) if (answers / OTHER_INPUTS).exists() else []
     for index, array in enumerate(others):
         yield f"other {_shape_text(array)} {_plain(folder, answers, f'other{index}', array)}"
-    factor, precision = packed.rounding_factor, Case.parse(packed.case).precision
+    compiled, precision = CompileResult(**packed.artifact.compiled), Case.parse(packed.case).precision
+    least, factor, precision = limits(compiled, precision, packed.relative_tolerance, packed.rounding_factor)
     outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, factor)
-    relative = relative_tolerances(len(outputs), packed.relative_tolerance, rounding)
+    relative = relative_tolerances(len(outputs), least, rounding)
     measured = load_leeway(answers / LEEWAY)
     for index, array in enumerate(outputs):
-        leeway = measured[index].leeway(factor, precision, computes_half=True) if measured else Leeway()
+        leeway = measured[index].leeway(factor, precision) if measured else Leeway()
         tolerance = tolerance_of(array, relative[index]) + leeway.most(array)
         yield f"answer {_shape_text(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
     if (answers / LABELLED).exists():

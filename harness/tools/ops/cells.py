@@ -69,7 +69,7 @@ class Cell:
     @property
     def rounding_factor(self) -> float:
         """What the case's rounding is multiplied with, to be allowed as well."""
-        return ROUNDING_FACTOR[self.precision.value]
+        return ROUNDING_FACTOR["float16" if self.case.dtype == "float16" else self.precision.value]
 
 
 def cells(

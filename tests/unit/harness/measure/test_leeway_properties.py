@@ -37,7 +37,7 @@ def measured(want: Array, amount: float, seed: int = 0) -> Measured:
 
 
 def judged(answer: Array, want: Array, by: Measured) -> Accuracy:
-    leeway = by.leeway(FACTOR, SINGLE, computes_half=False)
+    leeway = by.leeway(FACTOR, SINGLE)
     return compare_answers([answer], [want], TOLERANCE, [FACTOR * by.rounding], [leeway])
 
 

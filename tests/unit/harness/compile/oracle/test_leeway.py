@@ -38,7 +38,7 @@ def judged(model: onnx.ModelProto, answer: np.ndarray, x: np.ndarray = X, precis
     """What the judge says of an answer to `x`."""
     truth = OnnxRuntime(model).ask({"x": x})
     measured, factor = measure_leeway(model, {"x": x}, truth), ROUNDING_FACTOR[precision]
-    leeway = [one.leeway(factor, precision, computes_half=precision != "float32") for one in measured]
+    leeway = [one.leeway(factor, precision) for one in measured]
     rounding = [factor * one.rounding for one in measured]
     return compare_answers([answer], truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
 
@@ -235,7 +235,7 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
 
 def test_what_could_not_be_measured_excuses_nothing() -> None:
     distances = np.array([np.nan, np.inf, 0.5], np.float32)
-    leeway = Measured(own=distances, decided={"float32": distances}).leeway(1.0, "float32", computes_half=False)
+    leeway = Measured(own=distances, decided={"float32": distances}).leeway(1.0, "float32")
     for excused in (leeway.own, leeway.decided):
         np.testing.assert_array_equal(excused, np.array([0.0, 0.0, 0.5], np.float32))
 

@@ -152,7 +152,7 @@ def test_an_answer_without_rounding_or_added_term_by_term_is_right(name: str) ->
     factor = ROUNDING_FACTOR["float32"]
 
     def is_right(answer: np.ndarray, *, own: bool = True) -> bool:
-        leeway = measured.leeway(factor, "float32", computes_half=False)
+        leeway = measured.leeway(factor, "float32")
         allowed = [leeway] if own else []
         rounding = [factor * measured.rounding]
         return compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], rounding, allowed).right
