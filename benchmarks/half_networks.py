@@ -1,0 +1,77 @@
+"""Networks in half precision: files as a converter writes them, and a table of what ran.
+
+    python -m benchmarks.exported_networks NETS
+    python -m benchmarks.half_networks convert NETS FOLDER
+    python -m benchmarks.half_networks table RECORDS...
+
+`convert` writes each network with its numbers in half precision, as onnxruntime's converter does it, and a suite of the
+results. The inputs and outputs of every other one stay in single precision. `table` prints a row for each network and
+precision, with the newest record of each path.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.exported_networks import write_suite
+from harness.base.outcome import Outcome
+from harness.base.tables import unpadded_markdown
+
+PATHS = ("opencl", "texture", "clml")
+
+
+def convert(source: Path, target: Path, *, keep_io: bool) -> str:
+    """Convert a network. Returns why that failed; empty if it did not."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    try:
+        onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=keep_io), target)
+    except Exception as error:  # onnxruntime's converter raises errors of every kind
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return ""
+
+
+def convert_all(networks: Path, folder: Path) -> None:
+    """Convert every network of a folder, and write the suite."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = []
+    for index, source in enumerate(sorted(networks.glob("*.onnx"))):
+        target = folder / f"{source.stem}_half.onnx"
+        if reason := convert(source, target, keep_io=index % 2 == 0):
+            print(f"{target.stem}: not converted: {reason}")
+        else:
+            names.append(target.stem)
+    write_suite(folder, names)
+
+
+def cell(record: Mapping[str, Any]) -> str:
+    """Return what became of a case: its outcome, and how much of the tolerance the error takes."""
+    outcome = "vacuous" if record.get("vacuous") else str(record["outcome"])
+    error, tolerance = record.get("max_abs_err"), record.get("tolerance")
+    return f"{outcome}, {error / tolerance:.2f}" if error is not None and tolerance else outcome
+
+
+def table(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table in Markdown, with how many cases are right."""
+    cells = {(record["model"], record["precision"], record["path"]): cell(record) for record in records}
+    lines = dict.fromkeys(key[:2] for key in cells)
+    rows = [(*line, *(cells.get((*line, path), "") for path in PATHS)) for line in lines]
+    proved = sum(text.partition(",")[0] == Outcome.OK.value for text in cells.values())
+    return f"{proved} of {len(cells)} cases are right.\n\n{unpadded_markdown(rows, ('network', 'precision', *PATHS))}"
+
+
+def main(verb: str, *places: str) -> None:
+    """Convert networks, or print the table of records."""
+    if verb == "convert":
+        convert_all(*map(Path, places))
+    else:
+        print(table([json.loads(line) for place in places for line in Path(place).read_text().splitlines()]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

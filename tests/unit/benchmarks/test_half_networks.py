@@ -1,0 +1,22 @@
+"""The table of networks in half precision has a row for each network and precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.half_networks import table
+
+
+def record(path: str, outcome: str = "ok", **fields: Any) -> dict[str, Any]:
+    return {"model": "net", "precision": "float16", "path": path, "outcome": outcome, **fields}
+
+
+def test_the_newest_record_of_a_case_counts_and_an_answer_that_proves_nothing_is_not_right() -> None:
+    records = [
+        record("opencl", "compile-error"),
+        record("opencl", max_abs_err=1e-3, tolerance=2e-3),
+        record("texture", vacuous=["output 0 is constant"], max_abs_err=0.0, tolerance=2e-3),
+        record("clml", "hang"),
+    ]
+    assert "| net | float16 | ok, 0.50 | vacuous, 0.00 | hang |" in table(records)
+    assert table(records).startswith("1 of 3 cases are right.")
