@@ -1,11 +1,12 @@
 """Which wrong operators the judge catches: one to five are put into a network, at several depths of it.
 
-    python -m benchmarks.injected_faults [NETWORK, GROUP or FILE...] [--depths 8] [--together 8]
+    python -m benchmarks.injected_faults [NETWORK, GROUP or FILE...] [--depths 8] [--together 8] [--precision float16]
 
 Each fault is one that a compiler or a driver makes: a wrong epsilon, padding of another kind, a transposed 3x3 kernel,
 one lane of four in place of all, a launch that is dropped. onnxruntime runs the network with it and without, and the
-product's own judge compares the two with the tolerances of a float32 case. TVM is not needed. Prints tables in
-Markdown, and every fault that changes an output by more than rounding does and is still not caught, by name.
+product's own judge compares the two with the tolerances of a case in float32, or of `--precision`. TVM is not needed.
+Prints tables in Markdown, and every fault that changes an output by more than rounding does and is still not caught, by
+name.
 
 A network with more places for a fault than `--depths` is sampled evenly, from the first place to the last. Then two to
 five faults by chance are put into it together, `--together` times each.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
+from harness.compile.oracle.judge import NoAnswer
 from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
@@ -123,7 +126,7 @@ def _epsilon(factor: float) -> Fault:
             return [_with(node, epsilon=factor * _attribute(node, "epsilon", 1e-5))], {}
         small = graph.weights.get(node.input[1]) if node.op_type == "Add" else None
         if small is not None and small.size == 1 and 0 < float(small) <= 1e-4:
-            other = np.full(small.shape, factor * float(small), np.float32)
+            other = np.full(small.shape, factor * float(small), small.dtype)
             name = f"{node.output[0]}/epsilon"
             return [_with(node, inputs=[node.input[0], name])], {name: other}
         return None
@@ -219,7 +222,7 @@ def _scalar_off(graph: Graph, node: Any) -> Any:
 
 
 def _another_axis(graph: Graph, node: Any) -> Any:
-    shape = graph.shapes.get(node.input[0], ())
+    shape = graph.shapes.get(node.input[0], ()) if node.input else ()
     if node.op_type not in ("Softmax", "LogSoftmax") or len(shape) < 2:
         return None
     axis = _attribute(node, "axis", -1) % len(shape)
@@ -242,7 +245,7 @@ def _floor(graph: Graph, node: Any) -> Any:
 
 def _next_place(graph: Graph, node: Any) -> Any:
     """Take what is one place before, along every axis that is sliced."""
-    shape = graph.shapes.get(node.input[0], ())
+    shape = graph.shapes.get(node.input[0], ()) if node.input else ()
     if node.op_type != "Slice" or len(node.input) < 4 or not shape:
         return None
     starts, ends = (graph.weights.get(node.input[place]) for place in (1, 2))
@@ -359,9 +362,10 @@ class _Judged:
     truth: Sequence[Array]
     measured: Sequence[Measured]
     edits: Mapping[str, Sequence[Edit]]
+    precision: str
 
     @classmethod
-    def of(cls, network: KnownNetwork) -> _Judged:
+    def of(cls, network: KnownNetwork, precision: str) -> _Judged:
         model = network.make()
         graph = Graph(model, network.inputs(model), other_inputs=network.inputs(model, 1))
         truth = graph.run()
@@ -369,34 +373,40 @@ class _Judged:
             fault: [Edit(place, *made) for place, node in enumerate(graph.nodes) if (made := edit_of(graph, node))]
             for fault, edit_of in FAULTS.items()
         }
-        return cls(network.name, graph, truth, measure_leeway(model, graph.inputs, truth), edits)
+        return cls(network.name, graph, truth, measure_leeway(model, graph.inputs, truth), edits, precision)
 
-    def trial(self, faults: Sequence[str], edits: Sequence[Edit]) -> Trial:
-        factor, noise = ROUNDING_FACTOR[FLOAT32], [each.rounding for each in self.measured]
-        leeway = [each.leeway(factor, FLOAT32) for each in self.measured]
-        rounding, answer = [factor * each for each in noise], self.graph.run(*edits)
-        limits = (RELATIVE_TOLERANCE[FLOAT32], rounding)
+    def trials(self, faults: Sequence[str], edits: Sequence[Edit]) -> Iterator[Trial]:
+        """Yield the trial, unless onnxruntime lacks an operator of it in half precision."""
+        with suppress(NoAnswer):
+            yield self._trial(faults, edits)
+
+    def _trial(self, faults: Sequence[str], edits: Sequence[Edit]) -> Trial:
+        factor = ROUNDING_FACTOR[self.precision]
+        leeway = [each.leeway(factor, self.precision) for each in self.measured]
+        rounding, answer = [factor * each.rounding for each in self.measured], self.graph.run(*edits)
+        limits = (RELATIVE_TOLERANCE[self.precision], rounding)
         accuracy, as_a_whole = (compare_answers(answer, self.truth, *limits, given) for given in (leeway, []))
         change = max(as_a_whole.max_rel_err, as_a_whole.rel_rms_err or 0.0)
         nodes = [self.graph.nodes[edit.place] for edit in edits]
         places = [f"{node.op_type} {node.name or node.output[0]!r}" for node in nodes]
         depth = min(edit.place for edit in edits) / len(self.graph.nodes)
-        return Trial(self.name, faults, places, depth, change, max(noise), accuracy, as_a_whole)
+        noise = max(rounding) / ROUNDING_FACTOR[FLOAT32]
+        return Trial(self.name, faults, places, depth, change, noise, accuracy, as_a_whole)
 
 
-def trials(network: KnownNetwork, depths: int, together: int) -> Iterator[Trial]:
+def trials(network: KnownNetwork, depths: int, together: int, precision: str = FLOAT32) -> Iterator[Trial]:
     """Yield every fault at several depths of a network, and then several faults together."""
-    judged = _Judged.of(network)
+    judged = _Judged.of(network, precision)
     for fault, edits in judged.edits.items():
         for edit in _sample(edits, depths):
-            yield judged.trial([fault], [edit])
+            yield from judged.trials([fault], [edit])
     chance, kinds = np.random.default_rng(0), [fault for fault, edits in judged.edits.items() if edits]
     for count in range(2, MOST_TOGETHER + 1):
         for _ in range(together if len(kinds) >= count else 0):
             faults = [kinds[place] for place in chance.choice(len(kinds), count, replace=False)]
             chosen = [judged.edits[fault][int(chance.integers(len(judged.edits[fault])))] for fault in faults]
             if len({edit.place for edit in chosen}) == count:
-                yield judged.trial(faults, chosen)
+                yield from judged.trials(faults, chosen)
 
 
 def _sample(edits: Sequence[Edit], count: int) -> Sequence[Edit]:
@@ -459,10 +469,13 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=["zoo"])
     parser.add_argument("--depths", type=int, default=8, help="places of a network at which each fault is tried")
     parser.add_argument("--together", type=int, default=8, help="trials of two to five faults each")
+    parser.add_argument(
+        "--precision", default=FLOAT32, choices=list(RELATIVE_TOLERANCE), help="tolerances of such cases"
+    )
     chosen = parser.parse_args()
     tried: list[Trial] = []
     for network in known_networks(chosen.networks):
-        tried += trials(network, chosen.depths, chosen.together)
+        tried += trials(network, chosen.depths, chosen.together, chosen.precision)
         print(f"{network.name}: {len(tried)} trials so far", file=sys.stderr, flush=True)
     print("\n\n".join(report(tried)))
 

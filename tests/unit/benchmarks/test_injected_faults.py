@@ -52,3 +52,12 @@ def test_a_file_is_a_network_like_any_other(tmp_path: Path) -> None:
     text = "\n".join(report(tried(str(tmp_path / "mine.onnx"), depths=1)))
     assert "| mine | " in text
     assert "| faults together | tried |" in text
+
+
+def test_half_precision_allows_more_and_still_finds_a_launch_that_is_dropped() -> None:
+    (network,) = known_networks(["masked_attention"])
+    single, half = (list(trials(network, 8, 0, precision)) for precision in ("float32", "float16"))
+    dropped = [trial for trial in half if trial.faults == ["launch dropped"]]
+    assert dropped
+    assert all(trial.caught for trial in dropped)
+    assert sum(trial.caught for trial in half) < sum(trial.caught for trial in single)
