@@ -27,11 +27,14 @@ PATHS = ("opencl", "texture", "clml")
 def convert(source: Path, target: Path, *, keep_io: bool) -> str:
     """Convert a network. Returns why that failed; empty if it did not."""
     import onnx
+    from onnxruntime import InferenceSession
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     try:
         onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=keep_io), target)
-    except Exception as error:  # onnxruntime's converter raises errors of every kind
+        InferenceSession(target, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of every kind; casts to float32 in a network become files that onnxruntime refuses
+        target.unlink(missing_ok=True)
         return f"{type(error).__name__}: {str(error)[:200]}"
     return ""
 

@@ -13,8 +13,13 @@ from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
-IN_SINGLE = ("Elu", "LRN", "Selu", "ThresholdedRelu")
-"""Operators that the importer writes with constants in float32, whatever their number format is."""
+IN_SINGLE = (
+    *("Celu", "Clip", "DFT", "Elu", "GridSample", "LRN", "LpNormalization", "MeanVarianceNormalization", "RoiAlign"),
+    *("STFT", "Selu", "ThresholdedRelu"),
+)
+"""Operators that the importer, TVM's legalisation or the steps behind this one write in float32, whatever their number
+format is, so that the next convolution has halves on one side alone. Of Clip those with other bounds, as before
+operator set 11."""
 
 
 def write_casts(model: Any) -> str:
@@ -56,17 +61,19 @@ def write_exponents_as_floats(model: Any) -> str:
 
 
 def compute_in_single(model: Any) -> str:
-    """Let operators of half precision compute in float32, where the importer writes constants in that."""
+    """Let operators of half precision compute in float32, where something else of them would be in that."""
     from onnx import TensorProto
 
     view, write = NetworkView(model), NodeWriter(model, "single")
 
     def in_single(node: Any) -> list[Any] | None:
-        kind = view.kind(node.input[0])
-        if kind is None or kind.elem_type != TensorProto.FLOAT16:
+        halves = [getattr(view.kind(name), "elem_type", 0) == TensorProto.FLOAT16 for name in node.input]
+        bounds_fit = not node.attribute and all(half for half, name in zip(halves, node.input, strict=True) if name)
+        if not halves[0] or (node.op_type == "Clip" and bounds_fit):
             return None
-        half, node.input[0] = node.output[0], write.add("Cast", node.input[0], to=TensorProto.FLOAT)
-        node.output[0] = write.name()
+        for place, name in enumerate(node.input):
+            node.input[place] = write.add("Cast", name, to=TensorProto.FLOAT) if halves[place] else name
+        half, node.output[0] = node.output[0], write.name()
         write.nodes.append(node)
         write.add("Cast", node.output[0], to=TensorProto.FLOAT16, output=half)
         return write.take()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -28,15 +30,44 @@ def test_any_other_cast_stays(given: str, kind: str) -> None:
     assert changed(model, write_casts)[1] == ""
 
 
+OPERANDS = {
+    "GridSample": {"grid": values(1, 2, 2, 2) / 2},
+    "RoiAlign": {"places": np.array([[0.0, 0.0, 2.0, 2.0]]), "images": np.array([0])},
+    "Clip": {"low": np.array(-0.5)},
+    "DFT": {},
+    "STFT": {"step": np.array(2), "window": np.ones(4)},
+}
+ATTRIBUTES = {"LRN": {"size": 3}, "DFT": {"axis": 1}}
+
+
 @pytest.mark.parametrize("kind", IN_SINGLE)
-def test_what_the_importer_writes_in_float32_is_computed_in_that(kind: str) -> None:
-    shape = (1, 4, 3, 3)
-    attributes = {"size": 3} if kind == "LRN" else {}
-    node = helper.make_node(kind, ["x"], ["y"], **attributes)
-    model = network([node], {"x": shape}, opset=18, dtype=TensorProto.FLOAT16)
-    plain, said = changed(model, compute_in_single)
-    assert (kinds(plain), said) == (["Cast", kind, "Cast"], "computed 1 operator of half precision in float32")
-    x = values(*shape).astype(np.float16)
-    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=2e-3, atol=1e-3)
-    single = network([node], {"x": shape}, opset=18)
+def test_what_would_be_written_in_float32_is_computed_in_that(kind: str) -> None:
+    shape = {"DFT": (1, 8, 1), "STFT": (1, 8, 1)}.get(kind, (1, 4, 3, 3))
+    weights = OPERANDS.get(kind, {})
+
+    def of(real: type) -> tuple[Any, Any]:
+        dtype = helper.np_dtype_to_tensor_dtype(np.dtype(real))
+        given = {name: array.astype(real) if array.dtype.kind == "f" else array for name, array in weights.items()}
+        if kind == "Clip":
+            given["low"] = given["low"].astype(np.float32)  # as ONNX's converter of operator sets leaves it
+        node = helper.make_node(kind, ["x", *given], ["y"], **ATTRIBUTES.get(kind, {}))
+        return network([node], {"x": shape}, opset=18, dtype=dtype, **given), values(*shape).astype(np.float16)
+
+    (half, x), (single, _) = of(np.float16), of(np.float32)
+    plain, said = changed(half, compute_in_single)
+    assert said == "computed 1 operator of half precision in float32"
+    assert [each for each in kinds(plain) if each != "Cast"] == [kind]
+    (answer,), (want,) = answers(plain, {"x": x}), answers(single, {"x": x.astype(np.float32)})
+    assert answer.dtype == np.float16
+    np.testing.assert_allclose(answer, want, rtol=2e-3, atol=1e-3)
     assert changed(single, compute_in_single)[1] == ""
+
+
+def test_a_clip_of_halves_that_has_bounds_of_halves_stays() -> None:
+    clip = helper.make_node("Clip", ["x", "", "high"], ["y"])
+    assert (
+        changed(network([clip], {"x": SHAPE}, dtype=TensorProto.FLOAT16, high=np.float16(1)), compute_in_single)[1]
+        == ""
+    )
+    old = helper.make_node("Clip", ["x"], ["y"], min=0.0, max=6.0)
+    assert changed(network([old], {"x": SHAPE}, opset=10, dtype=TensorProto.FLOAT16), compute_in_single)[1]
