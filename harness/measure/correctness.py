@@ -328,5 +328,6 @@ def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
     if not compare_answers([np.where(at_low, low, high)], [want], tolerance).right:
         return None
     alone = [bound for bound, here in ((low, at_low), (high, ~at_low)) if here.sum() == 1]
-    usual = (any(abs(bound - usual_bound) <= tolerance for usual_bound in USUAL_BOUNDS) for bound in alone)
+    near = tolerance_of(want, tolerance)
+    usual = (any(abs(bound - usual_bound) <= near for usual_bound in USUAL_BOUNDS) for bound in alone)
     return (low, high) if all(usual) else None

@@ -52,6 +52,11 @@ def test_what_a_right_answer_proves(oracle: np.ndarray, reason: str) -> None:
     assert [line.startswith(f"output 0 of 1 {reason}") for line in told] == [True] * bool(reason)
 
 
+def test_a_small_number_by_itself_is_at_no_bound_however_wide_its_tolerance_is() -> None:
+    probability = np.array([[0.05]], np.float32)
+    assert vacuous([probability], [2 * probability], relative_tolerance=0.06) == []
+
+
 def test_the_output_is_named_and_the_others_are_not() -> None:
     same = np.ones((1, 4), np.float32)
     assert vacuous([LOGITS, same], [OTHER, same], TOLERANCE) == ["output 1 of 2 is constant: 1 everywhere"]
