@@ -1,11 +1,11 @@
-"""Networks in half precision: files as a converter writes them, and a table of what ran.
+"""Networks in half precision: files as a converter writes them, and a page of what ran.
 
     python -m benchmarks.exported_networks NETS
     python -m benchmarks.half_networks convert NETS FOLDER
-    python -m benchmarks.half_networks table RECORDS...
+    python -m benchmarks.half_networks page RECORDS... >docs/data/half-precision.md
 
 `convert` writes each network with its numbers in half precision, as onnxruntime's converter does it, and a suite of the
-results. The inputs and outputs of every other one stay in single precision. `table` prints a row for each network and
+results. The inputs and outputs of every other one stay in single precision. `page` prints a row for each network and
 precision, with the newest record of each path.
 """
 
@@ -22,6 +22,26 @@ from harness.base.outcome import Outcome
 from harness.base.tables import unpadded_markdown
 
 PATHS = ("opencl", "texture", "clml")
+PAGE = """# Networks in half precision
+
+Networks of timm, as torch exports them and as onnxruntime's converter writes them in half precision (`_half`), and
+trained ones of [the corpus](real-networks.md) · TVM {tvm} · virtual device with Intel's OpenCL. Made by
+
+```
+python -m benchmarks.exported_networks nets
+python -m benchmarks.half_networks convert nets halves
+ADRENO_BENCH_OPENCL_DEVICE=Intel adreno-bench run --quick --model nets/mobilenetv3_small_050.onnx --precision float16
+python -m benchmarks.half_networks page records.jsonl >docs/data/half-precision.md
+```
+
+{right}, each number the error as a share of its tolerance. {vacuous} are right and prove nothing (`vacuous`).
+
+{table}
+
+## What else was seen
+
+MEASURED
+"""
 
 
 def convert(source: Path, target: Path, *, keep_io: bool) -> str:
@@ -59,21 +79,26 @@ def cell(record: Mapping[str, Any]) -> str:
     return f"{outcome}, {error / tolerance:.2f}" if error is not None and tolerance else outcome
 
 
-def table(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table in Markdown, with how many cases are right."""
+def page(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page in Markdown, with how many cases are right."""
     cells = {(record["model"], record["precision"], record["path"]): cell(record) for record in records}
     lines = dict.fromkeys(key[:2] for key in cells)
     rows = [(*line, *(cells.get((*line, path), "") for path in PATHS)) for line in lines]
     proved = sum(text.partition(",")[0] == Outcome.OK.value for text in cells.values())
-    return f"{proved} of {len(cells)} cases are right.\n\n{unpadded_markdown(rows, ('network', 'precision', *PATHS))}"
+    return PAGE.format(
+        tvm=records[-1]["tvm"],
+        right=f"{proved} of {len(cells)} cases are right",
+        vacuous=sum(text.startswith("vacuous") for text in cells.values()),
+        table=unpadded_markdown(rows, ("network", "precision", *PATHS)),
+    )
 
 
 def main(verb: str, *places: str) -> None:
-    """Convert networks, or print the table of records."""
+    """Convert networks, or print the page of records."""
     if verb == "convert":
         convert_all(*map(Path, places))
     else:
-        print(table([json.loads(line) for place in places for line in Path(place).read_text().splitlines()]))
+        print(page([json.loads(line) for place in places for line in Path(place).read_text().splitlines()]))
 
 
 if __name__ == "__main__":
