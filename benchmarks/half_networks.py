@@ -40,7 +40,21 @@ python -m benchmarks.half_networks page records.jsonl >docs/data/half-precision.
 
 ## What else was seen
 
-MEASURED
+Measured once, on 2026-11-28:
+
+* `texture` builds 54 networks of timm and torchvision and 16 of the corpus in float16, 23 files of the converter, and 9
+  that torch exported in half precision (`model.half()`). One did not compile before, `raft_small_half`: TVM gives a
+  GridSample of halves a result in float32.
+* A file in half precision is judged as its network is: its numbers move by 0.0042 of the peak, and those of the same
+  network in float32 as far (`mobilenetv3_small_050` with random statistics, times 2^13). The tolerance was 20 times the
+  peak.
+* `python -m benchmarks.injected_faults --depths 4 --together 2 --precision float16`: of 36 single faults that change
+  `mobilenetv3_small_050` by more than rounding, 31 are caught, and 31 of 36 in the converter's file of it. The others
+  change the output by at most 0.042, and its tolerance is 0.062. In `test_convnext_half` 8 of 21 are caught. The others
+  change it by less than 0.01, half of the tolerance.
+* With random statistics of batch norms, TinyNet's answers to two inputs differ by 1.3e-4 of the peak, and nothing in
+  float16 shows that. With statistics of what reaches the norms, they differ by more than the peak. ShuffleNet then
+  loses 8 % of its output to half precision.
 """
 
 
