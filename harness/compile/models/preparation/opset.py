@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import OLDEST_IR_VERSION, inlined, node_name, static_shape
+from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, inlined, node_name, static_shape
 from harness.compile.models.preparation.editing import is_onnx, set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read. Before 10, `Slice` has
-attributes in place of inputs, and others differ as well; many networks need none of those."""
+attributes in place of inputs, and others differ as well; many networks need none of those. `Resize` of 10 has two
+inputs, and TVM's importer reads four."""
 
 
 def opset_of(model: Any) -> int:
@@ -31,7 +32,8 @@ def convert_opset(model: Any) -> str:
     from onnx import version_converter
 
     version = opset_of(model)
-    if version >= OLDEST_OPSET or not any(is_onnx(node) for node in model.graph.node):
+    old = version < OLDEST_OPSET or (version == OLDEST_OPSET and any(is_onnx(n, "Resize") for n in model.graph.node))
+    if not old or not any(is_onnx(node) for node in model.graph.node):
         return ""
     text = f"the network is in operator set {version}, which ONNX cannot convert"
     hint = f"export it with operator set {CONVERTED_TO}"
@@ -40,7 +42,9 @@ def convert_opset(model: Any) -> str:
             # onnx 1.23 converts it into a network that computes something else.
             raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
     model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)  # in older ones the converter wants weights as inputs
-    enlargements = {node.output[0] for node in model.graph.node if node.op_type == "Upsample"}
+    nearest = {
+        node.output[0]: _nearest(model, node) for node in model.graph.node if is_onnx(node, "Upsample", "Resize")
+    }
     try:
         converted = version_converter.convert_version(model, CONVERTED_TO)
     except Exception as error:  # the converter raises errors of every kind
@@ -52,11 +56,17 @@ def convert_opset(model: Any) -> str:
         return ""
     model.CopyFrom(converted)
     for node in model.graph.node:
-        if node.op_type == "Resize" and node.output[0] in enlargements:
+        if node.op_type == "Resize" and node.output[0] in nearest:
             # onnx 1.23 leaves these to their defaults, by which other pixels are taken.
             set_attribute(node, "coordinate_transformation_mode", "asymmetric")
-            set_attribute(node, "nearest_mode", "floor")
+            set_attribute(node, "nearest_mode", nearest[node.output[0]])
     return f"converted operator set {version} to {CONVERTED_TO}"
+
+
+def _nearest(model: Any, node: Any) -> str:
+    """Return which pixel an enlargement takes, or a reduction, as onnxruntime does of operator set 10 and before."""
+    scales = NetworkView(model).constant(node, 1)
+    return "ceil" if scales is not None and scales.min() < 1 else "floor"
 
 
 def _inputs_of(model: Any) -> dict[str, tuple[int, ...] | None]:

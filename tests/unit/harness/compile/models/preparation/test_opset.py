@@ -1,4 +1,4 @@
-"""Operator sets before 10 are converted into networks that onnxruntime computes alike."""
+"""Operator sets before 10, and `Resize` of 10, are converted into networks that onnxruntime computes alike."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ SCALES = np.array([1, 1, 2.5, 1.4], np.float32)
         (helper.make_node("Slice", ["x"], ["y"], axes=[1, 2], starts=[1, 0], ends=[3, -1]), 9, {}),
         (helper.make_node("Upsample", ["x", "s"], ["y"], mode="nearest"), 9, {"s": SCALES}),
         (helper.make_node("Upsample", ["x", "s"], ["y"], mode="linear"), 9, {"s": SCALES}),
+        (helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest"), 10, {"s": SCALES}),
+        (helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest"), 10, {"s": 1 / SCALES}),
+        (helper.make_node("Resize", ["x", "s"], ["y"], mode="linear"), 10, {"s": 1 / SCALES}),
         (helper.make_node("Clip", ["x"], ["y"], min=0.0, max=0.5), 7, {}),
         (helper.make_node("Softmax", ["x"], ["y"], axis=1), 9, {}),
         (helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 2, 0, 0, 0, 1], value=0.5), 9, {}),
