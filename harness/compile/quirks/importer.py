@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from harness.base.case import Precision
-from harness.compile.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_main
+from harness.compile.compiler.compat import array_of, dtype_of, name_of, return_type, rewrite_main, type_of, with_main
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -144,6 +144,25 @@ def _concatenate(mod: Any) -> Any:
     return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
 
 
+def move_regions(mod: Any) -> Any:
+    """Move the regions of RoiAlign by half a pixel of the features, where the importer takes half one of the image."""
+    from tvm import relax
+    from tvm.relax.dpl import is_const, is_op, is_tuple, wildcard
+
+    data, batches, regions, half = wildcard(), wildcard(), wildcard(), is_const()
+    places = is_op("relax.concat")(is_tuple([batches, is_op("relax.add")(regions, half)]))
+
+    def replace(call: Any, matched: Any) -> Any:
+        offsets, scale = array_of(matched[half]), call.attrs.spatial_scale
+        if not call.attrs.aligned or scale == 1 or (offsets != -0.5).any():
+            return call
+        moved = relax.op.subtract(matched[regions], relax.const(offsets / offsets.dtype.type(-scale)))
+        places = relax.op.concat([matched[batches], moved], axis=1)
+        return relax.Call(call.op, [matched[data], places], call.attrs)
+
+    return rewrite_main(mod, is_op("relax.vision.roi_align")(data, places), replace)
+
+
 def cast_for_functions(mod: Any) -> Any:
     """Cast operands of functions of the importer to float32, where mixed precision cannot, nor be chosen without."""
     from tvm import relax
@@ -223,6 +242,15 @@ QUIRKS = (
         workaround="sums, means and extrema of stacked tensors are taken in pairs; other stacks are concatenations",
         paths=("texture", "clml"),
         edits=Edits(model=without_stacks),
+    ),
+    Quirk(
+        "roi-align-half-pixel",
+        "half_pixel of RoiAlign is half a pixel of the image, and ONNX's is one of the features: wrong numbers, unless "
+        "spatial_scale is 1",
+        upstream="python/tvm/relax/frontend/onnx/onnx_frontend.py: RoiAlign adds -0.5 before the scale",
+        workaround="regions are moved by 0.5 / spatial_scale",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(model=move_regions),
     ),
 )
 FUNCTION_IN_HALF = Quirk(

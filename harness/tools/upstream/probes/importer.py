@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probes.misreadings import answer, roi_align
 from harness.tools.upstream.probes.sample import (
     Emit,
     Probe,
@@ -57,5 +59,6 @@ PROBES: dict[str, Probe] = {
     "function-of-constants": fails_to_lower(_maximum_of_constants, "a function of constants is folded"),
     "dropout-layout": fails_to_lower(dropout, "a dropout is lowered"),
     "stack-layout": fails_to_lower(sum_of_stack, "a stack is lowered"),
+    "roi-align-half-pixel": partial(answer, partial(roi_align, spatial_scale=0.5)),
     "function-in-half": _function_in_half,
 }

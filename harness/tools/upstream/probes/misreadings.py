@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import static_shape
-from harness.compile.paths.base import Workaround
+from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 from harness.compile.quirks.base import ProbeAnswer
 from harness.tools.upstream.probes.sample import Probe
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.generic]
 
 
-def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
-    """Run the network on LLVM and in ONNX's reference; with the workaround it is refused."""
+def answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
+    """Run the network on LLVM and in ONNX's reference; a workaround refuses it, or edits what is imported."""
     import numpy as np
     from onnx.reference import ReferenceEvaluator
 
@@ -35,7 +35,7 @@ def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     x = np.random.default_rng(0).random(shape, np.float32)
     reference = ReferenceEvaluator(model).run(None, {"x": x})
     try:
-        computed = _on_llvm(model, x)
+        computed = _on_llvm(model, x, applied)
     except Exception as raised:  # a release that raises misreads nothing
         return ProbeAnswer.of(False, f"TVM refuses the network: {type(raised).__name__}")
     for index, (mine, right) in enumerate(zip(computed, reference, strict=True)):
@@ -46,10 +46,10 @@ def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(False, "LLVM and ONNX's reference agree")
 
 
-def _on_llvm(model: Any, x: Array) -> list[Array]:
+def _on_llvm(model: Any, x: Array, applied: Sequence[Workaround]) -> list[Array]:
     from tvm.relax.frontend.onnx import from_onnx
 
-    return run_on_cpu(cpu_machine(from_onnx(model, shape_dict={"x": list(x.shape)})), [x])
+    return run_on_cpu(cpu_machine(edit_model(from_onnx(model, shape_dict={"x": list(x.shape)}), applied)), [x])
 
 
 def network(
@@ -106,12 +106,13 @@ def _dropout() -> Any:
     return network("Dropout", (4, 8), [np.float32(0.5), np.bool_(True)], seed=1)
 
 
-def _roi_align() -> Any:
+def roi_align(**attributes: Any) -> Any:
+    """One RoiAlign of a single region."""
     import numpy as np
 
     rois, batch = np.array([[0, 0, 7, 7]], np.float32), np.array([0], np.int64)
     sizes = {"output_height": 3, "output_width": 3, "sampling_ratio": 2}
-    return network("RoiAlign", (1, 1, 8, 8), [rois, batch], mode="max", **sizes)
+    return network("RoiAlign", (1, 1, 8, 8), [rois, batch], **sizes, **attributes)
 
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
@@ -119,10 +120,10 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "misread-resize-antialias": partial(resize, sizes=(4, 5), mode="linear", antialias=1),
     "misread-conv-transpose-shape": _conv_transpose,
     "misread-dropout-training": _dropout,
-    "misread-roi-align-max": _roi_align,
+    "misread-roi-align-max": partial(roi_align, mode="max"),
     "misread-space-to-depth-mode": partial(network, "SpaceToDepth", (1, 2, 4, 6), [], 28, blocksize=2, mode="CRD"),
     "misread-layer-norm-statistics": _layer_norm,
     "misread-batch-norm-momentum": _batch_norm,
 }
 """The network of each misreading; its input is `x`."""
-PROBES: dict[str, Probe] = {name: partial(_answer, example) for name, example in EXAMPLES.items()}
+PROBES: dict[str, Probe] = {name: partial(answer, example) for name, example in EXAMPLES.items()}

@@ -67,6 +67,7 @@ def test_path_and_precision_decide() -> None:
         "input-name-in-kernel",
         "function-of-constants",
         "constants-compiled",
+        "roi-align-half-pixel",
         "long-kernel-name",
         "builtin-suffix",
         "reduction-part-read",
