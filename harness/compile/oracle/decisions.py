@@ -7,17 +7,18 @@ them, and how far the answer moves when what is compared is off by as much as it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.oracle.operands import CHOOSING, compared_operands, decisions
 
 if TYPE_CHECKING:
-    from device_runner.device import Array
     from harness.compile.oracle.judge import Values
 
 DRAWS = 8
-"""How often what is compared is moved: in pairs of opposite directions, so that one of each pair crosses a tie."""
+"""How often what is compared is moved: in pairs of opposite directions, so that one of each pair crosses a tie.
+
+The last pair moves all numbers alike. Where a tanh is saturated, a thousand ones lie at one tie and cross it together.
+"""
 
 
 def decided_names(model: Any) -> list[str]:
@@ -56,29 +57,39 @@ def hold(model: Any, decided: Values) -> Any:
     return whole
 
 
-def push(model: Any, compared: Values, distances: Mapping[str, Array], draw: int) -> Any:
-    """Return the network with what decisions compare pushed by up to these distances, by chance.
-
-    An odd draw pushes in the opposite direction of the one before.
-    """
-    import numpy as np
+def with_pushes(model: Any, compared: Values) -> Any:
+    """Return the network with an input for each of these tensors, `NAME/push`, that is added where it is compared."""
     import onnx
-    from onnx import helper, numpy_helper
+    from onnx import helper
 
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    nodes = list(whole.graph.node)
+    nodes, pushed = list(whole.graph.node), set()
     del whole.graph.node[:], whole.graph.value_info[:]
-    chance, sign, pushed = np.random.default_rng(draw // 2), (-1) ** draw, set()
-    for name, distance in distances.items():
-        by = sign * chance.uniform(-1, 1, distance.shape) * distance
-        whole.graph.initializer.append(numpy_helper.from_array(by.astype(compared[name].dtype), f"{name}/push"))
+    for name, array in compared.items():
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        whole.graph.input.append(helper.make_tensor_value_info(f"{name}/push", kind, array.shape))
     for node in nodes:
         for place in compared_operands(node)[: len(node.input)]:
-            if (name := node.input[place]) in distances:
+            if (name := node.input[place]) in compared:
                 if name not in pushed:
                     pushed.add(name)
                     whole.graph.node.append(helper.make_node("Add", [name, f"{name}/push"], [f"{name}/pushed"]))
                 node.input[place] = f"{name}/pushed"
         whole.graph.node.append(node)
     return whole
+
+
+def pushes(distances: Values, draw: int) -> Values:
+    """Return the inputs of one draw that push by up to these distances, by chance or all alike.
+
+    An odd draw pushes in the opposite direction of the one before.
+    """
+    import numpy as np
+
+    chance, sign = np.random.default_rng(draw // 2), (-1) ** draw
+    shares = (chance.uniform(-1, 1, each.shape) if draw < DRAWS - 2 else 1 for each in distances.values())
+    return {
+        f"{name}/push": (sign * share * distance).astype(distance.dtype)
+        for (name, distance), share in zip(distances.items(), shares, strict=True)
+    }

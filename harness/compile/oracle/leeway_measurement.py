@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.double_precision import in_single
-from harness.compile.models.outline import inlined, tensor_types
+from harness.compile.models.onnx_inputs import fix_shapes, input_specs
+from harness.compile.models.outline import inlined, kind_of, tensor_types
+from harness.compile.models.preparation import prepare
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
+from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions
 from harness.compile.oracle.exact import exact_tensors
 from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     Types = Mapping[str, Any]
 
 _T = TypeVar("_T")
+_BOUNDED = ("Tanh", "Sigmoid", "Softmax", "Erf")
+"""Functions that stay at a bound, which another program may miss by a rounding: onnxruntime 1.24 has tanh 1.0000001."""
 
 
 def measure_leeway(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[Measured]:
@@ -62,11 +68,10 @@ class _JudgedNetwork:
     def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _JudgedNetwork:
         """Run it once, if there is a decision to be seen."""
         network = _or(lambda: inlined(model), model)
-        model = _or(lambda: _with_decisions(network), network)
+        model = _or(lambda: _with_decisions(network, inputs), network)
+        inputs = {value.name: inputs[value.name] for value in model.graph.input if value.name in inputs}
         types: Types = _or(lambda: tensor_types(model), dict[str, Any]())
-        results = {name for node in network.graph.node for name in node.output}
-        names = [name for name in decisions.decided_names(model) if name in results]
-        decided: Values = _or(lambda: _values(network, names, {}, inputs), dict[str, Any]())
+        decided: Values = _or(lambda: _decided_values(network, model, inputs), dict[str, Any]())
         fixed = decisions.hold(model, decided) if decided else model
         names, constants = decisions.compared_names(model), {**inputs, **decided}
         compared: Values = _or(lambda: _values(fixed, names, constants, inputs), dict[str, Any]())
@@ -125,13 +130,16 @@ class _JudgedNetwork:
 
         if not self.compared or moved is None:
             return None
+        compared = {name: value for name, value in self.compared.items() if value.dtype.kind == "f"}
+        movements = dict(zip(self.compared, moved[len(self.outputs) :], strict=True))
+        bounded = {name for node in self.model.graph.node if is_onnx(node, *_BOUNDED) for name in node.output}
         distances = {
-            name: _reach(value, movement, precision)
-            for (name, value), movement in zip(self.compared.items(), moved[len(self.outputs) :], strict=True)
-            if value.dtype.kind == "f"
+            name: _reach(value, movements[name], precision, exact=name not in bounded)
+            for name, value in compared.items()
         }
-        pushed = (decisions.push(self.model, self.compared, distances, draw) for draw in range(decisions.DRAWS))
-        answers = [OnnxRuntime(network).ask(self.inputs) for network in pushed]
+        judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
+        draws = (decisions.pushes(distances, draw) for draw in range(decisions.DRAWS))
+        answers = [judge.ask({**self.inputs, **draw}) for draw in draws]
         alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]
         real = farthest(self.outputs, alike)
         whole = [np.stack(each) for each in zip(*alike, strict=True)]
@@ -143,13 +151,23 @@ def _as_single(array: Array) -> Array:
     return array.astype("float32") if array.dtype == "float16" else array
 
 
-def _with_decisions(model: Any) -> Any:
+def _with_decisions(model: Any, inputs: Values) -> Any:
     """Return the network with each operator that rounds to 8 bits inside as ones that show what is rounded."""
     whole = type(model)()
     whole.CopyFrom(model)
+    if any(kind_of(node) == QUANTISED for node in whole.graph.node):  # it rounds in each step
+        fix_shapes(whole, input_specs(whole, {name: array.shape for name, array in inputs.items()}))
+        prepare(whole)
     write_quantised_as_floats(whole)
     write_integers_as_floats(whole, decided=True)
     return whole
+
+
+def _decided_values(network: Any, model: Any, inputs: Values) -> Values:
+    """Return how the judge decides, and how the network with its decisions shown does where the judge's are hidden."""
+    results, names = {name for node in network.graph.node for name in node.output}, decisions.decided_names(model)
+    decided = _values(network, [name for name in names if name in results], {}, inputs)
+    return _values(decisions.hold(model, decided) if decided else model, names, decided, inputs)
 
 
 def _values(model: Any, names: Sequence[str], constants: Values, inputs: Values) -> dict[str, Array]:
@@ -160,16 +178,16 @@ def _values(model: Any, names: Sequence[str], constants: Values, inputs: Values)
     return {name: values[name] for name in names}
 
 
-def _reach(value: Array, moved: Array, precision: str) -> Array:
-    """Return how far each compared number may be off: not at all where it is exact."""
+def _reach(value: Array, moved: Array, precision: str, *, exact: bool) -> Array:
+    """Return how far each compared number may be off: not at all where it may be `exact` and does not move."""
     import numpy as np
 
     wide = value.astype(np.float64)
     peak = float(np.abs(wide).max(initial=0.0, where=np.isfinite(wide)))
     allowed = max(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * float(moved.max(initial=0.0)))
     with np.errstate(over="ignore"):
-        exact = (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
-    return np.where(exact, 0.0, allowed)
+        fixed = exact & (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
+    return np.where(fixed, 0.0, allowed).astype(value.dtype)
 
 
 def _or(compute: Callable[[], _T], otherwise: _T) -> _T:

@@ -312,3 +312,55 @@ def test_a_few_labels_of_many_may_rest_on_ties_that_were_not_drawn() -> None:
     assert compare_answers([got], [want], 0.0, [0.0], [decided]).right
     got[0, 200:230] = 1
     assert not compare_answers([got], [want], 0.0, [0.0], [decided]).right
+
+
+def quantised_lstm(length: int, hidden: int) -> onnx.ModelProto:
+    """An LSTM in 8 bits that an attention in 8 bits reads: its states are rounded anew in every step."""
+    rng, zero = np.random.default_rng(0), np.zeros(1, np.int8)
+    weights = {
+        "w": rng.integers(-127, 127, (1, 64, 4 * hidden)).astype(np.int8),
+        "r": rng.integers(-127, 127, (1, hidden, 4 * hidden)).astype(np.int8),
+        "rows": np.array([length, 1, 64]), "zero": zero,
+        "ws": np.full(1, 1e-5, np.float32), "rs": np.full(1, 0.004, np.float32),
+        "dense": rng.standard_normal((hidden, 64)).astype(np.float32),
+    }  # fmt: skip
+    operands = ["a", "w", "r", "", "", "", "", "", "ws", "zero", "rs", "zero"]
+    nodes = [
+        helper.make_node("Reshape", ["x", "rows"], ["a"]),
+        helper.make_node("DynamicQuantizeLSTM", operands, ["s"], domain="com.microsoft", hidden_size=hidden),
+        helper.make_node("DynamicQuantizeLinear", ["s"], ["q", "step", "middle"]),
+        helper.make_node("DequantizeLinear", ["q", "step", "middle"], ["d"]),
+        helper.make_node("MatMul", ["d", "dense"], ["y"]),
+    ]
+    model = network(nodes, weights)
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", F, ["rows", 64]))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+def test_what_rounds_inside_a_quantised_lstm_is_not_taken_for_the_rounding_of_what_reads_it() -> None:
+    x = CHANCE.integers(0, 255, (16, 64)).astype(np.float32)
+    x[0, :3] = 0, 255, 100.5  # steps of 1, and one tie
+    model = quantised_lstm(16, 32)
+    right = answer_of(model, x)
+    other = x.copy()
+    other[0, 2] = 101
+    assert judged(model, answer_of(model, other), x).right
+    noise = CHANCE.standard_normal(right.shape) * 0.01 * np.abs(right).max()
+    assert not judged(model, right + noise.astype(np.float32), x).right
+
+
+def test_numbers_at_one_tie_may_cross_it_together() -> None:
+    """Where a tanh is 1 or -1, half a step decides. onnxruntime 1.24 has 1.0000001 in some places."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"]),
+        helper.make_node("DynamicQuantizeLinear", ["t"], ["q", "scale", "zero"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["y"]),
+    ]
+    model, x = network(nodes, {"w": np.abs(W)}), np.random.default_rng(3).uniform(-20, -8, (64, 64)).astype(np.float32)
+    x[:, 0] *= -1
+    for low, high in ((-128, 127), (-127, 127), (-127, 128)):
+        answer = (np.where(x > 0, high, low) * np.float32(2 / 255)).astype(np.float32) @ np.abs(W)
+        assert judged(model, answer, x).right
+        assert not judged(model, answer * np.float32(1.05), x).right
