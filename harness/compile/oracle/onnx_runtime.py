@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import all_nodes, inner_graphs, tensor_types
+from harness.compile.models.outline import NetworkView, all_nodes, inner_graphs, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
+from harness.compile.models.preparation.padding import write_pads_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
 if TYPE_CHECKING:
@@ -72,14 +73,17 @@ def _rewritten(model: Any) -> bytes:
 def _pad_before_pools(model: Any) -> None:
     """Take the padding out of average pools that count it, if they round their size up or are of operator set 19.
 
-    onnxruntime (1.24) then divides by places beyond the padding, and from operator set 19 on takes the padding of one
-    axis for another's. ONNX's reference and torch do not. A window that begins in the padding at the end is none.
+    onnxruntime (1.24) then divides by places beyond the padding. From operator set 19 on it takes the padding of one
+    axis for another's, and finds one itself without dilations. ONNX's reference and torch do not. A window that begins
+    in the padding at the end is none.
     """
     from onnx import helper
 
-    write, opset = NodeWriter(model, "padded"), opset_of(model)
+    write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
 
     def padded(node: Any) -> list[Any] | None:
+        if opset >= 19:
+            write_pads_of(node, view)
         fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
         counts, by_itself = fields.pop("count_include_pad", 0), fields.pop("auto_pad", b"NOTSET") != b"NOTSET"
         if not counts or by_itself or (opset < 19 and not fields.get("ceil_mode")):

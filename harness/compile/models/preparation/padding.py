@@ -18,7 +18,7 @@ WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 def write_pads(model: Any) -> str:
     """Write the padding of convolutions and pools in numbers, where their shapes are known."""
     view = NetworkView(model)
-    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and _write_pads(node, view))
+    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and write_pads_of(node, view))
     return "wrote the padding of " + _list(kinds) + " in numbers" if kinds else ""
 
 
@@ -26,7 +26,7 @@ def _list(kinds: Counter[str]) -> str:
     return " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _write_pads(node: Any, view: NetworkView) -> bool:
+def write_pads_of(node: Any, view: NetworkView) -> bool:
     """Return whether a node's padding was not in numbers, and is now."""
     mode, wanted = attribute_of(node, "auto_pad", "NOTSET"), attribute_of(node, "output_shape", [])
     if mode == "NOTSET" and not wanted:

@@ -79,6 +79,22 @@ def test_a_pool_that_pads_by_itself_stays() -> None:
     assert model.SerializeToString() == before
 
 
+@pytest.mark.parametrize(("opset", "dilation"), [(17, 1), (19, 1), (19, 2), (22, 1), (22, 2)])
+@pytest.mark.parametrize(("mode", "columns"), [("SAME_UPPER", (0, 1)), ("SAME_LOWER", (1, 0))])
+def test_a_pool_that_pads_by_itself_counts_the_padding_of_each_axis(
+    opset: int, dilation: int, mode: str, columns: tuple[int, int]
+) -> None:
+    dilations = {"dilations": [dilation, 1]} if opset >= 19 else {}  # older pools have none
+    fields = {"kernel_shape": [3, 2], "strides": [2, 1], "auto_pad": mode, "count_include_pad": 1, **dilations}
+    model = network([helper.make_node("AveragePool", ["x"], ["y"], **fields)], {"x": [1, 2, 5, 6]}, opset=opset)
+    before, x = model.SerializeToString(), values(1, 2, 5, 6)
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    wide = np.pad(x, ((0, 0), (0, 0), (dilation, dilation), columns))
+    rows = np.sum([wide[:, :, start : start + 5 : 2] for start in range(0, 3 * dilation, dilation)], axis=0)
+    assert np.abs(np.asarray(answer) - (rows[..., :-1] + rows[..., 1:]) / 6).max() < 1e-6
+    assert model.SerializeToString() == before
+
+
 def test_an_error_of_our_rewriting_is_no_lack_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX's reference judged instead, which is wrong elsewhere."""
     monkeypatch.setattr(onnx_runtime, "_write_sigmoids", lambda _model: 1 / 0)
