@@ -7,18 +7,20 @@ them, and how far the answer moves when what is compared is off by as much as it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.oracle.operands import CHOOSING, compared_operands, decisions
 
 if TYPE_CHECKING:
+    from device_runner.device import Array
     from harness.compile.oracle.judge import Values
 
 DRAWS = 8
-"""How often what is compared is moved: in pairs of opposite directions, so that one of each pair crosses a tie.
-
-The last pair moves all numbers alike. Where a tanh is saturated, a thousand ones lie at one tie and cross it together.
-"""
+"""How often what is compared is moved by chance: to opposite sides in turn, so that one of each pair crosses a tie."""
+ALIKE = (1.0, 2.0**-6)
+"""Shares of the distance by which all numbers are moved alike, to both sides: where a tanh is saturated, a thousand
+lie at one tie and cross it together, and how many do depends on the distance."""
 
 
 def decided_names(model: Any) -> list[str]:
@@ -80,16 +82,15 @@ def with_pushes(model: Any, compared: Values) -> Any:
     return whole
 
 
-def pushes(distances: Values, draw: int) -> Values:
-    """Return the inputs of one draw that push by up to these distances, by chance or all alike.
-
-    An odd draw pushes in the opposite direction of the one before.
-    """
+def pushes(distances: Values) -> Iterator[Values]:
+    """Yield the inputs of each draw, which push by up to these distances."""
     import numpy as np
 
-    chance, sign = np.random.default_rng(draw // 2), (-1) ** draw
-    shares = (chance.uniform(-1, 1, each.shape) if draw < DRAWS - 2 else 1 for each in distances.values())
-    return {
-        f"{name}/push": (sign * share * distance).astype(distance.dtype)
-        for (name, distance), share in zip(distances.items(), shares, strict=True)
-    }
+    for pair in range(DRAWS // 2 + len(ALIKE)):
+        chance, drawn = np.random.default_rng(pair), pair < DRAWS // 2
+        by: dict[str, Array] = {}
+        for name, distance in distances.items():
+            share: Any = chance.uniform(-1, 1, distance.shape) if drawn else ALIKE[pair - DRAWS // 2]
+            by[f"{name}/push"] = (share * distance).astype(distance.dtype)
+        yield by
+        yield {name: np.negative(push) for name, push in by.items()}

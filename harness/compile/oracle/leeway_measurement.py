@@ -138,8 +138,7 @@ class _JudgedNetwork:
             for name, value in compared.items()
         }
         judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
-        draws = (decisions.pushes(distances, draw) for draw in range(decisions.DRAWS))
-        answers = [judge.ask({**self.inputs, **draw}) for draw in draws]
+        answers = [judge.ask({**self.inputs, **draw}) for draw in decisions.pushes(distances)]
         alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]
         real = farthest(self.outputs, alike)
         whole = [np.stack(each) for each in zip(*alike, strict=True)]
