@@ -35,16 +35,22 @@ def five_operators() -> CuttableNetwork:
 
 @dataclass
 class FakeTrials:
-    """Whatever has a max pool is wrong."""
+    """Whatever has a max pool is wrong, or of another outcome."""
 
     progress: Progress = field(default_factory=SilentProgress)
     meet: Callable[[], None] = lambda: None
     """Called at every trial of a reduction."""
     network: CuttableNetwork = field(default_factory=five_operators)
     plan: Plan = field(default_factory=a_plan)
+    outcome: Outcome = Outcome.WRONG_RESULT
+    judged: list[str] = field(default_factory=list)
+    """Names of the networks that were run for a reduction."""
 
     def whole(self) -> Record:
-        return a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3")
+        return a_record(outcome=self.outcome, message="output 0 is off by 3")
+
+    def builds(self, network: SmallNetwork, name: str) -> bool:
+        return self._record(network.model).outcome is Outcome.OK
 
     def run(self, piece: Piece, name: str) -> PieceTrial:
         return PieceTrial(piece, self._record(piece.model), Path(name))
@@ -55,6 +61,7 @@ class FakeTrials:
 
     def judge(self, network: SmallNetwork, name: str, *, as_shipped: bool = False) -> Record:
         self.meet()
+        self.judged.append(name)
         return self._record(network.model)
 
     def answers(self, network: SmallNetwork, name: str) -> Sequence[Array]:

@@ -19,10 +19,13 @@ from harness.tools.explain.locate import locate
 from harness.tools.explain.pieces import NetworkOperator, Piece
 from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
-from harness.tools.explain.trial import Trials
+from harness.tools.explain.trial import PieceTrial, Trials
 
 _DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
 """What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""
+
+COMPILING = (Outcome.COMPILE_ERROR, Outcome.COMPILER_CRASH, Outcome.COMPILE_TIMEOUT)
+"""Failures of which a network that compiles has none: it need not run."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,8 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
             hint="name a case that is wrong or broken",
         )
     attempts = _Attempts(trials, FailureKind.of(whole), deadline)
-    divergence = locate(trials.network, whole.finding, trials.run, say)
-    first = trials.network.first(divergence.first.number)
-    starts = [divergence.smallest.piece] if divergence.smallest else []
-    start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)
+    starts = _starts(trials, whole.finding, say, deadline)
+    start = next((piece for piece in starts if attempts.fails_with(piece.operators)), None)
     operators = start.operators if start else tuple(trials.network.operators)
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
     fewest = minimal_subset(operators, attempts.fails_with, deadline)
@@ -93,6 +94,26 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
         tried=attempts.tried,
         stopped=not deadline.remaining_s,
     )
+
+
+def _starts(trials: Trials, finding: Finding, say: Callable[[str], None], deadline: Deadline) -> list[Piece]:
+    """Return smaller networks that are likely to fail alike, the smallest first; none if the time is up before."""
+
+    def run(piece: Piece, name: str) -> PieceTrial:
+        if not deadline.remaining_s:
+            raise _TimeIsUp
+        return trials.run(piece, name)
+
+    try:
+        divergence = locate(trials.network, finding, run, say)
+    except _TimeIsUp:
+        return []
+    smallest = [divergence.smallest.piece] if divergence.smallest else []
+    return [*smallest, trials.network.first(divergence.first.number)]
+
+
+class _TimeIsUp(Exception):
+    """A trial was not begun."""
 
 
 @dataclass
@@ -116,6 +137,9 @@ class _Attempts:
         """Return whether a network fails in the same way. One that the harness itself refuses does not."""
         self.trials.progress.step(self.trials.plan.case.id, self._how_far)
         try:
+            if self.kind.finding.outcome in COMPILING and self.trials.builds(network, f"reduced_{self.tried + 1}"):
+                self.tried += 1
+                return False
             record = self.run(network)
             same = FailureKind.of(record) == self.kind and not (record.accuracy and self._is_spoilt(network))
         except UsageError:

@@ -92,22 +92,29 @@ class Trials:
 
         `as_shipped` works around only what nothing runs without. Raises DeviceLost: then there is no answer.
         """
-        plan = plan_case(
+        record = self._run(self._plan(network, name, as_shipped=as_shipped))
+        if record.outcome is Outcome.DEVICE_LOST:
+            raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
+        return record
+
+    def builds(self, network: SmallNetwork, name: str) -> bool:
+        """Return whether a network compiles. It is not run, and a compilation that failed is not repeated."""
+        job = self._plan(network, name).compile
+        return not isinstance(self.bench.builder.build([job])[job.key], Failure)
+
+    def answers(self, network: SmallNetwork, name: str) -> list[Array]:
+        """Return the oracle's answers to a network. Raises the failure if it has none."""
+        job = plan_oracle(self._suite(network, name), name, self.bench.request.cache)
+        return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
+
+    def _plan(self, network: SmallNetwork, name: str, *, as_shipped: bool = False) -> Plan:
+        return plan_case(
             self._suite(network, name),
             dataclasses.replace(self.plan.case, model=name),
             self.bench.device.identity,
             self.bench.request.cache,
             QuirkPolicy(as_shipped=True, with_quirks=() if as_shipped else self.plan.quirks),
         )
-        record = self._run(plan)
-        if record.outcome is Outcome.DEVICE_LOST:
-            raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
-        return record
-
-    def answers(self, network: SmallNetwork, name: str) -> list[Array]:
-        """Return the oracle's answers to a network. Raises the failure if it has none."""
-        job = plan_oracle(self._suite(network, name), name, self.bench.request.cache)
-        return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
 
     def _run(self, plan: Plan) -> Record:
         tolerance, factor = self.plan.relative_tolerance, self.plan.rounding_factor

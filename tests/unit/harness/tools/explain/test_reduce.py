@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from device_runner.deadline import Deadline
 from harness.base.outcome import Outcome
 from harness.measure.progress import SilentProgress
+from harness.measure.records.record import Record
 from harness.tools.explain.reduce_search import minimal_subset, shrink, steps
 from harness.tools.explain.reduced_folder import write_folder
 from harness.tools.explain.reduced_network import SmallNetwork
@@ -156,3 +157,23 @@ def test_a_reduction_says_at_each_trial_how_many_came_before_and_what_is_left() 
     assert found.tried == len(steps) + 2, "the smallest is run once more, and once as shipped"
     assert not found.stopped
     assert reduce_case(cast(Any, FakeTrials(Heard())), quietly, Deadline(0)).stopped
+
+
+def test_a_network_that_compiles_is_not_run_to_find_what_does_not() -> None:
+    class BehindConvolution(FakeTrials):
+        def _record(self, model: bytes) -> Record:
+            kinds = {node.op_type for node in onnx.load_model_from_string(model).graph.node}
+            return self.whole() if kinds >= {"Conv", "MaxPool"} else a_record()
+
+    trials, wrong = BehindConvolution(outcome=Outcome.COMPILE_ERROR), BehindConvolution()
+    found, other = (reduce_case(cast(Any, each), quietly, Deadline(1200)) for each in (trials, wrong))
+    assert [node.op_type for node in found.network.proto().graph.node] == ["Conv", "MaxPool"]
+    assert len(trials.judged) < found.tried == other.tried == len(wrong.judged)
+
+
+def test_no_trial_begins_after_the_time_is_up() -> None:
+    trials = FakeTrials()
+    found = reduce_case(cast(Any, trials), quietly, Deadline(0))
+    assert found.stopped
+    assert found.network.operators == found.operators == 5
+    assert len(trials.judged) == 2, "the record of the whole, and the same as shipped"
