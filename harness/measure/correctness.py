@@ -140,7 +140,7 @@ class _Judgement:
         tolerance = max(tolerance_of(self.want, self.relative_tolerance), smallest) + float(own.max(initial=0.0))
         allowed, (peak, rms) = tolerance + flips, peak_and_rms(finite)
         rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want), smallest)
-        rms_tolerance += peak_and_rms(own)[1] + peak_and_rms(drawn)[1]
+        rms_tolerance += peak_and_rms(own)[1] + min(peak_and_rms(drawn)[1], 2 * leeway.spread)
         rms_error = peak_and_rms(error)[1]
         far = ""
         if rms_error > rms_tolerance:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ class Leeway:
     decided: Array | None = None
     """Of real numbers, how far each may be off because something was decided otherwise; of integers, other answers that
     would be right, one after the other."""
+    spread: float = math.inf
+    """Largest root mean square of one answer that decided otherwise; of real numbers."""
     choices: bool = False
     """Whether integers are names (a class, a place): what lies between two right ones is not right."""
     smallest: float = 0.0
@@ -135,6 +138,7 @@ class Measured:
     moved: Array | None = None
     own: Array | None = None
     decided: Mapping[str, Array] = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
     choices: bool = False
 
     def leeway(self, factor: float, precision: str) -> Leeway:
@@ -147,6 +151,7 @@ class Measured:
             moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
             own=_without_unmeasured(self.own) if factor else None,
             decided=_without_unmeasured(self.decided.get(kind)),
+            spread=self.spread.get(kind, math.inf),
             choices=self.choices,
             smallest=SMALLEST[kind],
         )
@@ -168,7 +173,8 @@ def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
     fields = ("rounding", "coordinates", "choices")
     arrays: dict[str, Any] = {name: np.array([getattr(output, name) for output in measured]) for name in fields}
     for index, output in enumerate(measured):
-        kinds = {"moved": output.moved, "own": output.own, **output.decided}
+        spread = {f"spread-{kind}": np.array(rms) for kind, rms in output.spread.items()}
+        kinds = {"moved": output.moved, "own": output.own, **output.decided, **spread}
         arrays.update({f"{name}-{index}": array for name, array in kinds.items() if array is not None})
     np.savez_compressed(file, **arrays)
 
@@ -188,6 +194,7 @@ def load_leeway(file: Path) -> list[Measured]:
             moved=fields.get(f"moved-{index}"),
             own=fields.get(f"own-{index}"),
             decided={kind: fields[f"{kind}-{index}"] for kind in PRECISIONS if f"{kind}-{index}" in fields},
+            spread={k: float(fields[f"spread-{k}-{index}"]) for k in PRECISIONS if f"spread-{k}-{index}" in fields},
             rounding=float(fields["rounding"][index]),
         )
         for index in range(len(fields["rounding"]))

@@ -22,7 +22,7 @@ from harness.compile.models.preparation.quantised import write_quantised_as_floa
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions
 from harness.compile.oracle.exact import exact_tensors
-from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured
+from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured, peak_and_rms
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
     DRAWS,
@@ -92,7 +92,8 @@ class _JudgedNetwork:
                 coordinates=least,
                 moved=moved[index] if moved and output.dtype.kind == "f" else None,
                 own=own[index] if own and output.dtype.kind == "f" else None,
-                decided={name: arrays[index] for name, arrays in decided.items() if arrays},
+                decided={name: arrays[index][0] for name, arrays in decided.items() if arrays},
+                spread={name: arrays[index][1] for name, arrays in decided.items() if arrays},
                 choices=decisions.chooses(self.model),
             )
             for index, output in enumerate(self.outputs)
@@ -124,8 +125,8 @@ class _JudgedNetwork:
         turns = farthest(wide, [OnnxRuntime(serial).ask(self.inputs)])
         return [np.add(own, other) for own, other in zip(off, turns, strict=True)]
 
-    def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[Array] | None:
-        """Return the outputs for comparisons that are as close as a precision allows."""
+    def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[tuple[Array, float]] | None:
+        """Return the outputs for comparisons that are as close as a precision allows, and how far one of them is."""
         import numpy as np
 
         if not self.compared or moved is None:
@@ -140,10 +141,14 @@ class _JudgedNetwork:
         judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
         answers = [judge.ask({**self.inputs, **draw}) for draw in decisions.pushes(distances)]
         alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]
-        real = farthest(self.outputs, alike)
-        whole = [np.stack(each) for each in zip(*alike, strict=True)]
-        kinds = [output.dtype.kind for output in self.outputs]
-        return [real[index] if kind == "f" else whole[index] for index, kind in enumerate(kinds)] if alike else None
+        moves = [farthest(self.outputs, [answer]) for answer in alike]
+        return [
+            (
+                np.fmax.reduce(off) if output.dtype.kind == "f" else np.stack(whole),
+                max(peak_and_rms(one.astype(np.float64))[1] for one in off),
+            )
+            for output, whole, off in zip(self.outputs, zip(*alike, strict=True), zip(*moves, strict=True), strict=True)
+        ]
 
 
 def _as_single(array: Array) -> Array:

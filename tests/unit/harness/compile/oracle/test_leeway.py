@@ -364,3 +364,28 @@ def test_numbers_at_one_tie_may_cross_it_together() -> None:
         answer = (np.where(x > 0, high, low) * np.float32(2 / 255)).astype(np.float32) @ np.abs(W)
         assert judged(model, answer, x).right
         assert not judged(model, answer * np.float32(1.05), x).right
+
+
+def test_all_numbers_together_may_be_as_far_off_as_twice_one_answer_that_decides_otherwise() -> None:
+    """Each number is farthest off in another of 18 answers: none is as far off as all of them together."""
+    chance = np.random.default_rng(5)
+    answers = chance.standard_normal((18, 1000))
+    farthest, spread = np.abs(answers).max(axis=0), float(np.sqrt(np.square(answers).mean(axis=1)).max())
+    want = 10 * chance.standard_normal(1000).astype(np.float32)
+    leeway = Leeway(decided=farthest.astype(np.float32), spread=spread)
+    for times, right in ((1.5, True), (2.5, False)):
+        got = want + times * chance.standard_normal(1000).astype(np.float32)
+        assert compare_answers([got], [want], 1e-5, [], [leeway]).right is right
+    noise = want + 2.5 * chance.standard_normal(1000).astype(np.float32)
+    assert compare_answers([noise], [want], 1e-5, [], [Leeway(decided=farthest.astype(np.float32))]).right
+
+
+def test_how_far_one_answer_is_off_is_kept(tmp_path: Path) -> None:
+    nodes = [*ROUNDED, helper.make_node("Floor", ["t"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    model = network(nodes, {"w": W, "ten": np.float32(1000)})
+    measured = measure_leeway(model, {"x": MANY}, [answer_of(model, MANY)])
+    save_leeway(tmp_path / "leeway.npz", measured)
+    (read,) = load_leeway(tmp_path / "leeway.npz")
+    assert read.spread == measured[0].spread
+    assert 0 < read.spread["float32"] < np.sqrt(np.square(read.decided["float32"]).mean())
+    assert read.leeway(8.0, "float32", computes_half=False).spread == read.spread["float32"]
