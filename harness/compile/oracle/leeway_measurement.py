@@ -145,7 +145,7 @@ class _JudgedNetwork:
         return [
             (
                 np.fmax.reduce(off) if output.dtype.kind == "f" else np.stack(whole),
-                max(peak_and_rms(one.astype(np.float64))[1] for one in off),
+                max(peak_and_rms(distance.astype(np.float64))[1] for distance in off),
             )
             for output, whole, off in zip(self.outputs, zip(*alike, strict=True), zip(*moves, strict=True), strict=True)
         ]
