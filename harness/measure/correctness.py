@@ -279,7 +279,11 @@ USUAL_BOUNDS = (-1.0, 0.0, 1.0)
 
 
 def vacuous(
-    oracle: Sequence[Array], other: Sequence[Array], relative_tolerance: float, rounding: Sequence[float] = ()
+    oracle: Sequence[Array],
+    other: Sequence[Array],
+    relative_tolerance: float,
+    rounding: Sequence[float] = (),
+    leeway: Sequence[Leeway] = (),
 ) -> list[str]:
     """Return why being right proves nothing, one line for each output of which that is so.
 
@@ -294,6 +298,11 @@ def vacuous(
             reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
         elif math.isnan(each):
             reasons[index] = "is not finite if its numbers are moved by a rounding: how far it may be off is not known"
+    for index, (want, its) in enumerate(zip(oracle, leeway, strict=False)):
+        rms = peak_and_rms(want.astype(np.float64))[1] if want.dtype.kind == "f" else 0.0
+        if math.isfinite(its.spread) and 2 * its.spread > MOST_ROUNDING * rms > 0:
+            ties = f"is lost in ties, which may move it by {2 * its.spread / rms:.2g} of its scale"
+            reasons[index] = reasons[index] or ties
     return [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
 
 

@@ -60,7 +60,7 @@ class VacuityProbe:
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Vacuity]:
         """Hold the oracle to its own judgement."""
         truth = self.work.truth
-        yield Vacuity(vacuous(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding))
+        yield Vacuity(vacuous(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding, truth.leeway))
 
 
 @dataclass(frozen=True)

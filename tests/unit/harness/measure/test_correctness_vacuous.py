@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from harness.compile.oracle.leeway import Leeway
 from harness.measure.correctness import compare_answers, vacuous
 
 TOLERANCE = 1e-3
@@ -89,3 +90,11 @@ def test_no_answer_that_knows_nothing_is_right_without_being_told(array: np.ndar
     if not vacuous([oracle], [other], TOLERANCE):
         lazy = (np.zeros_like(oracle), other, *([np.full_like(oracle, oracle.mean())] if oracle.size > 1 else []))
         assert not any(compare_answers([answer], [oracle], TOLERANCE).right for answer in lazy)
+
+
+def test_an_answer_that_ties_may_move_by_more_than_rounding_may_proves_nothing() -> None:
+    rms = float(np.sqrt(np.square(LOGITS.astype(np.float64)).mean()))
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.1 * rms)]) == []
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.5 * rms)]) == [
+        "output 0 of 1 is lost in ties, which may move it by 1 of its scale"
+    ]
