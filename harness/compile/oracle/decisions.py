@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DRAWS = 8
 """How often what is compared is moved by chance: to opposite sides in turn, so that one of each pair crosses a tie."""
-ALIKE = (1.0, 2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8)
+ALIKE = tuple(2.0**-step for step in range(9))
 """Shares of the distance by which all numbers are moved alike, to both sides: where a tanh is saturated, a thousand
 lie at one tie and cross it together, and how many do depends on the distance."""
 
