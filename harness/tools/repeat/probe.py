@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from device_runner.device import Program, Session
+from device_runner.device import Array, Program, Session
 from harness.base.plan import Plan
 from harness.measure.correctness import Truth
 from harness.measure.facts import Accuracy, Facts
@@ -18,6 +18,8 @@ class RepeatProbe:
     plan: Plan
     truths: Callable[[], Iterator[Truth]]
     """Yields what answers to each further draw are judged by."""
+    inputs: Sequence[Array]
+    """The case's own, which it is left on: a program is timed, and judged again, on what it ran on last."""
     step = "judging more inferences"
     timed = False
 
@@ -33,4 +35,5 @@ class RepeatProbe:
                 yield replace(accuracy, complaint=complaint, draws=number)
                 return
             worst = max(worst, accuracy, key=lambda each: each.max_abs_err / (each.tolerance or 1.0))
+        program.run(self.inputs, timeout_s=self.plan.budget.timeout_s)
         yield replace(worst, draws=count)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from fake_device import ANSWER, FakeDevice, a_plan, things
+from fake_device import ANSWER, FakeDevice, FakeProgram, a_plan, things
 
 from harness.base.outcome import Outcome
 from harness.base.plan import Job
 from harness.compile.artifacts.artifact import OUTPUTS, save_arrays
 from harness.measure.context import Run
+from harness.measure.correctness import Truth, compare_answers
+from harness.measure.facts import Facts
 from harness.measure.loop import run_case
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
+from harness.tools.repeat.probe import RepeatProbe
 
 
 def run(tmp_path: Path, device: FakeDevice, last: np.ndarray = ANSWER) -> Record:
@@ -44,3 +48,13 @@ def test_an_answer_that_is_wrong_on_a_later_draw_is_a_wrong_result_without_a_lat
     assert not record.wall_ms
     assert record.accuracy
     assert record.accuracy.draws == 3
+
+
+def test_a_program_is_left_on_the_inputs_of_the_case() -> None:
+    """What is timed last of a slow program is judged by the case's own answer: right ones were called wrong."""
+    own, other = np.zeros((1, 3), np.float32), np.ones((1, 3), np.float32)
+    facts, program = Facts(), FakeProgram(FakeDevice())
+    facts.add(compare_answers([ANSWER], [ANSWER], 1e-5))
+    probe = RepeatProbe(a_plan(), lambda: iter([Truth([other], [ANSWER], 1e-5)]), [own])
+    assert [accuracy.right for accuracy in probe(program, cast(Any, None), facts)] == [True]
+    assert program.inputs[0] is own
