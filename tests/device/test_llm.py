@@ -69,49 +69,57 @@ class Fault:
 
 FAULTS = {
     "rope": Fault(
-        "fused_rope", "T.float32(-1.0)", "T.float32(1.0)", "pp32", "prefill of 32 tokens at 0, from layer 0 on"
+        "fused_rope", "T.float32(-1.0)", "T.float32(1.0)", "pp32", "prefill of 32 tokens at 0: layer 0 is off"
     ),
     "GQA index": Fault(
-        "batch_decode_paged_kv", "pages[page_no, 0, by,", "pages[page_no, 0, 1 - by,", "tg@d32", "step 1 of decode"
+        "batch_decode_paged_kv",
+        "pages[page_no, 0, by,",
+        "pages[page_no, 0, 1 - by,",
+        "tg@d32",
+        "17 decodes after 32 tokens: layer 0 is off",
     ),
-    "dequantise": Fault("dequantize.*", "T.float32(7.0)", "T.float32(8.0)", "pp32", "from layer 0 on", form="q4f32_1"),
+    "dequantise": Fault("dequantize.*", "T.float32(7.0)", "T.float32(8.0)", "pp32", "layer 0 is off", form="q4f32_1"),
     "page table": Fault(
         "tir_kv_cache_transpose_append",
         "pages[position // 16, 1,",
         "pages[0, 1,",
         "tg@d32",
-        "after 32 tokens, from layer",
+        "after 32 tokens: layer 0 is off",
     ),
     "border of a page": Fault(
         "tir_kv_cache_transpose_append",
         "0, vh, position % 16,",
         "0, vh, T.max(position % 16, T.Select(position > 0, 1, 0)),",
         "tg@d0",
-        "step 17 of decode after 16 tokens, from layer 0 on",
+        "(at most 6) at position 16",
     ),
     "chunk within a page": Fault(
         "tir_kv_cache_transpose_append",
         "position: T.int32 = position_map[vgpos]",
         "position: T.int32 = T.if_then_else(ntoken > 1, position_map[0] // 16 * 16 + vgpos, position_map[vgpos])",
         "chunks",
-        "from layer 0 on",
+        "layer 0 is off",
     ),
     "position of a chunk": Fault(
         "fused_rope",
         'T.Cast("float32", position_map[s])',
         'T.Cast("float32", T.if_then_else(seq_len > 1, s, position_map[s]))',
         "chunks",
-        "prefill of 26 tokens at 26, from layer 0 on",
+        "prefill of 26 tokens at 26: layer 0 is off",
     ),
     "causal mask": Fault(
         "batch_prefill_ragged_kv",
         "+ row_ + 1, L_kv",
         "+ row_ + 2, L_kv",
         "pp32",
-        "prefill of 32 tokens at 0, from layer 0",
+        "prefill of 32 tokens at 0: layer 0 is off",
     ),
     "scale of scores": Fault(
-        "batch_decode_paged_kv", "sm_scale * T.float32(1.4426950408889634)", "sm_scale", "tg@d0", "step 2 of decode"
+        "batch_decode_paged_kv",
+        "sm_scale * T.float32(1.4426950408889634)",
+        "sm_scale",
+        "tg@d0",
+        "(at most 6) at position 1",
     ),
 }
 
@@ -191,7 +199,7 @@ def test_judge_and_invariant_catch_the_merge_without_a_barrier(libraries: Librar
     conversation = libraries.conversation("merge", "float32", [])
     verdict = judged(conversation, "chunks")
     assert verdict.accuracy
-    assert "prefill of 26 tokens at 26, from layer 0 on" in verdict.accuracy.complaint
+    assert "prefill of 26 tokens at 26: layer 0 is off" in verdict.accuracy.complaint
     conversation.restart()
     tokens = text(CONFIG.vocabulary, 128)
     name, chunked, whole = next(invariants(conversation, tokens, conversation.score(tokens)))

@@ -55,7 +55,7 @@ def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
     assert (code, "unsupported: TVM's paged cache" in text) == (0, True), text
     code, text = call("run", "--case", "*_chunks-opencl-*", "--as-shipped", "--quick", "--records", "shipped.jsonl")
     assert code == 3, text
-    assert "prefill of 26 tokens at 26, from layer 0 on" in text
+    assert "prefill of 26 tokens at 26: layer 0 is off" in text
     code, out, _ = command.bench(tmp_path, cache, "profile", "--case", "*_tg_d0-opencl-*", "--json")
     assert code == 0
     assert "batch_decode_paged_kv" in {operator["function"] for operator in json.loads(out)["operators"]}

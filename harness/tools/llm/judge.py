@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array
 
-    Move = Callable[[Any], Any]
-
 NAME = "numpy float64"
+ANGLE_UNIT = 2.0**-22
+"""How far off an angle of rotation may be, relative to itself: every format has them in float32."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,53 @@ class ReferenceAnswer:
     """(positions, vocabulary)"""
     hidden: Any
     """What leaves each layer: (layers, positions, hidden)."""
+
+
+class Exact:
+    """Arithmetic without rounding."""
+
+    def result(self, x: Any) -> Any:
+        """Return a result as it is kept."""
+        return x
+
+    def angles(self, x: Any) -> Any:
+        """Return angles of rotations as they are kept."""
+        return x
+
+    def product(self, x: Any, matrix: Any) -> Any:
+        """Return the product of rows with those of a matrix."""
+        return x @ matrix.T
+
+
+class Rounded(Exact):
+    """Arithmetic of a number format: results, and the partial sums of products, are off at random."""
+
+    def __init__(self, unit: float, draw: int) -> None:
+        """Draw errors of up to `unit`, relative to the number."""
+        self._unit, self._rng = unit, np.random.default_rng(draw)
+
+    def result(self, x: Any) -> Any:
+        """Return a result that is off by a rounding."""
+        return self._off(x, self._unit)
+
+    def angles(self, x: Any) -> Any:
+        """Return angles that are off by one of float32."""
+        return self._off(x, ANGLE_UNIT)
+
+    def product(self, x: Any, matrix: Any) -> Any:
+        """Return products whose terms were added one after the other in this format, in random order.
+
+        Of n terms, the k-th partial sum is rounded, its square is k/n times the sum of squares of the terms and (k/n)²
+        times that of the whole, and roundings do not know of each other (Higham and Mary, SIAM J. Sci. Comput. 41,
+        2019). The sum of squares is that of a row and a column whose numbers do not know of each other.
+        """
+        whole, n = super().product(x, matrix), x.shape[-1]
+        squares = (x * x).sum(-1, keepdims=True) * (matrix * matrix).sum(-1) / n
+        spread = self._unit * np.sqrt(n / 3 * (squares / 2 + whole * whole / 3))
+        return whole + spread * self._rng.standard_normal(whole.shape, dtype=np.float32)
+
+    def _off(self, x: Any, unit: float) -> Any:
+        return x + x * (2 * unit * (self._rng.random(x.shape, dtype=np.float32) - np.float32(0.5)))
 
 
 def frequencies(config: LlmConfig) -> Any:
@@ -45,20 +92,15 @@ def frequencies(config: LlmConfig) -> Any:
 
 
 def compute(
-    config: LlmConfig,
-    tensor: Callable[[str], Array],
-    tokens: Array,
-    moves: Sequence[Move] = (),
-    angle_share: float = 0.0,
+    config: LlmConfig, tensor: Callable[[str], Array], tokens: Array, more: Sequence[Exact] = ()
 ) -> Iterator[ReferenceAnswer]:
-    """Compute a text as it is, and once more with each of `moves` applied to every weight and result.
+    """Compute a text exactly, and once more with each of `more` arithmetics.
 
-    The moved ones show how far rounding moves the answer; angles of rotations are moved by `angle_share` of that. All
-    take a layer before any takes the next one, so that each weight is made once: of a network of a billion numbers,
+    All take a layer before any takes the next one, so that each weight is made once: of a network of a billion numbers,
     making them takes longer than the arithmetic.
     """
     cached = functools.cache(tensor)
-    networks = [_Arithmetic(config, cached, move, len(tokens), angle_share) for move in (lambda array: array, *moves)]
+    networks = [_Network(config, cached, arithmetic, len(tokens)) for arithmetic in (Exact(), *more)]
     states = [network.embed(tokens) for network in networks]
     hidden: list[list[Any]] = [[] for _ in networks]
     for layer in range(config.layers):
@@ -71,60 +113,58 @@ def compute(
         yield ReferenceAnswer(network.logits(x), np.stack(layers))
 
 
-class _Arithmetic:
-    """The arithmetic of a network."""
+class _Network:
+    """A network in some arithmetic."""
 
-    def __init__(
-        self, config: LlmConfig, tensor: Callable[[str], Array], move: Move, count: int, angle_share: float
-    ) -> None:
-        self._config, self._tensor, self._move = config, tensor, move
-        angles = np.arange(count)[:, None] * frequencies(config)
-        angles = angles + angle_share * (move(angles) - angles)
+    def __init__(self, config: LlmConfig, tensor: Callable[[str], Array], arithmetic: Exact, count: int) -> None:
+        self._config, self._tensor = config, tensor
+        self._kept, self._product = arithmetic.result, arithmetic.product
+        angles = arithmetic.angles(np.arange(count)[:, None] * frequencies(config))
         self._cos, self._sin = (f(np.concatenate([angles, angles], -1))[:, None] for f in (np.cos, np.sin))
         self._mask = np.triu(np.full((count, count), -np.inf), 1)
 
     def weight(self, name: str) -> Any:
         """Return a weight in float64."""
-        return self._move(self._tensor(name).astype("float64"))
+        return self._tensor(name).astype("float64")
 
     def embed(self, tokens: Array) -> Any:
         """Return the rows of the table of embeddings."""
-        return self._move(self._tensor("embed.weight")[tokens].astype("float64"))
+        return self._tensor("embed.weight")[tokens].astype("float64")
 
     def norm(self, x: Any, name: str) -> Any:
-        return self._move(x / np.sqrt((x * x).mean(-1, keepdims=True) + self._config.eps) * self.weight(name))
+        return self._kept(x / np.sqrt((x * x).mean(-1, keepdims=True) + self._config.eps) * self.weight(name))
 
     def linear(self, x: Any, name: str, *, bias: bool = False) -> Any:
-        product = x @ self.weight(f"{name}.weight").T
-        return self._move(product + self.weight(f"{name}.bias") if bias else product)
+        product = self._product(x, self.weight(f"{name}.weight"))
+        return self._kept(product + self.weight(f"{name}.bias") if bias else product)
 
     def logits(self, x: Any) -> Any:
         """Return the logits of what leaves the last layer."""
         x, head = self.norm(x, "norm.weight"), "embed.weight" if self._config.tied else "head.weight"
-        blocks = (self._move(block.astype("float64")) for block in row_blocks(self._tensor(head)))
-        return self._move(np.concatenate([x @ block.T for block in blocks], -1))
+        blocks = (block.astype("float64") for block in row_blocks(self._tensor(head)))
+        return self._kept(np.concatenate([self._product(x, block) for block in blocks], -1))
 
     def layer(self, x: Any, prefix: str) -> Any:
         """Return what leaves a layer."""
         c = self._config
         mixed = self._attend(self.linear(self.norm(x, prefix + "norm1.weight"), prefix + "qkv", bias=c.qkv_bias))
-        x = self._move(x + self.linear(mixed, prefix + "o", bias=c.output_bias))
+        x = self._kept(x + self.linear(mixed, prefix + "o", bias=c.output_bias))
         gate, up = np.split(self.linear(self.norm(x, prefix + "norm2.weight"), prefix + "gate_up"), 2, -1)
-        return self._move(x + self.linear(self._move(gate / (1 + np.exp(-gate)) * up), prefix + "down"))
+        return self._kept(x + self.linear(self._kept(gate / (1 + np.exp(-gate)) * up), prefix + "down"))
 
     def _attend(self, qkv: Any) -> Any:
         c, count = self._config, len(qkv)
         parts: list[Any] = np.split(qkv.reshape(count, -1, c.head_dim), [c.heads, c.heads + c.kv_heads], 1)
         q, k, v = self._turn(parts[0]), self._turn(parts[1]), parts[2]
         k, v = (array.repeat(c.heads // c.kv_heads, 1) for array in (k, v))
-        scores = self._move(np.einsum("qhd,khd->hqk", q, k) / math.sqrt(c.head_dim)) + self._mask
+        scores = self._kept(np.einsum("qhd,khd->hqk", q, k) / math.sqrt(c.head_dim)) + self._mask
         shares = np.exp(scores - scores.max(-1, keepdims=True))
-        shares = self._move(shares / shares.sum(-1, keepdims=True))
-        return self._move(np.einsum("hqk,khd->qhd", shares, v).reshape(count, -1))
+        shares = self._kept(shares / shares.sum(-1, keepdims=True))
+        return self._kept(np.einsum("hqk,khd->qhd", shares, v).reshape(count, -1))
 
     def _turn(self, x: Any) -> Any:
         half = self._config.head_dim // 2
-        return self._move(x * self._cos + np.concatenate([-x[..., half:], x[..., :half]], -1) * self._sin)
+        return self._kept(x * self._cos + np.concatenate([-x[..., half:], x[..., :half]], -1) * self._sin)
 
 
 def divergence(logits: Array, truth: Array) -> float:

@@ -24,7 +24,7 @@ from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
 from harness.tools.llm.foreign import Foreign, problem_of
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights, StoredWeight
-from harness.tools.llm.network import CHUNK, DECODE, SCORE, Step
+from harness.tools.llm.network import CHUNK, SCORE, Step
 from harness.tools.llm.truth import LlmTruth
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class MlcConversation(Conversation):
 
 
 def _function(step: Step) -> str:
-    return "decode" if step is DECODE else "prefill"
+    return "decode" if step.tokens else "prefill"
 
 
 @dataclass

@@ -41,6 +41,9 @@ class LlmPart(BaseModel):
     """Time from an empty cache to the first token's logits, of a prompt alone."""
     error: float | None = None
     """Largest error of the logits, relative to their peak, over all positions and steps."""
+    rounding: float | None = None
+    """Error of a position's logits, as a multiple of what rounding does there, in the mean of a step's positions; the
+    largest of all steps."""
     divergence: float | None = None
     """Mean KL divergence from the truth's distributions of the next token, in nats; the largest of all steps."""
     invariants: dict[str, float] = {}

@@ -75,7 +75,9 @@ class NumpyJudge:
     def __init__(self, task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> None:
         assert task.config
         self._test = task.test
-        self.truth = LlmTruth.read(answers.folder, task.config, plan.relative_tolerance, plan.rounding_factor)
+        self.truth = LlmTruth.read(
+            answers.folder, task.config, None if plan.rounding_factor else plan.relative_tolerance
+        )
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Judge every position of a prompt that the library tells, or every step of decode."""
@@ -99,14 +101,17 @@ class InvariantJudge:
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Compare answers to the test's text, and keep that of its timed step."""
         verdict, test = LlmVerdict(), self._task.test
-        hold(conversation, text(self._task.vocabulary, test.length), self._tolerance, verdict)
+        hold(conversation, text(self._task.vocabulary, test.length), self._compare, verdict)
         self._last = conversation.answer(test.last_step, _last_tokens(self._task, conversation))
         return verdict
 
     def judge(self, logits: Array, position: int) -> Accuracy:
         """Compare logits with those of the same step before."""
         assert self._last is not None
-        return compare_answers([logits], [self._last], self._tolerance)
+        return self._compare(logits, self._last, position)
+
+    def _compare(self, answer: Array, other: Array, _begin: int) -> Accuracy:
+        return compare_answers([answer], [other], self._tolerance)
 
 
 Judge = NumpyJudge | InvariantJudge
@@ -177,11 +182,11 @@ def _add_verdict(verdict: LlmVerdict, judge: Judge, facts: Facts) -> None:
     accuracy = verdict.accuracy
     assert accuracy
     error = None if judge.unchecked else accuracy.max_rel_err
-    divergence = None if judge.unchecked else verdict.divergence
-    facts.add(_update(facts, error=error, divergence=divergence, invariants=verdict.invariants))
+    divergence, rounding = (None, None) if judge.unchecked else (verdict.divergence, verdict.multiple)
+    facts.add(_update(facts, error=error, rounding=rounding, divergence=divergence, invariants=verdict.invariants))
     facts.add(accuracy)
-    if isinstance(judge, NumpyJudge) and (tolerance := judge.truth.tolerance) > MOST_ROUNDING:
-        facts.add(Vacuity([f"logits are lost in rounding, which may move them by {tolerance:.2g}"]))
+    if isinstance(judge, NumpyJudge) and (moved := judge.truth.rounding) > MOST_ROUNDING:
+        facts.add(Vacuity([f"logits are lost in rounding, which may move them by {moved:.2g}"]))
 
 
 def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts: Facts) -> None:

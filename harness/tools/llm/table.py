@@ -21,9 +21,9 @@ from harness.tools.llm.part import LlmPart
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
-COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "KL", "kernels", "outcome")
-NUMBERS = ("size", "params", "t/s", "error", "KL", "kernels")
-SPARE = ("params", "kernels", "size", "KL")
+COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "rounding", "KL", "kernels", "outcome")
+NUMBERS = ("size", "params", "t/s", "error", "rounding", "KL", "kernels")
+SPARE = ("params", "kernels", "size", "KL", "error")
 MIB, GIB = 1 << 20, 1 << 30
 
 
@@ -81,6 +81,7 @@ def _row(record: Record) -> tuple[str, ...]:
         part.test if (part.chunk or part.tokens) >= part.tokens else f"{part.test} in steps of {part.chunk}",
         _rate(record, part.tokens),
         "-" if part.error is None else f"{part.error:.1e}",
+        "-" if part.rounding is None else f"{part.rounding:.2g}",
         "-" if part.divergence is None else f"{part.divergence:.1e}",
         str(part.launches or "-"),
         record.outcome.value,

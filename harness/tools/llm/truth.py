@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.artifacts.artifact import JUDGE
 from harness.compile.oracle.rounding import AMOUNT, DRAWS
+from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
-from harness.tools.llm.judge import NAME, ReferenceAnswer, compute
+from harness.tools.llm.judge import NAME, ReferenceAnswer, Rounded, compute
+from harness.tools.llm.spread import Spread
 from harness.tools.llm.weights import ModelWeights, effective_tensor, weights_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.tools.llm.judge import Move
 
 TEXT_SEED = 7
-ANGLE_SHARE = {"float32": 0.125, "float16": 0.0}
-"""Share of a move that angles of rotations get, which is what one rounding to float32 does. Every format has them in
-float32: behind 1,024 tokens they are off by 6e-5, for which half precision has room anyway."""
-_ARRAYS, DISTANCES = ("logits", "hidden"), "distances.json"
+UNIT = {"float32": AMOUNT, "float16": 2.0**-11}
+"""Largest error of a rounding. That of half precision is half a unit in the last place. In float32, which shows faults
+anyway, OpenCL's functions may be off by four units (OpenCL C, 7.4)."""
+MOST_OF_LOGIT = 8.0
+"""Most that one logit may be off, in multiples of what rounding does where it does most."""
+_ARRAYS, SPREADS = ("logits", "hidden"), "spreads.npz"
 
 
 def text(vocabulary: int, length: int) -> Array:
@@ -42,81 +45,84 @@ class LlmTruth:
 
     config: LlmConfig
     reference: ReferenceAnswer
-    distances: Sequence[float]
-    """How far rounding moves the logits, relative to their peak; then what leaves each layer, to those of positions."""
-    relative_tolerance: float
-    rounding_factor: float
+    spreads: Sequence[Spread]
+    """How far rounding moves the logits, less their mean at each position, which no probability depends on; then what
+    leaves each layer."""
+    stated_tolerance: float | None = None
+    """What a suite says instead, relative to the peak."""
 
     @classmethod
     def compute(cls, weights: ModelWeights, form: Format, length: int) -> LlmTruth:
-        """Compute a text, and once more with every number off by a few units, to see what rounding does."""
-        config, moves = weights.config, [_mover(draw) for draw in range(DRAWS)]
-        tensor = partial(effective_tensor, weights, form)
-        answers = compute(config, tensor, text(config.vocabulary, length), moves, ANGLE_SHARE[form.dtype])
+        """Compute a text, and once more as the format rounds it, at random, to see what rounding does."""
+        rounded = [Rounded(UNIT[form.dtype], draw) for draw in range(DRAWS)]
+        tokens = text(weights.config.vocabulary, length)
+        answers = compute(weights.config, partial(effective_tensor, weights, form), tokens, rounded)
         truth = next(answers)
-        draws = [_distances(moved, truth) for moved in answers]
-        limits = RELATIVE_TOLERANCE[form.dtype], ROUNDING_FACTOR[form.dtype]
-        return cls(config, truth, [max(distances) for distances in zip(*draws, strict=True)], *limits)
+        draws = [_spreads(answer, truth) for answer in answers]
+        return cls(weights.config, truth, [Spread.of_all(spreads) for spreads in zip(*draws, strict=True)])
 
     def write(self, folder: Path) -> None:
         """Write the answers into a folder."""
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self.reference, name).astype(np.float32))
-        (folder / DISTANCES).write_text(json.dumps(self.distances), encoding="utf-8")
+        np.savez(folder / SPREADS, *(array for spread in self.spreads for array in (spread.positions, spread.columns)))
         (folder / JUDGE).write_text(json.dumps(NAME), encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path, config: LlmConfig, relative_tolerance: float, rounding_factor: float) -> LlmTruth:
-        """Read what `write` wrote; the arrays stay in their files until they are needed."""
+    def read(cls, folder: Path, config: LlmConfig, stated_tolerance: float | None) -> LlmTruth:
+        """Read what `write` wrote; the large arrays stay in their files until they are needed."""
         arrays = [np.load(folder / f"{name}.npy", "r", allow_pickle=False) for name in _ARRAYS]
-        distances = json.loads((folder / DISTANCES).read_text(encoding="utf-8"))
-        return cls(config, ReferenceAnswer(*arrays), distances, relative_tolerance, rounding_factor)
+        with np.load(folder / SPREADS, allow_pickle=False) as archive:
+            pairs = [archive[name] for name in archive.files]
+        spreads = [Spread(*pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)]
+        return cls(config, ReferenceAnswer(*arrays), spreads, stated_tolerance)
 
     @property
-    def tolerance(self) -> float:
-        """Tolerance of logits, relative to their peak."""
-        return self._limit(0)
+    def rounding(self) -> float:
+        """How far rounding moves the logits, relative to what they differ by at a position."""
+        return self.spreads[0].share_of(_centred(self.reference.logits))
 
-    def _limit(self, index: int) -> float:
-        return max(self.relative_tolerance, self.rounding_factor * self.distances[index])
+    def judge(self, logits: Array, begin: int, layers: Sequence[Array] = ()) -> Accuracy:
+        """Compare logits of positions from `begin` on, and what leaves each layer, if that is told."""
+        accuracy = self._compare(logits, self._expected(logits, begin), begin)
+        if self.stated_tolerance is not None:
+            return accuracy
+        for index, layer in enumerate(layers):
+            error = layer - self.reference.hidden[index, begin : begin + len(layer)]
+            if complaint := self.spreads[1 + index].complain(error, begin):
+                return replace(accuracy, right=False, complaint=f"layer {index} {complaint}")
+        return accuracy
 
-    def judge(self, logits: Array, begin: int) -> Accuracy:
-        """Compare logits of positions from `begin` on."""
-        from harness.measure.correctness import compare_answers
+    def compare_two(self, answer: Array, other: Array, begin: int) -> Accuracy:
+        """Compare two answers of a library, each of which is off in its own way."""
+        return self._compare(answer, other, begin, math.sqrt(0.5))
 
-        want = self.reference.logits[begin : begin + len(logits)]
-        return compare_answers([logits], [want.astype("float32")], self.tolerance)
+    def _compare(self, logits: Any, other: Any, begin: int, share: float = 1.0) -> Accuracy:
+        """Compare logits with others; `share` of how far they are apart is one's own error."""
+        if self.stated_tolerance is not None:
+            return compare_answers([logits], [other], self.stated_tolerance)
+        spread, peak = self.spreads[0], float(np.abs(other).max()) or 1.0
+        accuracy = compare_answers([logits], [other], MOST_OF_LOGIT / share * spread.largest / peak)
+        if accuracy.right and (complaint := spread.complain(share * _centred(logits - other), begin)):
+            return replace(accuracy, right=False, complaint=f"the answer {complaint}")
+        return accuracy
 
-    def first_wrong_layer(self, layers: list[Array], begin: int) -> int | None:
-        """Return the first layer whose result is off at positions from `begin` on; None if all are right."""
-        from harness.measure.correctness import compare_answers
+    def multiple(self, logits: Any, begin: int) -> float:
+        """Return the mean multiple of its rounding by which a position is off."""
+        return self.spreads[0].multiple(_centred(logits - self._expected(logits, begin)), begin)
 
-        for index, (layer, hidden) in enumerate(zip(layers, self.reference.hidden, strict=True)):
-            want = hidden[begin : begin + len(layer)]
-            got, want = ((array / _peaks(want)).astype("float32") for array in (layer, want))
-            if not compare_answers([got], [want], self._limit(1 + index)).right:
-                return index
-        return None
-
-
-def _mover(draw: int) -> Move:
-    """Return what moves each number of an array by up to a few units of float32."""
-    rng = np.random.default_rng(draw)
-    return lambda array: array + array * (2 * AMOUNT * (rng.random(array.shape, dtype=np.float32) - np.float32(0.5)))
+    def _expected(self, logits: Array, begin: int) -> Any:
+        return self.reference.logits[begin : begin + len(logits)].astype("float32")
 
 
-def _distances(moved: ReferenceAnswer, truth: ReferenceAnswer) -> list[float]:
-    layers = [(got, want, _peaks(want)) for got, want in zip(moved.hidden, truth.hidden, strict=True)]
-    return [distance(moved.logits, truth.logits), *(distance(got / peaks, want / peaks) for got, want, peaks in layers)]
+def _spreads(answer: ReferenceAnswer, truth: ReferenceAnswer) -> list[Spread]:
+    errors = [_centred(answer.logits - truth.logits), *(answer.hidden - truth.hidden)]
+    return [Spread.of(error) for error in errors]
 
 
-def _peaks(layer: Any) -> Any:
-    """Return the peak of each position.
-
-    In trained networks that of the first token may be hundreds of times those of the others (Sun et al. 2024, "Massive
-    Activations in Large Language Models"): relative to it, nothing would be wrong at the others.
-    """
-    return np.maximum(np.abs(layer).max(-1, keepdims=True), np.finfo(np.float32).tiny)
+def _centred(logits: Any) -> Any:
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return logits - logits.mean(-1, keepdims=True)
 
 
 def distance(answer: Any, other: Any) -> float:

@@ -7,15 +7,14 @@ n + 1, a step taken back and taken again is the same, and so is the same text tw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
-from harness.tools.llm.cases import DECODES, LlmTest
+from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.judge import divergence
@@ -36,6 +35,8 @@ class LlmVerdict:
     accuracy: Accuracy | None = None
     """The worst of all steps."""
     divergence: float = 0.0
+    multiple: float = 0.0
+    """See `LlmPart.rounding`."""
     invariants: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -58,20 +59,20 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVer
     verdict = LlmVerdict()
     steps = _decodes if test.decodes else _prompt
     for begin, logits, where, layers in steps(test, conversation, truth):
-        accuracy = truth.judge(logits, begin)
+        verdict.add(truth.judge(logits, begin, layers), where)
         verdict.divergence = max(verdict.divergence, divergence(logits, truth.reference.logits[begin:][: len(logits)]))
-        layer = truth.first_wrong_layer(layers, begin) if layers and not accuracy.right else None
-        verdict.add(accuracy, where if layer is None else f"{where}, from layer {layer} on")
+        verdict.multiple = max(verdict.multiple, truth.multiple(logits, begin))
         if not verdict.right:
             return verdict
     if test.in_chunks:
-        tokens = text(truth.config.vocabulary, test.length)
-        hold(conversation, tokens, truth.tolerance, verdict)
+        hold(conversation, text(truth.config.vocabulary, test.length), truth.compare_two, verdict)
     return verdict
 
 
-StepAnswer = tuple[int, "Array", str, "list[Array] | None"]
-"""First position, logits, a name for people, and what leaves each layer, if that is known."""
+StepAnswer = tuple[int, "Array", str, "Sequence[Array]"]
+"""First position, logits, a name for people, and what leaves each layer, if the library tells it."""
+Compare = Callable[["Array", "Array", int], Accuracy]
+"""Compares two answers of a library at positions from the third argument on."""
 
 
 def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
@@ -91,7 +92,7 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
         yield conversation.length - len(logits), logits, f"prefill of {len(part)} tokens at {begin}", layers
     conversation.forget(test.tokens)
     logits = conversation.answer(PREFILL, tokens[-test.tokens :])
-    yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", None
+    yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", ()
 
 
 def _answers_of(config: LlmConfig, count: int) -> int:
@@ -103,30 +104,28 @@ def _answers_of(config: LlmConfig, count: int) -> int:
 
 
 def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
-    """Take tokens one by one; of a wrong one, take the layers of that step."""
+    """Take tokens one by one, then the last one as applications do."""
     conversation.restart()
     tokens = text(truth.config.vocabulary, test.length)
     conversation.fill(tokens[: test.depth])
-    for step in range(DECODES):
-        begin, token = conversation.length, tokens[test.depth + step :][:1]
-        logits = conversation.step(DECODE, token)[0]
-        layers = None
-        if not truth.judge(logits, begin).right:
-            conversation.forget(1)
-            layers = conversation.step(DECODE_LAYERS, token)[1:]
-        yield begin, logits, f"step {step + 1} of decode after {begin} tokens", layers
+    answers = [conversation.step(DECODE_LAYERS, token) for token in tokens[test.depth :, None]]
+    logits, *layers = map(np.concatenate, zip(*answers, strict=True))
+    yield test.depth, logits, f"{len(answers)} decodes after {test.depth} tokens", layers
+    conversation.forget(1)
+    last = test.length - 1
+    yield last, conversation.step(DECODE, tokens[last:])[0], f"decode after {last} tokens", ()
 
 
-def hold(conversation: Conversation, tokens: Array, tolerance: float, verdict: LlmVerdict) -> None:
+def hold(conversation: Conversation, tokens: Array, compare: Compare, verdict: LlmVerdict) -> None:
     """Compare answers to a text that have to be the same, and one to another text, which has to be another."""
     conversation.restart()
     whole = conversation.score(tokens)
     for name, answer, other in invariants(conversation, tokens, whole):
         verdict.invariants[name] = distance(answer, other)
-        verdict.add(compare_answers([answer], [other], tolerance), f"invariant `{name}`")
+        verdict.add(compare(answer, other, len(tokens) - len(answer)), f"invariant `{name}`")
     conversation.restart()
     another = conversation.score((tokens + 1) % whole.shape[-1])
-    accuracy = compare_answers([another[-1:]], [whole[-1:]], tolerance)
+    accuracy = compare(another[-1:], whole[-1:], len(tokens) - 1)
     if accuracy.right or not np.isfinite(whole).all():  # all that was compared has the same NaN then
         logits = " ".join(f"{logit:.4g}" for logit in whole[-1, :4])
         complaint = f"it is not finite, or the same for another text: {logits} ..."

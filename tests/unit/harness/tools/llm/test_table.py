@@ -30,6 +30,7 @@ def record(test: str = "pp32", pipeline: str = "mlc", tokens_per_s: float = 3200
         depth=0,
         tokens_per_s=tokens_per_s,
         error=1e-6,
+        rounding=0.567,
         divergence=2e-12,
     )
     given = {"wall_ms": [32e3 / tokens_per_s] * 3, "parts": parts_of(part)}
@@ -46,7 +47,7 @@ def test_a_row_has_what_llama_bench_prints_and_whether_it_is_right() -> None:
     assert row["t/s"] == "3200.00 ± 0.00"
     assert row["model"] == "llama_tiny q4f16_1"
     assert (row["size"], row["params"], row["kernels"]) == ("1.00 GiB", "1.71 M", "24")
-    assert (row["error"], row["KL"], row["outcome"]) == ("1.0e-06", "2.0e-12", "ok")
+    assert (row["error"], row["rounding"], row["KL"]) == ("1.0e-06", "0.57", "2.0e-12")
 
 
 def test_a_size_below_a_gibibyte_is_in_mebibytes() -> None:

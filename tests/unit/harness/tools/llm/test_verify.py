@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from device_runner.session import rpc_session
+from harness.measure.correctness import compare_answers
+from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.judge import compute
-from harness.tools.llm.network import PAGE, SCORE, Step
+from harness.tools.llm.network import PAGE, PREFILL, SCORE, Step
 from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import PARTS, LlmVerdict, hold, invariants, verify
 from harness.tools.llm.weights import SeededWeights
@@ -85,6 +87,10 @@ def test_the_whole_text_is_taken_in_chunks_that_begin_within_pages(chunk: int) -
     assert min(counts) == 1 <= counts[whole]
 
 
+def compare(answer: Any, other: Any, _begin: int) -> Accuracy:
+    return compare_answers([answer], [other], 1e-3)
+
+
 @dataclass
 class LostLibrary(RightLibrary):
     """Has the same answer to every text."""
@@ -98,18 +104,41 @@ class LostLibrary(RightLibrary):
 @pytest.mark.parametrize("logit", [0.0, 1.0, math.nan, math.inf])
 def test_the_same_answer_to_every_text_is_wrong_though_each_is_as_before(logit: float) -> None:
     verdict = LlmVerdict()
-    hold(LostLibrary(logit=logit), text(CONFIG.vocabulary, 33), 1e-3, verdict)
+    hold(LostLibrary(logit=logit), text(CONFIG.vocabulary, 33), compare, verdict)
     assert verdict.accuracy
     assert f"the same for another text: {logit:.4g} " in verdict.accuracy.complaint
 
 
 def test_a_right_library_answers_another_text_in_another_way() -> None:
     verdict = LlmVerdict()
-    hold(RightLibrary(), text(CONFIG.vocabulary, 33), 1e-3, verdict)
+    hold(RightLibrary(), text(CONFIG.vocabulary, 33), TRUTH.compare_two, verdict)
     assert verdict.right, verdict
 
 
 def test_every_depth_of_decode_is_judged_beyond_a_page() -> None:
     library = RightLibrary()
     assert verify(llm_test("tg@d0"), library, TRUTH).right
-    assert library.length == len(library.asked) > PAGE
+    assert library.asked == [*[("decode_layers", 1)] * 17, ("decode", 1)]
+    assert library.length == 17 > PAGE
+
+
+@dataclass
+class DriftingLibrary(RightLibrary):
+    """Is off by twice what rounding does, at every position."""
+
+    def step(self, step: Step, tokens: Any) -> list[Any]:
+        begin = self.length
+        logits, *layers = super().step(step, tokens)
+        spread, rng = TRUTH.spreads[0], np.random.default_rng(begin)
+        rows = slice(self.length - len(logits), self.length)
+        noise = rng.standard_normal(logits.shape) * spread.columns * spread.positions[rows, None]
+        return [(logits + 2 * noise).astype(np.float32), *layers]
+
+
+@pytest.mark.parametrize("test", ["tg@d0", "pp32"])
+def test_what_one_step_may_be_off_by_many_may_not(test: str) -> None:
+    verdict = verify(llm_test(test), DriftingLibrary(), TRUTH)
+    assert verdict.accuracy
+    assert "times what rounding does (at most 1." in verdict.accuracy.complaint
+    assert 1.5 < verdict.multiple < 2.5
+    assert TRUTH.judge(DriftingLibrary().step(PREFILL, TEXT[:1])[0], 0).right
