@@ -315,7 +315,7 @@ class MlcTask(LibraryTask):
     @property
     def vocabulary(self) -> int:
         """Number of different tokens."""
-        return self.folder.settings.vocab_size
+        return self.config.vocabulary if self.config else self.folder.settings.vocab_size
 
     @property
     def part(self) -> LlmPart:

@@ -207,6 +207,6 @@ def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
     fields = read_foreign(file, ConfigFile, "give the config.json of a Llama-style model")
     if fields.complaint:
-        supported = f"{', '.join(FAMILIES)}, with all of their usual parts and positions {' or '.join(STRETCHES)}"
-        raise ModelError(f"{file}: {fields.complaint}", hint=f"supported: {supported}")
+        usual = f"with all of their usual parts and positions {' or '.join(STRETCHES)}"
+        raise ModelError(f"{file}: {fields.complaint}", hint=f"take a network of {', '.join(FAMILIES)}, {usual}")
     return fields.network

@@ -11,6 +11,7 @@ from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError, reason_alone
 
+DOWNLOAD_AGAIN = "download the folder again"
 LONGEST_FILE_BYTES = 64 << 20
 """The list of the weights of the largest models has a few."""
 
@@ -42,7 +43,7 @@ def file_beside(listing: Path, name: str) -> Path:
     """Return the file that a list in the same folder names. Raises ModelError unless it is there."""
     file = listing.parent / name
     if not is_name(name) or not file.is_file():
-        raise ModelError(f"{listing} names {name!r}, which is not a file beside it", hint="download the folder again")
+        raise ModelError(f"{listing} names {name!r}, which is not a file beside it", hint=DOWNLOAD_AGAIN)
     return file
 
 

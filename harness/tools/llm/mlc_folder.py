@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError
 from harness.tools.llm.config import ConfigFile, LlmConfig
-from harness.tools.llm.foreign import Foreign, file_beside, read_foreign
+from harness.tools.llm.foreign import DOWNLOAD_AGAIN, Foreign, file_beside, read_foreign
 from harness.tools.llm.formats import PER_WORD, WEIGHT_LIST, unpack
 from harness.tools.llm.safetensors import StoredTensor
 from harness.tools.llm.weights import MODULES, ModelWeights, modules_of
@@ -138,7 +138,8 @@ class MlcFolder:
         for shard in listed.records:
             file = file_beside(self.list_file, shard.dataPath)
             if file.stat().st_size != shard.nbytes:
-                raise ModelError(f"{file} has not the {shard.nbytes} bytes that {self.list_file.name} says")
+                why = f"{file} has {file.stat().st_size} bytes, and {self.list_file.name} says {shard.nbytes}"
+                raise ModelError(why, hint=DOWNLOAD_AGAIN)
         return listed
 
     def files(self) -> dict[str, Path]:
@@ -171,9 +172,13 @@ class MlcWeights(ModelWeights):
     def tensor(self, name: str) -> Array:
         """Return a weight as float32."""
         try:
-            return self._tensor(name)
+            numbers = self._tensor(name)
         except (KeyError, ValueError, TypeError, MemoryError) as error:
             raise ModelError(f"{self.folder.list_file} has no numbers for {name}", hint=_HINT) from error
+        if numbers.shape != (shape := self.config.shapes[name]):
+            why = f"{name} has shape {list(numbers.shape)}, and {SETTINGS} says {list(shape)}"
+            raise ModelError(f"{self.folder.place}: {why}", hint="convert the weights again")
+        return numbers
 
     def _tensor(self, name: str) -> Array:
         import numpy as np

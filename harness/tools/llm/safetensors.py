@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError
-from harness.tools.llm.foreign import Foreign, file_beside, problem_of, read_foreign
+from harness.tools.llm.foreign import DOWNLOAD_AGAIN, Foreign, file_beside, problem_of, read_foreign
 from harness.tools.llm.formats import NUMBER_BYTES
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 INDEX, USUAL = "model.safetensors.index.json", "model.safetensors"
 LONGEST_HEADER_BYTES = 100_000_000
 """Limit of the format's own reader."""
+OTHER_WEIGHTS = "give the config.json that belongs to these weights"
 _NUMBERS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 """Number format of each kind that can be read."""
 _LENGTH_BYTES = 8
@@ -56,9 +57,11 @@ def list_tensors(folder: Path) -> dict[str, StoredTensor]:
         try:
             tensors.update(_tensors_of(file))
         except ValidationError as error:
-            raise ModelError(f"{file} is not a safetensors file: {problem_of(error)}") from error
+            raise ModelError(f"{file} is not a safetensors file: {problem_of(error)}", hint=DOWNLOAD_AGAIN) from error
         except (OSError, ValueError) as error:
-            raise ModelError(f"{file} is not a safetensors file: {error}") from error
+            raise ModelError(
+                f"{file} is not a safetensors file, or not a whole one: {error}", hint=DOWNLOAD_AGAIN
+            ) from error
     return tensors
 
 
@@ -73,7 +76,7 @@ def _files(folder: Path) -> list[Path]:
         raise ModelError(f"there is no folder {folder}", hint="`seed` draws weights")
     index = folder / INDEX
     if index.exists():
-        names = read_foreign(index, _Index, "download the folder again").weight_map.values()
+        names = read_foreign(index, _Index, DOWNLOAD_AGAIN).weight_map.values()
         return [file_beside(index, name) for name in sorted(set(names))]
     files = sorted(file for file in folder.glob("*.safetensors") if file.is_file())
     if not files:
@@ -126,4 +129,5 @@ def require_readable(name: str, tensor: StoredTensor, shape: tuple[int, ...]) ->
     if tensor.dtype not in _NUMBERS.values():
         raise ModelError(f"{name} in {tensor.file} is {tensor.dtype}", hint=f"supported: {', '.join(_NUMBERS)}")
     if tensor.shape != shape:
-        raise ModelError(f"{name} in {tensor.file} has shape {list(tensor.shape)}, and config.json says {list(shape)}")
+        why = f"{name} in {tensor.file} has shape {list(tensor.shape)}, and config.json says {list(shape)}"
+        raise ModelError(why, hint=OTHER_WEIGHTS)

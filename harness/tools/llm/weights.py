@@ -14,7 +14,7 @@ from device_runner.store import key_of, sha256_of
 from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.formats import GROUP, Format, pack, unpack
-from harness.tools.llm.safetensors import StoredTensor, list_tensors, require_readable
+from harness.tools.llm.safetensors import OTHER_WEIGHTS, StoredTensor, list_tensors, require_readable
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -138,12 +138,12 @@ class FolderWeights(ModelWeights):
             self._find(theirs, shape)
         for name in self._stored:
             if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _HEAD):
-                raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=_OTHER_WEIGHTS)
+                raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=OTHER_WEIGHTS)
 
     def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
         stored = self._stored.get(name)
         if stored is None:
-            raise ModelError(f"{self.folder} has no tensor {name}", hint=_OTHER_WEIGHTS)
+            raise ModelError(f"{self.folder} has no tensor {name}", hint=OTHER_WEIGHTS)
         require_readable(name, stored, shape)
         return stored
 
@@ -168,7 +168,6 @@ def weights_of(config: LlmConfig, place: str) -> Weights:
 
 _UNUSED = ".rotary_emb.inv_freq"
 """End of the names of tables of rotations, which older folders have."""
-_OTHER_WEIGHTS = "is config.json that of these weights?"
 
 
 def require_groups(config: LlmConfig, form: Format) -> None:

@@ -52,7 +52,7 @@ def test_a_name_that_leaves_the_folder_is_refused(path: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("shard", [{"nbytes": 41}, {"dataPath": "shard_1.bin"}])
 def test_a_shard_that_is_missing_or_short_is_named(shard: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"has not the|'shard_1.bin', which is not a file beside it"):
+    with pytest.raises(ModelError, match=r"-cache\.json says 41|'shard_1.bin', which is not a file beside it"):
         MlcFolder(write(tmp_path, shard=shard)).files()
 
 
@@ -204,3 +204,12 @@ def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: 
     with pytest.raises(Failure, match=reason) as caught:
         open_conversation(machine, MlcFolder(write(tmp_path)), 32, 1.0)
     assert "\n" not in caught.value.message
+
+
+def test_all_texts_are_of_the_network_that_numpy_judges(tmp_path: Path) -> None:
+    """Of settings that say two vocabularies, the timed text would be another one than the judged."""
+    counts = dict.fromkeys(("num_hidden_layers", "num_attention_heads"), 1)
+    shape = {"hidden_size": 64, "intermediate_size": 96, "vocab_size": 128, "rope_theta": 1e4, **counts}
+    write(tmp_path, model_type="llama", model_config=shape)
+    (program,) = MlcTask.read_table(TABLE, tmp_path)
+    assert MlcTask.of(program).vocabulary == 128

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ def test_words_of_either_layout_are_unpacked(part: str, transposed: bool, dtype:
     suffixed = zip((f"{names[part]}.q_weight", f"{names[part]}.q_scale"), packed, strict=True)
     tensors = {name: np.ascontiguousarray(array.T if transposed else array) for name, array in suffixed}
     folder = write(tmp_path, tensors, quantization="q4f16_0" if transposed or part == "embed" else "q4f16_1")
-    read = MlcWeights(CONFIG, folder).tensor("layers.0.down.weight" if part == "down" else f"{part}.weight")
+    config = replace(CONFIG, intermediate=512) if part == "down" else replace(CONFIG, hidden=512, vocabulary=64)
+    read = MlcWeights(config, folder).tensor("layers.0.down.weight" if part == "down" else f"{part}.weight")
     assert (read == unpack(*packed)).all()
 
 
@@ -111,12 +113,20 @@ def test_words_of_either_layout_are_unpacked(part: str, transposed: bool, dtype:
 def test_plain_numbers_are_found_by_our_names(ours: str, theirs: str, shape: tuple[int, ...], tmp_path: Path) -> None:
     numbers = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     others = {"model.other.weight": np.zeros(3, np.float32), theirs: numbers}
-    assert (MlcWeights(CONFIG, write(tmp_path, others)).tensor(ours) == numbers).all()
+    config = replace(CONFIG, qkv_bias=True)
+    assert (MlcWeights(config, write(tmp_path, others)).tensor(ours) == numbers).all()
+
+
+def test_a_weight_of_another_shape_than_the_settings_say_is_refused(tmp_path: Path) -> None:
+    """Or a token behind the end of the table of embeddings would look like a defect of ours."""
+    folder = write(tmp_path, {"model.embed_tokens.weight": np.zeros((120, 64), np.float32)})
+    with pytest.raises(ModelError, match=r"embed\.weight has shape \[120, 64\], and mlc-chat-config\.json says \[128"):
+        MlcWeights(CONFIG, folder).tensor("embed.weight")
 
 
 def test_numbers_of_which_the_upper_half_is_stored_are_read(tmp_path: Path) -> None:
     numbers = {"model.norm.weight": np.array([1.0, -2.5, 3.0, 1e-8], np.float32)}
-    read = MlcWeights(CONFIG, write(tmp_path, numbers, halved=True)).tensor("norm.weight")
+    read = MlcWeights(replace(CONFIG, hidden=4), write(tmp_path, numbers, halved=True)).tensor("norm.weight")
     assert read == pytest.approx(numbers["model.norm.weight"], rel=2.0**-7)
     assert read[:3].tolist() == [1.0, -2.5, 3.0]
 

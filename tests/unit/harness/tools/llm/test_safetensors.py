@@ -123,7 +123,7 @@ def test_a_header_that_lies_is_refused(header: object, tmp_path: Path) -> None:
 
 def test_a_file_that_was_cut_short_names_the_first_tensor_that_is_not_whole(tmp_path: Path) -> None:
     write(tmp_path / "a.safetensors", {"x": tensor([2], 0), "y": tensor([2], 8)}, bytes(12))
-    with pytest.raises(ModelError, match="safetensors file: y ends at 16 bytes of numbers, and the file has 12"):
+    with pytest.raises(ModelError, match="not a whole one: y ends at 16 bytes of numbers, and the file has 12"):
         list_tensors(tmp_path)
 
 
