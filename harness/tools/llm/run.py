@@ -48,11 +48,8 @@ if TYPE_CHECKING:
     from harness.measure.probes.base import Probe
     from harness.measure.probes.base import Step as ShowStep
 
-ADVICE = {
-    LlmTask: {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that runs work around by default"},
-    MlcTask: {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists defects of TVM that a library of mlc-llm has as well"},
-}
-"""What a person does next, by whose network it is."""
+ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists TVM's defects, which libraries of mlc-llm have as well"}
+"""What a person does next."""
 CHUNK_KEY = "chunk"
 """Key of the longest step, in a suite and among the settings of a record."""
 INVARIANT_TOLERANCE = {Precision.FLOAT32: 1e-3, Precision.FLOAT16: 5e-2}
@@ -139,7 +136,7 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
     step, timeout_s = partial(progress.step, plan.case.id), plan.budget.timeout_s
     assert plan.program
     task = (LlmTask if plan.program.kind == LlmTask.kind else MlcTask).of(plan.program)
-    with Recording.of(plan, run.origin, ADVICE[type(task)]) as recording:
+    with Recording.of(plan, run.origin, ADVICE) as recording:
         facts = recording.facts
         facts.add(task.part)
         work = open_work(plan, built)
