@@ -15,7 +15,7 @@ import numpy as np
 MOST_IN_MEAN, MOST = 1.25, 6.0
 """Most that positions may be off in the mean, and one may be, in multiples of what rounding does there: twice as far as
 right libraries are (docs/data/trained-llm.md)."""
-MOST_OF_COLUMN, CROWD = 2.0, 16
+MOST_OF_COLUMN, CROWD = 3.0, 16
 """Most that a column may be off in the median of its positions, from so many positions on; rounding does about 0.7."""
 LEAST_SHARE = 0.1
 """Least spread of a column, as a share of the typical one: what is nearly 0 may be rounded to 0."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,22 @@ def test_rounding_is_allowed_and_no_more(form: str) -> None:
     assert truth.judge(logits[8:], 8).right
     assert not truth.judge(logits[8:], 7).right
     assert truth.rounding < (1e-4 if form == "float32" else 0.1)
+
+
+def test_a_truth_is_read_back_from_its_folder(tmp_path: Path) -> None:
+    truth = truth_of(SMALL, "float16")[0]
+    truth.write(tmp_path)
+    read = LlmTruth.read(tmp_path, SMALL, None)
+    logits = truth.reference.logits.astype(np.float32) * np.float32(1.001)
+    assert read.multiple(logits, 0) == pytest.approx(truth.multiple(logits, 0), rel=1e-4)
+    assert [spread.columns.shape for spread in read.spreads] == [(128,), (64,), (64,)]
+
+
+def test_what_a_suite_tolerates_is_right() -> None:
+    truth = replace(truth_of(SMALL, "float32")[0], stated_tolerance=1e-2)
+    logits = truth.reference.logits.astype(np.float32)
+    assert truth.judge(logits * np.float32(1.005), 0, [layer * 2 for layer in truth.reference.hidden]).right
+    assert not truth.judge(logits * np.float32(1.02), 0).right
 
 
 def test_angles_that_are_rounded_to_float32_are_right_however_deep(monkeypatch: pytest.MonkeyPatch) -> None:
