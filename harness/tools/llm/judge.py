@@ -35,12 +35,8 @@ class ReferenceAnswer:
 class Exact:
     """Arithmetic without rounding."""
 
-    def result(self, x: Any) -> Any:
-        """Return a result as it is kept."""
-        return x
-
-    def angles(self, x: Any) -> Any:
-        """Return angles of rotations as they are kept."""
+    def result(self, x: Any, unit: float | None = None) -> Any:
+        """Return a result as it is kept; with a `unit`, as another format keeps it."""
         return x
 
     def product(self, x: Any, matrix: Any) -> Any:
@@ -55,13 +51,9 @@ class Rounded(Exact):
         """Draw errors of up to `unit`, relative to the number."""
         self._unit, self._rng = unit, np.random.default_rng(draw)
 
-    def result(self, x: Any) -> Any:
+    def result(self, x: Any, unit: float | None = None) -> Any:
         """Return a result that is off by a rounding."""
-        return self._off(x, self._unit)
-
-    def angles(self, x: Any) -> Any:
-        """Return angles that are off by one of float32."""
-        return self._off(x, ANGLE_UNIT)
+        return x + x * (2 * (unit or self._unit) * (self._rng.random(x.shape, dtype=np.float32) - np.float32(0.5)))
 
     def product(self, x: Any, matrix: Any) -> Any:
         """Return products whose terms were added one after the other in this format, in random order.
@@ -74,9 +66,6 @@ class Rounded(Exact):
         squares = (x * x).sum(-1, keepdims=True) * (matrix * matrix).sum(-1) / n
         spread = self._unit * np.sqrt(n / 3 * (squares / 2 + whole * whole / 3))
         return whole + spread * self._rng.standard_normal(whole.shape, dtype=np.float32)
-
-    def _off(self, x: Any, unit: float) -> Any:
-        return x + x * (2 * unit * (self._rng.random(x.shape, dtype=np.float32) - np.float32(0.5)))
 
 
 def frequencies(config: LlmConfig) -> Any:
@@ -119,7 +108,7 @@ class _Network:
     def __init__(self, config: LlmConfig, tensor: Callable[[str], Array], arithmetic: Exact, count: int) -> None:
         self._config, self._tensor = config, tensor
         self._kept, self._product = arithmetic.result, arithmetic.product
-        angles = arithmetic.angles(np.arange(count)[:, None] * frequencies(config))
+        angles = arithmetic.result(np.arange(count)[:, None] * frequencies(config), ANGLE_UNIT)
         self._cos, self._sin = (f(np.concatenate([angles, angles], -1))[:, None] for f in (np.cos, np.sin))
         self._mask = np.triu(np.full((count, count), -np.inf), 1)
 

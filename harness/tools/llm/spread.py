@@ -54,16 +54,16 @@ class Spread:
         """Return how far rounding moves an answer, relative to what it is, at the median position."""
         return float(np.median(self.positions / _size(answer / self.columns)))
 
-    def multiple(self, error: Any, begin: int) -> float:
-        """Return the mean multiple of its spread by which a position is off."""
-        return float(self._multiples(error, begin).mean())
+    def multiples(self, error: Any, begin: int) -> Any:
+        """Return the multiple of its spread by which each position from `begin` on is off."""
+        return _size(error / self.columns) / self._at(error, begin)
 
     def complain(self, error: Any, begin: int) -> str:
         """Say how errors at positions from `begin` on are more than rounding; empty if they are not.
 
         One position may be as far off as `MOST`, so few may be farther off in the mean than many.
         """
-        multiples = self._multiples(error, begin)
+        multiples = self.multiples(error, begin)
         far, most = ~(multiples <= MOST), MOST_IN_MEAN + (MOST - MOST_IN_MEAN) / len(multiples)
         if far.any():
             return f"{_times(multiples[far.argmax()], MOST)} at position {begin + int(far.argmax())}"
@@ -73,9 +73,6 @@ class Spread:
         if len(multiples) >= CROWD and columns.max() > MOST_OF_COLUMN:
             return f"{_times(columns.max(), MOST_OF_COLUMN)} in column {int(columns.argmax())} at most positions"
         return ""
-
-    def _multiples(self, error: Any, begin: int) -> Any:
-        return _size(error / self.columns) / self._at(error, begin)
 
     def _at(self, error: Any, begin: int) -> Any:
         return self.positions[begin : begin + len(error)]

@@ -109,7 +109,7 @@ class LlmTruth:
 
     def multiple(self, logits: Any, begin: int) -> float:
         """Return the mean multiple of its rounding by which a position is off."""
-        return self.spreads[0].multiple(_centred(logits - self._expected(logits, begin)), begin)
+        return float(self.spreads[0].multiples(_centred(logits - self._expected(logits, begin)), begin).mean())
 
     def _expected(self, logits: Array, begin: int) -> Any:
         return self.reference.logits[begin : begin + len(logits)].astype("float32")
