@@ -37,20 +37,25 @@ class Curve:
     lines: Mapping[str, Rates]
 
     @property
+    def deepest(self) -> int:
+        """Depth at the right end."""
+        return self.depths[-1]
+
+    @property
     def fastest(self) -> float:
         """Tokens a second at the top; the bottom is 0."""
         return max(rate for rates in self.lines.values() for rate in rates.values())
 
     @property
     def depths(self) -> list[int]:
-        """All depths, from the left end to the right one."""
+        """All depths, the smallest first."""
         return sorted({depth for rates in self.lines.values() for depth in rates})
 
     @property
     def strip(self) -> Markup:
         """The drawing: a line for each, and dots on the newest."""
         *earlier, newest = (sorted(rates.items()) for rates in self.lines.values())
-        shapes = [self._line("bar", [(0, 0), (self.depths[-1], 0)])]
+        shapes = [self._line("bar", [(0, 0), (self.deepest, 0)])]
         shapes += [self._line("bar", rates) for rates in earlier] + [self._line("middle", newest)]
         shapes += [
             Markup('<path class="dots" style="stroke-width:9px" d="M{}h.1"><title>{}</title></path>').format(
@@ -58,7 +63,7 @@ class Curve:
             )
             for depth, rate in newest
         ]
-        label = f"tokens a second of {self.name} with up to {self.depths[-1]} tokens in the cache"
+        label = f"tokens a second of {self.name} with up to {self.deepest} tokens in the cache"
         return svg(Markup("").join(shapes), HEIGHT, label)
 
     def _line(self, kind: str, rates: Sequence[tuple[int, float]]) -> Markup:
@@ -66,7 +71,7 @@ class Curve:
         return Markup('<path class="{}" d="M{}"/>').format(kind, places)
 
     def _place(self, depth: int, rate: float) -> str:
-        across = ROOM + (WIDTH - 2 * ROOM) * depth / self.depths[-1]
+        across = ROOM + (WIDTH - 2 * ROOM) * depth / self.deepest
         return f"{across:.0f} {HEIGHT - (HEIGHT - ROOM) * rate / self.fastest:.1f}"
 
 

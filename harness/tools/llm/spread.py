@@ -23,7 +23,7 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
-class Spread:
+class RoundingSpread:
     """What rounding does to an array of (positions, columns): to each number, the product of the two."""
 
     positions: Any
@@ -32,7 +32,7 @@ class Spread:
     """Median size in each column, relative to that of its position."""
 
     @classmethod
-    def of(cls, draw: Any) -> Spread:
+    def of(cls, draw: Any) -> RoundingSpread:
         """Return the spread of one draw of rounding errors."""
         sizes = np.abs(draw)
         columns = np.median(sizes / np.maximum(np.median(sizes, 1, keepdims=True), TINY), 0)
@@ -40,7 +40,7 @@ class Spread:
         return cls(np.maximum(_size(draw / columns), TINY), columns)
 
     @classmethod
-    def of_all(cls, draws: Sequence[Spread]) -> Spread:
+    def of_all(cls, draws: Sequence[RoundingSpread]) -> RoundingSpread:
         """Return the spread that several draws show together."""
         positions = np.sqrt(np.mean([draw.positions**2 for draw in draws], 0))
         return cls(positions, np.mean([draw.columns for draw in draws], 0))

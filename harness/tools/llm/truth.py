@@ -19,7 +19,7 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.formats import FORMATS, Format
 from harness.tools.llm.judge import NAME, ReferenceAnswer, Rounded, compute
-from harness.tools.llm.spread import Spread
+from harness.tools.llm.spread import RoundingSpread
 from harness.tools.llm.weights import ModelWeights, effective_tensor, weights_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LlmTruth:
 
     config: LlmConfig
     reference: ReferenceAnswer
-    spreads: Sequence[Spread]
+    spreads: Sequence[RoundingSpread]
     """How far rounding moves the logits, less their mean at each position, which no probability depends on; then what
     leaves each layer."""
     stated_tolerance: float | None = None
@@ -59,7 +59,7 @@ class LlmTruth:
         answers = compute(weights.config, partial(effective_tensor, weights, form), tokens, rounded)
         truth = next(answers)
         draws = [_spreads(answer, truth) for answer in answers]
-        return cls(weights.config, truth, [Spread.of_all(spreads) for spreads in zip(*draws, strict=True)])
+        return cls(weights.config, truth, [RoundingSpread.of_all(spreads) for spreads in zip(*draws, strict=True)])
 
     def write(self, folder: Path) -> None:
         """Write the answers into a folder."""
@@ -74,7 +74,7 @@ class LlmTruth:
         arrays = [np.load(folder / f"{name}.npy", "r", allow_pickle=False) for name in _ARRAYS]
         with np.load(folder / SPREADS, allow_pickle=False) as archive:
             pairs = [archive[name] for name in archive.files]
-        spreads = [Spread(*pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)]
+        spreads = [RoundingSpread(*pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)]
         return cls(config, ReferenceAnswer(*arrays), spreads, stated_tolerance)
 
     @property
@@ -115,9 +115,9 @@ class LlmTruth:
         return self.reference.logits[begin : begin + len(logits)].astype("float32")
 
 
-def _spreads(answer: ReferenceAnswer, truth: ReferenceAnswer) -> list[Spread]:
+def _spreads(answer: ReferenceAnswer, truth: ReferenceAnswer) -> list[RoundingSpread]:
     errors = [_centred(answer.logits - truth.logits), *(answer.hidden - truth.hidden)]
-    return [Spread.of(error) for error in errors]
+    return [RoundingSpread.of(error) for error in errors]
 
 
 def _centred(logits: Any) -> Any:
