@@ -13,8 +13,9 @@ from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.tools.llm.cases import MlcTask
-from harness.tools.llm.mlc import open_conversation, take_library
+from harness.tools.llm.mlc import _function, open_conversation, take_library
 from harness.tools.llm.mlc_folder import MlcFolder
+from harness.tools.llm.network import DECODE, DECODE_LAYERS, SCORE
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
 SCALE = {"name": "model.embed.q_scale", "shape": [4, 1], "dtype": "float16"}
@@ -213,3 +214,8 @@ def test_all_texts_are_of_the_network_that_numpy_judges(tmp_path: Path) -> None:
     write(tmp_path, model_type="llama", model_config=shape)
     (program,) = MlcTask.read_table(TABLE, tmp_path)
     assert MlcTask.of(program).vocabulary == 128
+
+
+def test_every_single_token_that_is_judged_is_decoded() -> None:
+    """Though such a library tells no layers, and prefill takes single tokens as well."""
+    assert [_function(step) for step in (DECODE, DECODE_LAYERS, SCORE)] == ["decode", "decode", "prefill"]
