@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 NAME = "numpy float64"
-ANGLE_UNIT = 2.0**-22
-"""How far off an angle of rotation may be, relative to itself: every format has them in float32."""
+ANGLE_UNIT = 2.0**-20
+"""How far off an angle of rotation may be, relative to itself. Every format has them in float32, by a power that OpenCL
+allows to be off by 16 units in the last place (OpenCL C, 7.4)."""
 
 
 @dataclass(frozen=True)
