@@ -345,9 +345,8 @@ class MlcTask(LibraryTask):
         machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
         weights = task.folder.weights.values()
         largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
-        facts = {"machine": machine, "buffer_bytes": largest}
-        key = key_of({"library": sha256_of(Path(task.library)), **facts})
-        return Job("mlc-library", key, task.model, {"library": task.library, "quirks": [], **facts})
+        facts = {"machine": machine, "buffer_bytes": largest, "quirks": [], "sha256": sha256_of(Path(task.library))}
+        return job_of("mlc-library", task.model, facts, "harness.tools.llm.mlc", library=task.library)
 
 
 def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: Any) -> Job:

@@ -72,9 +72,8 @@ class NumpyJudge:
     def __init__(self, task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> None:
         assert task.config
         self._test = task.test
-        self.truth = LlmTruth.read(
-            answers.folder, task.config, None if plan.rounding_factor else plan.relative_tolerance
-        )
+        stated_tolerance = None if plan.rounding_factor else plan.relative_tolerance
+        self.truth = LlmTruth.read(answers.folder, task.config, stated_tolerance)
 
     def verify(self, conversation: Conversation) -> LlmVerdict:
         """Judge every position of a prompt that the library tells, or every step of decode."""

@@ -120,9 +120,8 @@ class FolderWeights(ModelWeights):
     @functools.cached_property
     def key(self) -> str:
         """Hash of the files."""
-        return key_of(
-            {"files": [sha256_of(file) for file in sorted({tensor.file for tensor in self._stored.values()})]}
-        )
+        files = sorted({tensor.file for tensor in self._stored.values()})
+        return key_of({"files": [sha256_of(file) for file in files]})
 
     def tensor(self, name: str) -> Array:
         """Return a weight; ours that stand for several of theirs are put together."""
