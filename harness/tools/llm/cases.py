@@ -24,7 +24,7 @@ from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_
 from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.formats import FORMATS, Format, weight_sizes
 from harness.tools.llm.lowering import MLC, PIPELINES
-from harness.tools.llm.mlc_folder import MlcFolder
+from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.weights import SEED, require_groups, weights_of
@@ -290,7 +290,10 @@ class MlcTable(LibraryTable):
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        name, settings = self.name or safe_name(library.stem), MlcFolder(weights).settings
+        folder_of_weights = MlcFolder(weights)
+        name, settings = self.name or safe_name(library.stem), folder_of_weights.settings
+        if settings.network:
+            MlcWeights(settings.network, folder_of_weights).require_complete()
         tests = [test_of(name) for name in self.tests]
         length = max(test.length for test in tests)
         facts = self.chunk, length, settings.network, str(library)

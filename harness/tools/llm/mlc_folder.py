@@ -73,6 +73,11 @@ class StoredWeight(Foreign):
     format: str = "raw"
     byteOffset: int = Field(0, ge=0)
 
+    @property
+    def count(self) -> int:
+        """How many numbers it stands for."""
+        return math.prod(self.shape) * (PER_WORD if self.dtype == "uint32" else 1)
+
 
 class Shard(Foreign):
     """A file of weights."""
@@ -129,7 +134,7 @@ class MlcFolder:
         if totals.BitsPerParam:
             return round(8 * totals.ParamBytes / totals.BitsPerParam)
         numbers = (weight for weight in self.weights.values() if not weight.name.endswith("_scale"))
-        return sum(math.prod(w.shape) * (PER_WORD if w.dtype == "uint32" else 1) for w in numbers)
+        return sum(weight.count for weight in numbers)
 
     @cached_property
     def listed(self) -> WeightList:
@@ -169,28 +174,37 @@ class MlcWeights(ModelWeights):
 
     folder: MlcFolder
 
+    def require_complete(self) -> None:
+        """Raise ModelError unless every weight is there, with as many numbers as the settings say."""
+        for name, shape in self.config.shapes.items():
+            weight = self._find(name)
+            count = weight.count if weight else 0
+            if count != math.prod(shape):
+                why = f"{name} has {count} numbers, and by {SETTINGS} it has {math.prod(shape)}"
+                raise ModelError(f"{self.folder.place}: {why}", hint="convert the weights again")
+
     def tensor(self, name: str) -> Array:
         """Return a weight as float32."""
         try:
-            numbers = self._tensor(name)
+            return self._tensor(name)
         except (KeyError, ValueError, TypeError, MemoryError) as error:
             raise ModelError(f"{self.folder.list_file} has no numbers for {name}", hint=_HINT) from error
-        if numbers.shape != (shape := self.config.shapes[name]):
-            why = f"{name} has shape {list(numbers.shape)}, and {SETTINGS} says {list(shape)}"
-            raise ModelError(f"{self.folder.place}: {why}", hint="convert the weights again")
-        return numbers
+
+    def _find(self, name: str) -> StoredWeight | None:
+        kind, stored = name.rsplit(".", maxsplit=1)[-1], self.folder.weights
+        names = (f"{module}.{prefix}{kind}" for module in modules_of(name, _MODULES) for prefix in ("", "q_"))
+        return next((stored[theirs] for theirs in names if theirs in stored), None)
 
     def _tensor(self, name: str) -> Array:
         import numpy as np
 
-        *_, part, kind = name.split(".")
-        names = self.folder.weights
-        modules = (m for m in modules_of(name, _MODULES) if f"{m}.{kind}" in names or f"{m}.q_{kind}" in names)
-        module = next(modules, "")
-        if f"{module}.{kind}" in names:
-            return self._read(f"{module}.{kind}").astype(np.float32)
-        words, scale = self._read(f"{module}.q_{kind}"), self._read(f"{module}.q_scale")
-        transposed = self.folder.settings.quantization.endswith("_0") and part != "embed"
+        if (weight := self._find(name)) is None:
+            raise KeyError(name)
+        module, kind = weight.name.rsplit(".", 1)
+        if not kind.startswith("q_"):
+            return self._read(weight.name).astype(np.float32)
+        words, scale = self._read(weight.name), self._read(f"{module}.q_scale")
+        transposed = self.folder.settings.quantization.endswith("_0") and name != "embed.weight"
         return unpack(words.T, scale.T) if transposed else unpack(words, scale)
 
     def _read(self, name: str) -> Array:

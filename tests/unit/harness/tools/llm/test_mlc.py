@@ -13,6 +13,8 @@ from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.tools.llm.cases import MlcTask
+from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.mlc import _function, open_conversation, take_library
 from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, SCORE
@@ -209,11 +211,9 @@ def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: 
 
 def test_all_texts_are_of_the_network_that_numpy_judges(tmp_path: Path) -> None:
     """Of settings that say two vocabularies, the timed text would be another one than the judged."""
-    counts = dict.fromkeys(("num_hidden_layers", "num_attention_heads"), 1)
-    shape = {"hidden_size": 64, "intermediate_size": 96, "vocab_size": 128, "rope_theta": 1e4, **counts}
-    write(tmp_path, model_type="llama", model_config=shape)
-    (program,) = MlcTask.read_table(TABLE, tmp_path)
-    assert MlcTask.of(program).vocabulary == 128
+    test = llm_test("pp32")
+    task = MlcTask("m", Precision.FLOAT16, "weights", test, None, 32, LlmConfig(1, 64, 2, 1, 32, 96, 128), "lib.so")
+    assert task.vocabulary == 128
 
 
 def test_every_single_token_that_is_judged_is_decoded() -> None:

@@ -117,11 +117,11 @@ def test_plain_numbers_are_found_by_our_names(ours: str, theirs: str, shape: tup
     assert (MlcWeights(config, write(tmp_path, others)).tensor(ours) == numbers).all()
 
 
-def test_a_weight_of_another_shape_than_the_settings_say_is_refused(tmp_path: Path) -> None:
+def test_weights_of_another_vocabulary_than_the_settings_say_are_refused(tmp_path: Path) -> None:
     """Or a token behind the end of the table of embeddings would look like a defect of ours."""
-    folder = write(tmp_path, {"model.embed_tokens.weight": np.zeros((120, 64), np.float32)})
-    with pytest.raises(ModelError, match=r"embed\.weight has shape \[120, 64\], and mlc-chat-config\.json says \[128"):
-        MlcWeights(CONFIG, folder).tensor("embed.weight")
+    folder = write(tmp_path, {"model.embed_tokens.q_weight": np.zeros((120, 8), np.uint32)})
+    with pytest.raises(ModelError, match=r"embed\.weight has 7680 numbers, and by mlc-chat-config\.json it has 8192"):
+        MlcWeights(CONFIG, folder).require_complete()
 
 
 def test_numbers_of_which_the_upper_half_is_stored_are_read(tmp_path: Path) -> None:
