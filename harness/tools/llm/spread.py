@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 MOST_IN_MEAN, MOST = 1.25, 6.0
-"""Most that positions may be off in the mean, and one may be, in multiples of what rounding does there. That is 1.8 times
-as far as any right library was (docs/data/trained-llm.md)."""
+"""Most that positions may be off in the mean, and one may be, in multiples of what rounding does there: 1.8 times as
+far as any right library was (docs/data/trained-llm.md)."""
 MOST_OF_COLUMN, CROWD = 3.0, 16
 """Most that a column may be off in the median of its positions, from so many positions on; rounding does about 0.7."""
 LEAST_SHARE = 0.1
