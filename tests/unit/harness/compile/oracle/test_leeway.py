@@ -388,4 +388,4 @@ def test_how_far_one_answer_is_off_is_kept(tmp_path: Path) -> None:
     (read,) = load_leeway(tmp_path / "leeway.npz")
     assert read.spread == measured[0].spread
     assert 0 < read.spread["float32"] < np.sqrt(np.square(read.decided["float32"]).mean())
-    assert read.leeway(8.0, "float32", computes_half=False).spread == read.spread["float32"]
+    assert read.leeway(8.0, "float32").spread == read.spread["float32"]
