@@ -171,6 +171,7 @@ def test_a_right_library_is_right_at_every_step(libraries: Libraries) -> None:
 
 OTHERS = {
     "qwen": LlmConfig(2, 224, 7, 1, 32, 352, 1003, 1e6, 1e-6, qkv_bias=True, tied=True),
+    "qwen3": LlmConfig(1, 128, 4, 2, 64, 256, 1003, 1e6, 1e-6, head_norms=True, tied=True),
     "llama 3": LlmConfig(1, 256, 4, 2, 128, 384, 1056, 5e5, scaling=RopeScaling(32.0, 1.0, 4.0, 64)),
 }
 

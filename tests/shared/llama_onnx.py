@@ -65,6 +65,8 @@ class LlamaGraph:
             self.node("Transpose", self.node("Reshape", part, self.sizes(self.count, -1, c.head_dim)), perm=[1, 0, 2])
             for part in (q, k, v)
         )
+        if c.head_norms:
+            q, k = self.norm(q, f"{prefix}q_norm.weight"), self.norm(k, f"{prefix}k_norm.weight")
         owners = self.constant("owners", np.arange(c.heads, dtype=np.int64) * c.kv_heads // c.heads)
         k, v = (self.node("Gather", part, owners, axis=0) for part in (self.turn(k), v))
         scores = self.node("MatMul", self.turn(q), self.node("Transpose", k, perm=[0, 2, 1]))

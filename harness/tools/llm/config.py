@@ -18,10 +18,12 @@ from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
-FAMILIES = ("llama", "mistral", "qwen2")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """`model_type` of networks that are this one."""
 BIASED_FAMILY = "qwen2"
 """The family whose queries, keys and values have biases though its configuration has no field for that."""
+NORMED_FAMILY = "qwen3"
+"""The family that norms each head of queries and keys, of which its configuration says nothing either."""
 UNSCALED = "default"
 STRETCHES = (UNSCALED, "llama3")
 """Types of rotary positions."""
@@ -60,6 +62,8 @@ class LlmConfig:
     qkv_bias: bool = False
     output_bias: bool = False
     """Whether attention's last product has a bias."""
+    head_norms: bool = False
+    """Whether each head of queries and keys is normed before it is rotated."""
     tied: bool = False
     """Whether the head is the table of embeddings."""
     scaling: RopeScaling | None = None
@@ -85,6 +89,7 @@ class LlmConfig:
             "norm1.weight": (self.hidden,),
             "qkv.weight": (self.qkv_rows, self.hidden),
             **({"qkv.bias": (self.qkv_rows,)} if self.qkv_bias else {}),
+            **(dict.fromkeys(("q_norm.weight", "k_norm.weight"), (self.head_dim,)) if self.head_norms else {}),
             "o.weight": (self.hidden, attention),
             **({"o.bias": (self.hidden,)} if self.output_bias else {}),
             "norm2.weight": (self.hidden,),
@@ -181,6 +186,7 @@ class ConfigFile(Foreign):
             eps=self.rms_norm_eps,
             qkv_bias=biased or self.attention_bias,
             output_bias=self.attention_bias and not biased,
+            head_norms=self.model_type == NORMED_FAMILY,
             tied=self.tie_word_embeddings,
             scaling=self.scaling.stretch,
         )

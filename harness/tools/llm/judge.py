@@ -137,15 +137,22 @@ class _Network:
     def layer(self, x: Any, prefix: str) -> Any:
         """Return what leaves a layer."""
         c = self._config
-        mixed = self._attend(self.linear(self.norm(x, prefix + "norm1.weight"), prefix + "qkv", bias=c.qkv_bias))
+        qkv = self.linear(self.norm(x, prefix + "norm1.weight"), prefix + "qkv", bias=c.qkv_bias)
+        mixed = self._attend(*self._heads(qkv, prefix))
         x = self._kept(x + self.linear(mixed, prefix + "o", bias=c.output_bias))
         gate, up = np.split(self.linear(self.norm(x, prefix + "norm2.weight"), prefix + "gate_up"), 2, -1)
         return self._kept(x + self.linear(self._kept(gate / (1 + np.exp(-gate)) * up), prefix + "down"))
 
-    def _attend(self, qkv: Any) -> Any:
-        c, count = self._config, len(qkv)
-        parts: list[Any] = np.split(qkv.reshape(count, -1, c.head_dim), [c.heads, c.heads + c.kv_heads], 1)
-        q, k, v = self._turn(parts[0]), self._turn(parts[1]), parts[2]
+    def _heads(self, qkv: Any, prefix: str) -> tuple[Any, Any, Any]:
+        """Return queries, keys and values: (positions, heads, size)."""
+        c = self._config
+        q, k, v = np.split(qkv.reshape(len(qkv), -1, c.head_dim), [c.heads, c.heads + c.kv_heads], 1)
+        if c.head_norms:
+            q, k = self.norm(q, prefix + "q_norm.weight"), self.norm(k, prefix + "k_norm.weight")
+        return self._turn(q), self._turn(k), v
+
+    def _attend(self, q: Any, k: Any, v: Any) -> Any:
+        c, count = self._config, len(q)
         k, v = (array.repeat(c.heads // c.kv_heads, 1) for array in (k, v))
         scores = self._kept(np.einsum("qhd,khd->hqk", q, k) / math.sqrt(c.head_dim)) + self._mask
         shares = np.exp(scores - scores.max(-1, keepdims=True))

@@ -176,6 +176,8 @@ def _decoder() -> Any:
             self.c = c
             self.norm1 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
             self.qkv = Linear(form, "qkv", c.qkv_rows, c.hidden, c.qkv_bias)
+            for name in ("q_norm", "k_norm") if c.head_norms else ():
+                setattr(self, name, nn.RMSNorm(c.head_dim, -1, c.eps, bias=False, dtype=form.dtype))
             self.o = Linear(form, "o", c.hidden, c.heads * c.head_dim, c.output_bias)
             self.norm2 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
             self.gate_up = Linear(form, "gate_up", 2 * c.intermediate, c.hidden)
@@ -185,6 +187,9 @@ def _decoder() -> Any:
             c = self.c
             batch, count, _ = x.shape
             qkv = op.reshape(self.qkv(self.norm1(x)), (batch, count, c.heads + 2 * c.kv_heads, c.head_dim))
+            if c.head_norms:
+                q, k, v = op.split(qkv, [c.heads, c.heads + c.kv_heads], axis=2)
+                qkv = op.concat([self.q_norm(q), self.k_norm(k), v], dim=2)
             mixed = state.attention_with_fused_qkv(index, qkv, c.heads, sm_scale=c.head_dim**-0.5)
             x = x + self.o(op.reshape(mixed, (batch, count, c.heads * c.head_dim)))
             gate, up = op.split(self.gate_up(self.norm2(x)), 2, axis=-1)

@@ -41,6 +41,8 @@ MODULES = {
     "head": ["lm_head"],
     "norm1": ["model.layers.{}.input_layernorm"],
     "qkv": [f"model.layers.{{}}.self_attn.{letter}_proj" for letter in "qkv"],
+    "q_norm": ["model.layers.{}.self_attn.q_norm"],
+    "k_norm": ["model.layers.{}.self_attn.k_norm"],
     "o": ["model.layers.{}.self_attn.o_proj"],
     "norm2": ["model.layers.{}.post_attention_layernorm"],
     "gate_up": ["model.layers.{}.mlp.gate_proj", "model.layers.{}.mlp.up_proj"],

@@ -70,6 +70,15 @@ def test_qwen_has_biases_that_its_configuration_does_not_name(tmp_path: Path) ->
     assert "layers.0.o.bias" not in config.shapes
 
 
+def test_qwen3_norms_heads_of_a_size_of_their_own(tmp_path: Path) -> None:
+    fields = {"model_type": "qwen3", "num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16}
+    sizes = {"num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 151936}
+    config = read(tmp_path, {**QWEN, **fields, **sizes})
+    assert config.parameters == 596_049_920
+    assert config.shapes["layers.0.q_norm.weight"] == (128,)
+    assert "layers.0.qkv.bias" not in config.shapes
+
+
 def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
     parameters = {"rope_theta": 1e6, "rope_type": "default"}
     assert read(tmp_path, {**QWEN, "rope_theta": 1e4, "rope_parameters": parameters}).rope_theta == 1e6
@@ -78,7 +87,7 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"model_type": "qwen3"}, "qwen3"),
+        ({"model_type": "qwen3_moe"}, "qwen3_moe"),
         ({"model_type": "gemma2"}, "gemma2"),
         ({"hidden_act": "gelu"}, "hidden_act"),
         ({"mlp_bias": True}, "mlp_bias"),

@@ -33,8 +33,9 @@ SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)
         replace(SMALL, tied=True, qkv_bias=True, rope_theta=1e6),
         replace(SMALL, kv_heads=6, head_dim=16, output_bias=True, qkv_bias=True),
         replace(SMALL, kv_heads=1),
+        replace(SMALL, tied=True, head_norms=True, rope_theta=1e6),
     ],
-    ids=["tiny", "grouped", "qwen", "every head its own", "a single head"],
+    ids=["tiny", "grouped", "qwen2", "every head its own", "a single head", "qwen3"],
 )
 def test_onnxruntime_gives_the_same_logits(config: LlmConfig, form: str) -> None:
     tensor = partial(effective_tensor, SeededWeights(config), FORMATS[form])
@@ -121,11 +122,14 @@ def truth_of(config: LlmConfig, form: str) -> tuple[LlmTruth, Callable[[str], An
     return LlmTruth.compute(weights, FORMATS[form], 32), partial(effective_tensor, weights, FORMATS[form])
 
 
-@pytest.mark.parametrize("fault", [{"eps": 0.0}, {"layers": 1}, {"rope_theta": 2e4}, {"qkv_bias": False}], ids=str)
+FAULTS = [{"eps": 0.0}, {"layers": 1}, {"rope_theta": 2e4}, {"qkv_bias": False}, {"head_norms": False}]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("form", ["float32", "float16", "q4f16_0"])
 def test_what_is_left_out_is_more_than_rounding(form: str, tied: bool, fault: dict[str, Any]) -> None:
-    config = replace(SMALL, qkv_bias=True, tied=tied)
+    config = replace(SMALL, qkv_bias=True, head_norms=True, tied=tied)
     truth, effective = truth_of(config, form)
     logits = next(compute(replace(config, **fault), effective, text(SMALL.vocabulary, 32))).logits
     assert not truth.judge(logits.astype(np.float32), 0).right
