@@ -81,9 +81,8 @@ def rows(suite: Suite, name: str) -> Iterator[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         find_truth(plan_oracle(suite, name, Path(folder)).payload, Path(folder))
         for precision in Precision:
-            half = precision is not Precision.FLOAT32
             factor, tolerance = ROUNDING_FACTOR[precision.value], RELATIVE_TOLERANCE[precision.value]
-            truth = load_truth(Path(folder), tolerance, factor, precision.value, in_half=half)
+            truth = load_truth(Path(folder), tolerance, factor, precision.value)
             real = [at for at, right in enumerate(truth.expected) if right.dtype.kind == "f" and np.any(right)]
             index = max(real, key=lambda at: max(limits(truth, at)), default=None)
             if index is not None and max(limits(truth, index)) > WIDE:
