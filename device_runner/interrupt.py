@@ -9,7 +9,6 @@ here, and whatever turns errors into findings asks first.
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -35,28 +34,6 @@ def end_at(*signals: int) -> Iterator[None]:
         raise_if_interrupted()
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the body alone, with KeyboardInterrupt: for Python code that goes on afterwards.
-
-    Outside the main thread, and inside `end_at`, it changes nothing.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is _interrupt:
-        yield
-        return
-    try:
-        with end_at(signal.SIGINT):
-            yield
-    except SystemExit:
-        if not interruption():
-            raise
-        _received.clear()
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def interruption() -> SystemExit | None:

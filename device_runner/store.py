@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import require_name, write_whole
+from device_runner.files import require_name
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -98,14 +98,15 @@ def _damaged_file(folder: Path) -> Path | None:
     """
     try:
         sums = json.loads((folder / SUMS).read_text(encoding="utf-8"))
-        return next((file for name, sha256 in sums.items() if not _is_confirmed(file := folder / name, sha256)), None)
+        return next((file for name, sha256 in sums.items() if not is_confirmed(file := folder / name, sha256)), None)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError):
         return folder / SUMS
 
 
-def _is_confirmed(file: Path, sha256: str) -> bool:
+def is_confirmed(file: Path, sha256: str) -> bool:
+    """Return whether a file has this hash. It is read once by a process, and again when it was changed."""
     try:
         stat = file.stat()
         stamp = stat.st_ino, stat.st_size, stat.st_mtime_ns
@@ -114,23 +115,6 @@ def _is_confirmed(file: Path, sha256: str) -> bool:
     except OSError:
         return False
     return _confirmed.get(file) == stamp
-
-
-def keep_file(file: Path, make: Callable[[], bytes]) -> Path:
-    """Return a file, which `make` fills if it is not there or not what was kept. Its hash lies beside it.
-
-    Raises what `make` raises, OSError.
-    """
-    sums = file.with_suffix(".json")
-    with contextlib.suppress(OSError, ValueError):
-        if _is_confirmed(file, json.loads(sums.read_text(encoding="utf-8"))):
-            return file
-        if file.exists():
-            log.warning("%s was damaged in the store: it is made again", file)
-    data = make()
-    write_whole(file, data)
-    write_whole(sums, json.dumps(hashlib.sha256(data).hexdigest()))
-    return file
 
 
 class Store:

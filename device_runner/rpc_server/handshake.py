@@ -17,26 +17,11 @@ DEADLINE_S = 10.0
 """Deadline for a client's key, and for the answer."""
 
 _WORD = struct.Struct("<i")
-_CLIENT = "client:"
+CLIENT = "client:"
 
 
 class HandshakeFailure(Exception):
     """The other side is not a client of ours."""
-
-
-def read_name(connection: socket.socket) -> tuple[str, list[str]]:
-    """Return what a client names, and its options. Raises HandshakeFailure if it is no client of TVM's, or OSError."""
-    deadline = Deadline(DEADLINE_S)
-    if _word(connection, deadline) != MAGIC:
-        raise HandshakeFailure("not a TVM RPC client")
-    length = _word(connection, deadline)
-    if not 0 < length <= MAX_KEY_BYTES:
-        raise HandshakeFailure(f"a key of {length} bytes")
-    name, *options = receive(connection, length, deadline).decode(errors="replace").split() or [""]
-    if not name.startswith(_CLIENT):
-        refuse(connection)
-        raise HandshakeFailure(f"not a client, but {name!r}")
-    return name[len(_CLIENT) :], options
 
 
 def welcome(connection: socket.socket, key: str) -> None:
@@ -53,17 +38,18 @@ def refuse(connection: socket.socket) -> None:
 
 def call(connection: socket.socket, match_key: str, deadline: Deadline) -> None:
     """Act as the client: name a key. Raises HandshakeFailure if it is wrong, TimeoutError at the deadline."""
-    name = f"{_CLIENT}{match_key}".encode()
+    name = f"{CLIENT}{match_key}".encode()
     deadline.bound(connection)
     connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(name)) + name)
-    if (answer := _word(connection, deadline)) != MAGIC:
+    if (answer := read_word(connection, deadline)) != MAGIC:
         raise HandshakeFailure("the key is not valid any more" if answer == MISMATCH else "not a TVM RPC server")
-    length = _word(connection, deadline)
+    length = read_word(connection, deadline)
     if not 0 < length <= MAX_KEY_BYTES:
         raise HandshakeFailure(f"a key of {length} bytes")
     receive(connection, length, deadline)
 
 
-def _word(connection: socket.socket, deadline: Deadline) -> int:
+def read_word(connection: socket.socket, deadline: Deadline) -> int:
+    """Receive a word. Raises OSError."""
     word: int = _WORD.unpack(receive(connection, _WORD.size, deadline))[0]
     return word

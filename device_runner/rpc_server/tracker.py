@@ -10,13 +10,10 @@ import json
 import secrets
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
 from device_runner.deadline import Deadline, receive
-from device_runner.failures import DeviceBusy, Failure, RigFailure
 from device_runner.foreign_json import read_json
 
 MAGIC = 0x2F271
@@ -37,20 +34,6 @@ class Code(IntEnum):
     UPDATE_INFO = 5
     SUMMARY = 6
     GET_PENDING_MATCHKEYS = 7
-
-
-class BadAddress(Failure):
-    """What should be HOST:PORT is not."""
-
-    outcome = "usage"
-
-
-def address_of(text: str) -> Address:
-    """Parse `HOST:PORT`. Raises `BadAddress`."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise BadAddress(f"{text!r} is not HOST:PORT", hint="for instance 127.0.0.1:9190")
-    return host.strip("[]"), int(port)
 
 
 class Connection:
@@ -90,43 +73,6 @@ class Connection:
         match_key = f"{key}:{secrets.token_hex(16)}"
         self.tell(Code.PUT, key, (address[1], match_key), address[0])
         return match_key
-
-
-@contextmanager
-def connected(address: Address, timeout_s: float = ANSWER_TIMEOUT_S) -> Iterator[Connection]:
-    """Yield a connection for as long as the context. Raises `RigFailure` in one line if there is no tracker."""
-    where = f"the TVM RPC tracker at {address[0]}:{address[1]}"
-    try:
-        connection = Connection(address, timeout_s)
-    except (OSError, ValueError) as error:
-        host, port = address
-        hint = f"start one: `python -m tvm.exec.rpc_tracker --host {host} --port {port} --port-end {port + 1}`"
-        raise RigFailure(f"{where} does not answer: {error or 'too late'}", hint=hint) from error
-    try:
-        yield connection
-    except TimeoutError as error:
-        raise RigFailure(f"{where} did not answer in time") from error
-    except (OSError, ValueError) as error:
-        raise RigFailure(f"{where} cannot be used: {error}") from error
-    finally:
-        connection.close()
-
-
-def request(address: Address, key: str, timeout_s: float) -> tuple[Address, str]:
-    """Return the next free server of a key, waited for: where it is, and what to name there.
-
-    Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if there is no tracker.
-    """
-    with connected(address) as tracker:
-        try:
-            code, (host, port, match_key) = tracker.ask(Code.REQUEST, key, "", 1, timeout_s=timeout_s)
-        except TimeoutError:
-            raise DeviceBusy(f"no device of {key} became free within {timeout_s:g} s") from None
-        except TypeError as error:
-            raise ValueError(f"it answered something else to REQUEST ({error})") from error
-        if code != Code.SUCCESS:
-            raise ValueError(f"it answered {code!r:.80} to REQUEST")
-        return (str(host), int(port)), str(match_key)
 
 
 def send_json(sock: socket.socket, value: Any, deadline: Deadline) -> None:

@@ -26,7 +26,7 @@ from device_runner.store import cache_root
 from device_runner.workers import DeviceSource, Processes, WorkerPool
 from harness.base.case import NO_AXES, Axes, Case
 from harness.base.failures import UsageError
-from harness.base.model import Model, OnnxModel, ProgramModel, words_given
+from harness.base.model import Model, OnnxModel, words_given
 from harness.base.plan import Job, Plan
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.suite import Suite, choose, suite_of
@@ -118,15 +118,6 @@ class Request:
         named = tuple(shlex.split(self.models))
         plans = (plan_case(self.suite, case, identity, self.cache, self.quirks, **how) for case in self.cases)
         return [replace(plan, model_options=named) for plan in plans]
-
-    def without_programs(self) -> Request:
-        """Return the request for networks, for a command that reads nothing else. Raises UsageError if it has none."""
-        programs = {model.name for model in self.suite.models if isinstance(model, ProgramModel)}
-        cases = [case for case in self.cases if case.model not in programs]
-        if not cases:
-            names = ", ".join(dict.fromkeys(case.model for case in self.cases))
-            raise UsageError(f"this command cannot read programs such as {names}", hint="choose a case of a network")
-        return replace(self, cases=cases)
 
     def oracles(self) -> list[Job]:
         """Return what is asked of the oracle: the same on every device, so it can be asked before there is one."""

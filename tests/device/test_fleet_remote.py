@@ -26,12 +26,13 @@ from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.lease import holder_of
 from device_runner.registry import open_device
 from device_runner.rpc_server import handshake
-from device_runner.rpc_server.tracker import Address, request
+from device_runner.rpc_server.tracker import Address
 from device_runner.transport.adb import Adb, AdbRefusal
 from harness.tools.fleet import serve as serving
 from harness.tools.fleet.offer import Offer
 from harness.tools.fleet.remote import RemoteTransport, offers, open_remote
 from harness.tools.fleet.serve import Lender, serve
+from harness.tools.fleet.tracker import request
 
 pytestmark = [pytest.mark.rest, pytest.mark.device]
 

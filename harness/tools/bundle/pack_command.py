@@ -16,6 +16,7 @@ from harness.cli.options import AsJson, CaseOptions, grouped, require_output
 from harness.compile.artifacts.artifact import Built
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as tell
+from harness.tools.shared.networks import without_programs
 
 if TYPE_CHECKING:
     from harness.tools.bundle.pack import PackedBundle
@@ -65,7 +66,7 @@ def pack(
     from harness.tools.bundle.pack import KINDS, pack
     from harness.tools.bundle.target_limits import with_limits_of
 
-    request = what.request().without_programs()
+    request = without_programs(what.request())
     with Screen() as screen, request.builder(screen) as builder:
         screen.say(preparing(request.paths, request.cache))
         make_ready(request.paths, request.cache)

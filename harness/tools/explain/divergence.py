@@ -16,6 +16,7 @@ from harness.measure.workbench import Request, open_workbench
 from harness.tools.explain.divergence_report import DivergenceReport, compiled_kernels
 from harness.tools.explain.locate import locate
 from harness.tools.explain.trial import Trials, keep, scratch
+from harness.tools.shared.networks import without_programs
 
 
 def newest_finding(records: Sequence[Record]) -> Record:
@@ -46,7 +47,7 @@ def find_divergence(
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
     if not models and not suite.exists() and record.model in named_models():
         models = [record.model]  # as `run --model` had it
-    request = Request.read(suite, [record.case], quirks, models=models).without_programs()
+    request = without_programs(Request.read(suite, [record.case], quirks, models=models))
     with (
         Screen() as screen,
         open_workbench(request, request.one_device(device or record.device, screen), screen, timed=False) as bench,

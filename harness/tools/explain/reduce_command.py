@@ -15,6 +15,7 @@ from harness.cli.hints import last_words
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output_folder
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
+from harness.tools.shared.networks import without_programs
 
 if TYPE_CHECKING:
     from harness.measure.workbench import Request
@@ -49,7 +50,7 @@ def reduce(
 
     require_output_folder(out or Path.cwd())
     began = time.monotonic()
-    request = what.request().without_programs()
+    request = without_programs(what.request())
     reduction = _reduced(request, device, minutes)
     folder = out or Path(f"reduced-{reduction.whole.case}")
     write_folder(reduction, folder, request.cache)

@@ -13,7 +13,6 @@ import typer
 from device_runner.adb_device import AdbDevice
 from device_runner.failures import Failure
 from device_runner.registry import open_device, tell
-from device_runner.rpc_server.tracker import address_of, connected
 from device_runner.selection import ALL, select
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
@@ -21,6 +20,7 @@ from harness.cli.options import DeviceNames
 from harness.judge.report.screen import Screen
 from harness.tools.fleet.serve import Lender
 from harness.tools.fleet.serve import serve as offer
+from harness.tools.fleet.tracker import address_of, connected
 
 LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0

@@ -15,7 +15,6 @@ import typer
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure, RigFailure
 from device_runner.registry import list_devices, put_back
-from device_runner.rpc_server.tracker import address_of
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
@@ -27,6 +26,7 @@ from harness.cli.record_filter import open_index
 from harness.judge.report.screen import out, out_json
 from harness.tools.fleet.offer import entry_of
 from harness.tools.fleet.remote import offers
+from harness.tools.fleet.tracker import address_of
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -21,10 +21,7 @@ from device_runner.rpc_server.tracker import (
     ANSWER_TIMEOUT_S,
     Address,
     Code,
-    address_of,
-    connected,
     receive_json,
-    request,
     send_json,
 )
 from device_runner.runtimes import probe
@@ -32,6 +29,7 @@ from device_runner.runtimes.phone import RuntimeStore, install
 from device_runner.selection import ALL, Say, is_ready, labels_of, matches, parse_labels
 from device_runner.transport.adb_transport import AdbTransport
 from harness.tools.fleet.offer import FIELD, PREFIX, Grant, Offer, entry_of, grant_of, offer_of
+from harness.tools.fleet.tracker import address_of, connected, request
 
 MEET_TIMEOUT_S = 10.0
 TELL_TIMEOUT_S = 2.0
@@ -59,7 +57,7 @@ class RemoteDevices:
 
     @classmethod
     def at(cls, address: str) -> RemoteDevices:
-        """Return the devices behind the tracker at HOST:PORT. Raises `BadAddress`."""
+        """Return the devices behind the tracker at HOST:PORT. Raises UsageError."""
         return cls(address_of(address))
 
     def names(self, texts: Sequence[str], cache: Path, say: Say) -> list[str]:

@@ -25,6 +25,7 @@ from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import AdbRefusal
 from harness.tools.fleet.offer import FIELD, Grant, Offer
+from harness.tools.fleet.visitor import read_name
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
 """What a session needs of a device. `reboot:`, `root:`, `tcpip:` and the rest stay with its host."""
@@ -188,7 +189,7 @@ class _Lending:
 
     def _greet(self, connection: socket.socket, password: str) -> None:
         """Welcome a client that names the password. Raises HandshakeFailure for any other, which it refuses."""
-        name, _ = handshake.read_name(connection)
+        name, _ = read_name(connection)
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
             raise handshake.HandshakeFailure("it names another key")

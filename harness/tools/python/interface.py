@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from device_runner.device import DeviceEntry
-from device_runner.interrupt import interruptible
 from device_runner.names import suggestion
 from device_runner.registry import list_devices
 from device_runner.selection import select
@@ -31,6 +30,7 @@ from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
 from harness.measure.records.record import RecordFile
 from harness.measure.workbench import Request, run_request
+from harness.tools.python.interruptible import interruptible
 from harness.tools.python.results import Results, Verdicts
 
 Place: TypeAlias = "str | PathLike[str]"

@@ -23,10 +23,11 @@ from typing import Any
 from device_runner.failures import SetupMissing
 from device_runner.files import scratch_folder, what_else
 from device_runner.foreign_json import read_json
-from device_runner.store import keep_file, sha256_of
+from device_runner.store import sha256_of
 from harness.base.failures import ModelError
 from harness.base.process import bound
 from harness.compile.models.onnx_read import LARGEST_MODEL_BYTES
+from harness.tools.shared.kept_file import keep_file
 
 GRAPH = "models/model.json"
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"

@@ -18,6 +18,7 @@ from harness.cli import options
 from harness.cli.hints import last_words
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
+from harness.tools.shared.networks import without_programs
 
 if TYPE_CHECKING:
     from harness.measure.workbench import Request
@@ -60,7 +61,7 @@ def tune(
             "cost models were removed: xgb found slower schedules than random choice (docs/how-to/tune.md)",
             hint="leave --cost-model out",
         )
-    request = _tunable(what.request().without_programs())
+    request = _tunable(without_programs(what.request()))
     with Screen() as screen:
         source = devices_behind(tracker) if tracker else None
         words = device or [ALL if tracker else options.DEFAULT_DEVICE]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.names import load
-from device_runner.store import keep_file
 from harness.compile.models import preparation
 from harness.compile.models.named import labelled_data
 from harness.compile.models.spec import Inputs, LabelledData, Original
+from harness.tools.shared.kept_file import keep_file
 from harness.tools.zoo.digits import HELD_OUT, NETWORK, TrainedNetwork
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import signal
 import pytest
 from interruptible import ended_by
 
-from device_runner.interrupt import end_at, interruptible, interruption, raise_if_interrupted
+from device_runner.interrupt import end_at, interruption, raise_if_interrupted
 
 
 class InterruptedWhenFreed:
@@ -35,19 +35,6 @@ def test_the_first_signal_decides_and_later_ones_do_not_disturb_the_way_out() ->
         finally:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
-
-
-def test_python_code_goes_on_after_ctrl_c_in_an_interruptible_part() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        signal.raise_signal(signal.SIGINT)
-    assert interruption() is None
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_an_interruptible_part_of_a_command_ends_the_command() -> None:
-    with ended_by(signal.SIGINT), interruptible():
-        signal.raise_signal(signal.SIGINT)
 
 
 def test_without_a_signal_everything_is_as_it_was() -> None:

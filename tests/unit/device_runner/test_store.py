@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from device_runner.store import SUMS, Store, cache_root, keep_file, key_of
+from device_runner.store import SUMS, Store, cache_root, key_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -154,28 +154,3 @@ def test_what_a_killed_process_left_of_a_key_is_removed_with_the_next_making(tmp
         (folder / "part").touch()
     store.obtain("key", lambda scratch: (scratch / "file").touch(), 1.0)
     assert (left.exists(), other.exists()) == (False, True)
-
-
-@pytest.mark.parametrize("spoil", ["file", "hash", "both", "gone"])
-def test_a_file_that_is_not_what_was_kept_is_made_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: str
-) -> None:
-    file, made = tmp_path / "models" / "net.onnx", []
-
-    def make() -> bytes:
-        made.append(1)
-        return b"content"
-
-    assert [keep_file(file, make) for _ in range(2)] == [file] * 2
-    assert len(made) == 1
-    if spoil == "gone":
-        file.unlink()
-    if spoil in ("file", "both"):
-        file.write_bytes(b"c0ntent")
-    if spoil in ("hash", "both"):
-        file.with_suffix(".json").write_text("[" if spoil == "hash" else '"0"')
-    assert keep_file(file, make).read_bytes() == b"content"
-    assert len(made) == 2
-    assert keep_file(file, make) == file
-    assert len(made) == 2
-    assert ("was damaged in the store" in caplog.text) == (spoil in ("file", "both"))

@@ -14,6 +14,7 @@ from waiting import LONG_S
 
 from device_runner.deadline import Deadline
 from device_runner.rpc_server import handshake
+from harness.tools.fleet.visitor import read_name
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def message(magic: int, text: bytes) -> bytes:
 def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     theirs.sendall(message(handshake.MAGIC, b"client:key -timeout=7"))
-    assert handshake.read_name(ours) == ("key", ["-timeout=7"])
+    assert read_name(ours) == ("key", ["-timeout=7"])
 
 
 @pytest.mark.parametrize("length", [-1, 0, handshake.MAX_KEY_BYTES + 1])
@@ -58,7 +59,7 @@ def test_a_key_of_a_length_that_no_key_has_is_refused(ends: tuple[socket.socket,
     ours, theirs = ends
     theirs.sendall(struct.pack("<ii", handshake.MAGIC, length))
     with pytest.raises(handshake.HandshakeFailure, match=f"a key of {length} bytes"):
-        handshake.read_name(ours)
+        read_name(ours)
 
 
 def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -76,7 +77,7 @@ def test_a_client_that_says_it_byte_by_byte_is_too_late_all_the_same(
     monkeypatch.setattr(handshake, "DEADLINE_S", 0.3)
     began = time.monotonic()
     with trickling(theirs, message(handshake.MAGIC, b"client:" + b"k" * 300), 0.1), pytest.raises(TimeoutError):
-        handshake.read_name(ours)
+        read_name(ours)
     assert time.monotonic() - began < LONG_S
 
 

@@ -1,0 +1,24 @@
+"""Ctrl-C ends a part of Python code, and a command as a whole."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from interruptible import ended_by
+
+from device_runner.interrupt import interruption
+from harness.tools.python.interruptible import interruptible
+
+
+def test_python_code_goes_on_after_ctrl_c_in_an_interruptible_part() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+    assert interruption() is None
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interruptible_part_of_a_command_ends_the_command() -> None:
+    with ended_by(signal.SIGINT), interruptible():
+        signal.raise_signal(signal.SIGINT)
