@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.base.failures import UsageError
-from harness.base.model import ProgramModel
-from harness.measure.workbench import Request
+
+if TYPE_CHECKING:
+    from harness.measure.workbench import Request
 
 
 def without_programs(request: Request) -> Request:
     """Return the request for networks, for a command that reads nothing else. Raises UsageError if it has none."""
+    from harness.base.model import ProgramModel
+
     programs = {model.name for model in request.suite.models if isinstance(model, ProgramModel)}
     cases = [case for case in request.cases if case.model not in programs]
     if not cases:
