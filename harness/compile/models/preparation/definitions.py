@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of, static_shape, tensor_types
@@ -18,22 +19,22 @@ SMALLEST_NORM = 1.1754944e-38
 def write_definitions(model: Any) -> str:
     """Write operators as ONNX defines them."""
     kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *DEFINED))
-    if kinds and not _inline(model):
+    if kinds and not inline(model, DEFINED):
         kinds.clear()
     kinds += Counter(node.op_type for node in replace_nodes(model.graph, _Norms(model), "LpNormalization"))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
 
 
-def _inline(model: Any) -> bool:
-    """Return whether ONNX's inliner could write all, which it cannot where a type is unknown."""
+def inline(model: Any, kinds: Sequence[str]) -> bool:
+    """Return whether ONNX's inliner could write all of these kinds, which it cannot where a type is unknown."""
     from onnx import inliner
 
     typed = type(model)()
     typed.CopyFrom(model)
     _note_types(typed)
     try:
-        whole = inliner.inline_selected_functions(typed, [("", kind) for kind in DEFINED], inline_schema_functions=True)
+        whole = inliner.inline_selected_functions(typed, [("", kind) for kind in kinds], inline_schema_functions=True)
     except RuntimeError:
         return False
     del model.graph.node[:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from small_networks import network, values
 
@@ -100,3 +100,21 @@ def test_an_error_of_our_rewriting_is_no_lack_of_onnxruntime(monkeypatch: pytest
     monkeypatch.setattr(onnx_runtime, "_write_sigmoids", lambda _model: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         OnnxRuntime(network([helper.make_node("Relu", ["x"], ["y"])], {"x": [3]}))
+
+
+@pytest.mark.parametrize("opset", [23, 24])
+def test_an_attention_caps_before_it_hides_what_comes_later(opset: int) -> None:
+    rng = np.random.default_rng(0)
+    kept = {name: numpy_helper.from_array(rng.random((1, 2, 5, 4), np.float32), name) for name in ("k", "v")}
+    graph = helper.make_graph(
+        [helper.make_node("Attention", ["x", "k", "v"], ["y"], is_causal=1, softcap=2.0)],
+        "capped",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 5, 4])],
+        [*kept.values()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    before = model.SerializeToString()
+    (answer,) = OnnxRuntime(model).ask({"x": rng.random((1, 2, 5, 4), np.float32)})
+    np.testing.assert_allclose(answer[:, :, 0], numpy_helper.to_array(kept["v"])[:, :, 0], rtol=1e-6)
+    assert model.SerializeToString() == before
