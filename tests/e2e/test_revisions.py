@@ -83,7 +83,7 @@ def test_a_library_that_is_slowed_is_confirmed_slower(home: Path, cache: Path, c
     asked = ("compare", "0.25.0.post1", "0.27.0.post1", SHIPPED, "--case", OPENCL, "--latency")
     code, said, told = bench(home, cache, *asked, **steady, slow_kernels=[slowness])
     (case,) = said["cases"]
-    assert case["verdict"] == "slower", told
+    assert case["verdict"] == "slower", (case, told)
     assert case["relative"] == pytest.approx(0.3, abs=0.05)
     assert " sessions in turns" in case["reasons"][0]
     assert f"its kernels were not watched: {OPENCL} launches no kernels" in case["reasons"][-1]  # it waits instead
