@@ -61,7 +61,7 @@ def write_exponents_as_floats(model: Any) -> str:
 
 
 def compute_in_single(model: Any) -> str:
-    """Let operators of half precision compute in float32, where something else of them would be in that."""
+    """Let operators of half precision compute in float32 where a part of them would be float32 anyway."""
     from onnx import TensorProto
 
     view, write = NetworkView(model), NodeWriter(model, "single")
