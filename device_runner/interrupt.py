@@ -27,7 +27,7 @@ def end_at(*signals: int) -> Iterator[None]:
     """
     _received.clear()
     _handled[:] = signals
-    before = {number: signal.signal(number, _interrupt) for number in signals}
+    before = {number: signal.signal(number, interrupt) for number in signals}
     try:
         yield
     finally:
@@ -47,7 +47,7 @@ def raise_if_interrupted() -> None:
         raise stop
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
     """Unwind once, so that everything is cleaned up; a second signal must not interrupt that (it has deadlines)."""
     for other in _handled:
         signal.signal(other, signal.SIG_IGN)

@@ -16,7 +16,7 @@ from harness.tools.llm.network import CHUNK, LENGTH
 MLC, DEFAULT = "mlc", "default"
 PIPELINES = (MLC, DEFAULT)
 NO_CSE = "disable_cse_tir"
-"""End of the name of TVM's option against its elimination of common expressions; marks functions that need it, too."""
+"""End of the name of TVM's option that leaves common expressions alone, and an attribute of functions that need it."""
 
 
 def target_of(host_triple: str | None) -> Any:

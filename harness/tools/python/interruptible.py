@@ -7,17 +7,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from device_runner.interrupt import end_at, interruption
+from device_runner.interrupt import end_at, interrupt, interruption
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Let Ctrl-C end the body alone, with KeyboardInterrupt.
 
-    Outside the main thread, and where something else than Python's own handler has the signal, it changes nothing.
+    Outside the main thread, and inside `end_at`, it changes nothing.
     """
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or not usual:
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is interrupt:
         yield
         return
     try:
@@ -26,8 +26,8 @@ def interruptible() -> Iterator[None]:
     except SystemExit:
         if not interruption():
             raise
-        with end_at():
-            """Forget the signal: the process goes on."""
+        with end_at():  # forgets the signal: the process goes on
+            pass
         raise KeyboardInterrupt from None
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
