@@ -86,8 +86,9 @@ def test_simulated_inferences_wait_and_the_answers_are_computed(
     assert min(device_ms, wall_ms) == pytest.approx(300, rel=0.05)
     with device.session({}, timeout_s=LONG_S) as session:
         first = session.load(cpu_program, timeout_s=LONG_S)
-        first.run([MATRIX], timeout_s=LONG_S)
+        answer, _ = first.run([MATRIX], timeout_s=LONG_S)
         assert min(first.wall_ms(3, timeout_s=LONG_S)) == pytest.approx(200, rel=0.05)
+        assert np.array_equal(first.timed_answer(timeout_s=LONG_S)[0], answer[0])
         second = session.load(opencl_program, timeout_s=LONG_S)  # as the rig's reference kernel is
         second.run([MATRIX], timeout_s=LONG_S)
         assert min(second.device_ms(5, timeout_s=LONG_S)) < 200
