@@ -22,7 +22,7 @@ from harness.compile.models.preparation.quantised import write_quantised_as_floa
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions
 from harness.compile.oracle.exact import exact_tensors
-from harness.compile.oracle.leeway import PRECISIONS, SINGLE, Measured, peak_and_rms
+from harness.compile.oracle.leeway import HALVES, PRECISIONS, SINGLE, Measured, peak_and_rms
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
     DRAWS,
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _BOUNDED = ("Tanh", "Sigmoid", "Softmax", "Erf")
 """Functions that stay at a bound, which another program may miss by a rounding: onnxruntime 1.24 has tanh 1.0000001."""
+_DIVIDING = ("QuantizeLinear", "DynamicQuantizeLinear")
+DIVISION = {SINGLE: 2.5 * 2.0**-23, HALVES: 2.0**-10}
+"""Relative error of a quotient by a scale that has the precision: 2.5 units in the last place (OpenCL C 3.0, 7.4)."""
 
 
 def measure_leeway(model: Any, inputs: Values, outputs: Sequence[Array]) -> list[Measured]:
@@ -107,7 +110,8 @@ class _JudgedNetwork:
         model, types, inputs = self.fixed, self.types, self.inputs
         tensors = [*self.outputs, *self.compared.values()]
         if in_half(types):
-            model, inputs = in_single(model), {name: _as_single(array) for name, array in inputs.items()}
+            single: Values = {n: a.astype("float32") if a.dtype == "float16" else a for n, a in inputs.items()}
+            model, inputs = in_single(model), single
             types, tensors = tensor_types(model), OnnxRuntime(with_outputs(model, names)).ask(inputs)
         exact = exact_tensors(model, types, inputs)
         draws = (move_numbers(model, types, draw, exact) for draw in range(DRAWS))
@@ -134,8 +138,9 @@ class _JudgedNetwork:
         compared = {name: value for name, value in self.compared.items() if value.dtype.kind == "f"}
         movements = dict(zip(self.compared, moved[len(self.outputs) :], strict=True))
         bounded = {name for node in self.model.graph.node if is_onnx(node, *_BOUNDED) for name in node.output}
+        divided = {node.input[0] for node in self.model.graph.node if is_onnx(node, *_DIVIDING)}
         distances = {
-            name: _reach(value, movements[name], precision, exact=name not in bounded)
+            name: _reach(value, movements[name], precision, name not in bounded, name in divided)
             for name, value in compared.items()
         }
         judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
@@ -149,10 +154,6 @@ class _JudgedNetwork:
             )
             for output, whole, off in zip(self.outputs, zip(*alike, strict=True), zip(*moves, strict=True), strict=True)
         ]
-
-
-def _as_single(array: Array) -> Array:
-    return array.astype("float32") if array.dtype == "float16" else array
 
 
 def _with_decisions(model: Any, inputs: Values) -> Any:
@@ -182,8 +183,8 @@ def _values(model: Any, names: Sequence[str], constants: Values, inputs: Values)
     return {name: values[name] for name in names}
 
 
-def _reach(value: Array, moved: Array, precision: str, *, exact: bool) -> Array:
-    """Return how far each compared number may be off: not at all where it may be `exact` and does not move."""
+def _reach(value: Array, moved: Array, precision: str, exact: bool, divided: bool) -> Array:
+    """Return how far each compared number may be off: where it may be `exact` and does not move, only if `divided`."""
     import numpy as np
 
     wide = value.astype(np.float64)
@@ -191,7 +192,7 @@ def _reach(value: Array, moved: Array, precision: str, *, exact: bool) -> Array:
     allowed = max(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * float(moved.max(initial=0.0)))
     with np.errstate(over="ignore"):
         fixed = exact & (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
-    return np.where(fixed, 0.0, allowed).astype(value.dtype)
+    return np.where(fixed, divided * DIVISION[precision] * np.abs(wide), allowed).astype(value.dtype)
 
 
 def _or(compute: Callable[[], _T], otherwise: _T) -> _T:

@@ -389,3 +389,23 @@ def test_how_far_one_answer_is_off_is_kept(tmp_path: Path) -> None:
     assert read.spread == measured[0].spread
     assert 0 < read.spread["float32"] < np.sqrt(np.square(read.decided["float32"]).mean())
     assert read.leeway(8.0, "float32").spread == read.spread["float32"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ([153, 255, 0, 25, 221, 178], True),  # -127.5 and 25.5 steps, as a GPU divides
+        ([153, 255, 0, 26, 220, 179], False),  # 68.34 steps are no tie
+    ],
+)
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DynamicQuantizeLinear"])
+def test_a_quotient_of_an_input_that_lies_between_two_steps_may_be_either(
+    operator: str, answer: list[int], right: bool
+) -> None:
+    x = np.array([0, 2, -3, -2.5, 1.34, 0.5], np.float32)  # of ONNX's node test
+    fixed = operator == "QuantizeLinear"
+    names = (["x", "scale", "zero"], ["y"]) if fixed else (["x"], ["y", "scale", "zero"])
+    weights: Weights = {"scale": np.float32(5 / 255), "zero": np.uint8(153)} if fixed else {}
+    model = network([helper.make_node(operator, *names)], weights, TensorProto.UINT8)
+    accuracy = judged(model, np.array(answer, np.uint8), x)
+    assert accuracy.right == right, accuracy.complaint

@@ -102,6 +102,24 @@ def test_an_error_of_our_rewriting_is_no_lack_of_onnxruntime(monkeypatch: pytest
         OnnxRuntime(network([helper.make_node("Relu", ["x"], ["y"])], {"x": [3]}))
 
 
+def test_an_attention_whose_row_is_hidden_whole_answers_zero() -> None:
+    """As ONNX defines it; onnxruntime 1.24 answers the mean of what is hidden."""
+    rng = np.random.default_rng(0)
+    shapes = {"q": (1, 2, 3, 4), "k": (1, 2, 3, 4), "v": (1, 2, 3, 4)}
+    mask = numpy_helper.from_array(np.array([[False] * 3, [True] * 3, [True] * 3]), "mask")
+    graph = helper.make_graph(
+        [helper.make_node("Attention", ["q", "k", "v", "mask"], ["y"])],
+        "masked",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 2, 3, 4))],
+        [mask],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    (answer,) = OnnxRuntime(model).ask({name: rng.random(shape, np.float32) for name, shape in shapes.items()})
+    assert not np.asarray(answer)[:, :, 0].any()
+    assert np.asarray(answer)[:, :, 1:].all()
+
+
 @pytest.mark.parametrize("opset", [23, 24])
 def test_an_attention_caps_before_it_hides_what_comes_later(opset: int) -> None:
     rng = np.random.default_rng(0)
