@@ -381,16 +381,15 @@ class _Judged:
             yield self._trial(faults, edits)
 
     def _trial(self, faults: Sequence[str], edits: Sequence[Edit]) -> Trial:
-        factor = ROUNDING_FACTOR[self.precision]
-        leeway = [each.leeway(factor, self.precision) for each in self.measured]
-        rounding, answer = [factor * each.rounding for each in self.measured], self.graph.run(*edits)
+        leeway = [each.leeway(ROUNDING_FACTOR[self.precision], self.precision) for each in self.measured]
+        rounding, answer = [each.rounding for each in leeway], self.graph.run(*edits)
         limits = (RELATIVE_TOLERANCE[self.precision], rounding)
         accuracy, as_a_whole = (compare_answers(answer, self.truth, *limits, given) for given in (leeway, []))
         change = max(as_a_whole.max_rel_err, as_a_whole.rel_rms_err or 0.0)
         nodes = [self.graph.nodes[edit.place] for edit in edits]
         places = [f"{node.op_type} {node.name or node.output[0]!r}" for node in nodes]
         depth = min(edit.place for edit in edits) / len(self.graph.nodes)
-        noise = max(rounding) / ROUNDING_FACTOR[FLOAT32]
+        noise = max(each.rounding[FLOAT32] for each in self.measured)
         return Trial(self.name, faults, places, depth, change, noise, accuracy, as_a_whole)
 
 

@@ -60,22 +60,21 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
     inputs = network.inputs(model)
     truth = OnnxRuntime(model).ask(inputs)
     measured = measure_leeway(model, inputs, truth)
-    moved = [one.rounding for one in measured]
     for precision in precisions:
-        start = [network.name, f"{max(moved, default=0.0):.1e}", precision]
+        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision) for one in measured]
+        rounding = [one.rounding for one in leeway]
+        start = [network.name, f"{max(rounding, default=0.0) / ROUNDING_FACTOR[precision]:.1e}", precision]
         try:
             answer = on_llvm(model, inputs, precision)
         except CompileFailure as failure:
             yield [*start, str(failure)[:60], "", "", "", np.inf]
             continue
-        rounding = [ROUNDING_FACTOR[precision] * each for each in moved]
         allowed = relative_tolerances(len(truth), RELATIVE_TOLERANCE[precision], rounding)
         allowed = [may + _own(one, want) for may, one, want in zip(allowed, measured, truth, strict=True)]
         found = [compare_answers([a], [t], 1.0) for a, t in zip(answer, truth, strict=True)]
         errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
         margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
         worst = max(found, key=lambda each: max(each.max_rel_err, each.rel_rms_err or 0.0))
-        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision) for one in measured]
         judged = compare_answers(answer, truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
         if not judged.right:
             print(f"{network.name}: {judged.complaint}", file=sys.stderr)

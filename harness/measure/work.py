@@ -33,7 +33,6 @@ from harness.compile.artifacts.artifact import (
     Built,
     CompileResult,
     load_arrays,
-    load_rounding,
 )
 from harness.compile.oracle.leeway import load_leeway
 from harness.compile.paths.kernels import kernels
@@ -132,12 +131,13 @@ def limits(
 
 def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float, precision: str) -> Truth:
     """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
+    leeway = [output.leeway(rounding_factor, precision) for output in load_leeway(answers / LEEWAY)]
     return Truth(
         load_arrays(answers / INPUTS),
         load_arrays(answers / OUTPUTS),
         relative_tolerance,
-        load_rounding(answers, rounding_factor),
-        [leeway.leeway(rounding_factor, precision) for leeway in load_leeway(answers / LEEWAY)],
+        [output.rounding for output in leeway],
+        leeway,
         *(load_arrays(file) if file.exists() else [] for file in (answers / OTHER_INPUTS, answers / OTHER_OUTPUTS)),
     )
 

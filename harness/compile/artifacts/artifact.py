@@ -34,13 +34,11 @@ JUDGE = "judge.json"
 """Who gave the oracle's answers, with its version."""
 VALUES, NAMES = "values.npz", "names.json"
 """Every tensor inside a network, and their names in the same order."""
-ROUNDING = "rounding.npz"
-"""How far rounding moves each of the oracle's outputs (`harness.compile.oracle.rounding`); not there if that is not
-known."""
 BRANCHES = "branches.json"
 """Which branch of each If the oracle's answers went through; not there without an If."""
 LEEWAY = "leeway.npz"
-"""How far another right answer may be from the oracle's, number by number (`harness.compile.oracle.leeway`)."""
+"""How far another right answer may be from the oracle's, number by number (`harness.compile.oracle.leeway`); not there
+if that is not known."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.compile.artifacts.values`)."""
 LABELLED = "labelled.npz"
@@ -137,14 +135,6 @@ def load_arrays(file: Path) -> list[Array]:
 
     with np.load(file, allow_pickle=False) as arrays:
         return [arrays[name] for name in sorted(arrays.files)]
-
-
-def load_rounding(answers: Path, factor: float) -> list[float]:
-    """Return what rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
-    file = answers / ROUNDING
-    if not factor or not file.exists():
-        return []
-    return [factor * float(each) for each in load_arrays(file)[0]]
 
 
 def load_values(folder: Path) -> dict[str, Array]:

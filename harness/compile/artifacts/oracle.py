@@ -27,7 +27,6 @@ from harness.compile.artifacts.artifact import (
     OTHER_INPUTS,
     OTHER_OUTPUTS,
     OUTPUTS,
-    ROUNDING,
     save_arrays,
     save_values,
 )
@@ -87,8 +86,6 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     Worker only. Raises NoOutsideAnswer, InputRefused, and OracleNotFinite if there is nothing to compare with.
     """
-    import numpy as np
-
     specs = list(input_specs(parse(question.model)))
     inputs = question.inputs(specs)
     began = time.monotonic()
@@ -101,7 +98,6 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     measured = measure_leeway(model, whole, ruling.outputs)
-    save_arrays(out / ROUNDING, [np.array([leeway.rounding for leeway in measured])])
     save_leeway(out / LEEWAY, measured)
     if branches := _branches(question.model, inputs):
         (out / BRANCHES).write_text(json.dumps(branches), encoding="utf-8")

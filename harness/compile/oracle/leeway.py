@@ -35,6 +35,8 @@ ties fall otherwise, no number goes beyond 0.9 of this. Without it one goes 5 ti
 class Leeway:
     """How far a right answer to one output may be from the judge's, in the output's own unit."""
 
+    rounding: float = 0.0
+    """How far rounding may move it, relative to its scale; NaN if that is not known."""
     floor: float = 0.0
     """Least of it, relative to the scale of what is judged."""
     moved: Array | None = None
@@ -129,13 +131,13 @@ def _typical(moved: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one output, for every precision."""
+    """What was measured of one output. What differs from precision to precision is by precision."""
 
-    rounding: float = 0.0
+    rounding: Mapping[str, float] = field(default_factory=dict)
     """How far rounding moves it, relative to its scale; NaN if the network with moved numbers has no answer."""
-    coordinates: float = 0.0
+    floor: Mapping[str, float] = field(default_factory=dict)
     """Part of that which is the rounding of places in an image."""
-    moved: Array | None = None
+    moved: Mapping[str, Array] = field(default_factory=dict)
     own: Array | None = None
     decided: Mapping[str, Array] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
@@ -147,8 +149,9 @@ class Measured:
 
         kind = HALVES if precision.startswith(HALVES) else SINGLE
         return Leeway(
-            floor=factor * self.coordinates,
-            moved=np.multiply(factor, self.moved) if self.moved is not None and factor else None,
+            rounding=factor * self.rounding.get(kind, 0.0) if factor else 0.0,
+            floor=factor * self.floor.get(kind, 0.0),
+            moved=np.multiply(factor, self.moved[kind]) if kind in self.moved and factor else None,
             own=_without_unmeasured(self.own) if factor else None,
             decided=_without_unmeasured(self.decided.get(kind)),
             spread=self.spread.get(kind, math.inf),
@@ -170,12 +173,11 @@ def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
     """Keep what was measured of a network's outputs."""
     import numpy as np
 
-    fields = ("rounding", "coordinates", "choices")
-    arrays: dict[str, Any] = {name: np.array([getattr(output, name) for output in measured]) for name in fields}
+    arrays: dict[str, Any] = {}
     for index, output in enumerate(measured):
-        spread = {f"spread-{kind}": np.array(rms) for kind, rms in output.spread.items()}
-        kinds = {"moved": output.moved, "own": output.own, **output.decided, **spread}
-        arrays.update({f"{name}-{index}": array for name, array in kinds.items() if array is not None})
+        for name, value in vars(output).items():
+            values = value if isinstance(value, Mapping) else {"": value}
+            arrays.update({f"{index} {name} {kind}": each for kind, each in values.items() if each is not None})
     np.savez_compressed(file, **arrays)
 
 
@@ -185,20 +187,13 @@ def load_leeway(file: Path) -> list[Measured]:
 
     if not file.exists():
         return []
+    outputs: dict[int, dict[str, Any]] = {}
     with np.load(file, allow_pickle=False) as arrays:
-        fields = {name: arrays[name] for name in arrays.files}
-    return [
-        Measured(
-            coordinates=float(fields["coordinates"][index]),
-            choices=bool(fields["choices"][index]),
-            moved=fields.get(f"moved-{index}"),
-            own=fields.get(f"own-{index}"),
-            decided={kind: fields[f"{kind}-{index}"] for kind in PRECISIONS if f"{kind}-{index}" in fields},
-            spread={k: float(fields[f"spread-{k}-{index}"]) for k in PRECISIONS if f"spread-{k}-{index}" in fields},
-            rounding=float(fields["rounding"][index]),
-        )
-        for index in range(len(fields["rounding"]))
-    ]
+        for key in arrays.files:
+            index, name, kind = key.split(" ")
+            fields, value = outputs.setdefault(int(index), {}), arrays[key] if arrays[key].ndim else arrays[key].item()
+            fields[name] = {**fields.get(name, {}), kind: value} if kind else value
+    return [Measured(**fields) for _, fields in sorted(outputs.items())]
 
 
 def peak_and_rms(numbers: Numbers) -> tuple[float, float]:

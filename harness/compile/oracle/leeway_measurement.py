@@ -25,6 +25,7 @@ from harness.compile.oracle.exact import exact_tensors
 from harness.compile.oracle.leeway import HALVES, PRECISIONS, SINGLE, Measured, peak_and_rms
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
+    AMOUNT,
     DRAWS,
     coordinate_rounding,
     farthest,
@@ -84,16 +85,20 @@ class _JudgedNetwork:
         """Return what is known of each output."""
         import numpy as np
 
-        least = _or(lambda: coordinate_rounding(self.model, self.types), 0.0)
-        names = [value.name for value in self.model.graph.output]
-        moved = _or(lambda: self._moved([*names, *self.compared]), None)
+        places = _or(lambda: coordinate_rounding(self.model, self.types), 0.0)
+        least = {precision: AMOUNT[precision] * places for precision in PRECISIONS}
+        names = [*(value.name for value in self.model.graph.output), *self.compared]
+        moved = {precision: _or(partial(self._moved, names, precision), list[Any]()) for precision in PRECISIONS}
         own = _or(self._own, None)
-        decided = {precision: _or(partial(self._decided, moved, precision), None) for precision in PRECISIONS}
+        decided = {name: _or(partial(self._decided, moved[name], name), None) for name in PRECISIONS}
         return [
             Measured(
-                rounding=float(np.maximum(least, relative_movement(moved[index], output))) if moved else least,
-                coordinates=least,
-                moved=moved[index] if moved and output.dtype.kind == "f" else None,
+                rounding={
+                    name: float(np.maximum(least[name], relative_movement(arrays[index], output) if arrays else 0.0))
+                    for name, arrays in moved.items()
+                },
+                floor=least,
+                moved={name: arrays[index] for name, arrays in moved.items() if arrays and output.dtype.kind == "f"},
                 own=own[index] if own and output.dtype.kind == "f" else None,
                 decided={name: arrays[index][0] for name, arrays in decided.items() if arrays},
                 spread={name: arrays[index][1] for name, arrays in decided.items() if arrays},
@@ -102,10 +107,10 @@ class _JudgedNetwork:
             for index, output in enumerate(self.outputs)
         ]
 
-    def _moved(self, names: Sequence[str]) -> list[Array]:
-        """Return how far rounding moves these tensors, where every decision is the judge's.
+    def _moved(self, names: Sequence[str], precision: str) -> list[Array]:
+        """Return how far rounding in a precision moves these tensors, where every decision is the judge's.
 
-        Numbers in half precision are in single precision for that, as a factor for it is of those movements.
+        Numbers in half precision are in single precision for that.
         """
         model, types, inputs = self.fixed, self.types, self.inputs
         tensors = [*self.outputs, *self.compared.values()]
@@ -114,7 +119,7 @@ class _JudgedNetwork:
             model, inputs = in_single(model), single
             types, tensors = tensor_types(model), OnnxRuntime(with_outputs(model, names)).ask(inputs)
         exact = exact_tensors(model, types, inputs)
-        draws = (move_numbers(model, types, draw, exact) for draw in range(DRAWS))
+        draws = (move_numbers(model, types, draw, exact, AMOUNT[precision]) for draw in range(DRAWS))
         answers = (OnnxRuntime(with_outputs(moved, names)).ask(inputs) for moved in draws)
         return farthest(tensors, answers)
 
@@ -129,11 +134,11 @@ class _JudgedNetwork:
         turns = farthest(wide, [OnnxRuntime(serial).ask(self.inputs)])
         return [np.add(own, other) for own, other in zip(off, turns, strict=True)]
 
-    def _decided(self, moved: Sequence[Array] | None, precision: str) -> list[tuple[Array, float]] | None:
+    def _decided(self, moved: Sequence[Array], precision: str) -> list[tuple[Array, float]] | None:
         """Return the outputs for comparisons that are as close as a precision allows, and how far one of them is."""
         import numpy as np
 
-        if not self.compared or moved is None:
+        if not self.compared or not moved:
             return None
         compared = {name: value for name, value in self.compared.items() if value.dtype.kind == "f"}
         movements = dict(zip(self.compared, moved[len(self.outputs) :], strict=True))

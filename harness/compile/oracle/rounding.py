@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
 from harness.compile.oracle.exact import keeps_whole
-from harness.compile.oracle.leeway import peak_and_rms
+from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
 from harness.compile.oracle.operands import data_operands
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     Types = Mapping[str, Any]
 
-AMOUNT = 2.0**-21
-"""Most that a number is moved, relative to itself: four units in the last place of float32."""
+AMOUNT = {SINGLE: 2.0**-21, HALVES: 2.0**-10}
+"""Most that a number is moved, relative to itself: four units in the last place of float32, and one of float16. A
+network that is nearly linear moves 2^11 times as far by the second. One with a bound or a threshold does not."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
 
@@ -74,11 +75,12 @@ def relative_movement(moved: Array, output: Array) -> float:
 def coordinate_rounding(model: Any, types: Types) -> float:
     """Return how far off a pixel between two others may be because its own place is rounded; 0 without such pixels.
 
-    Places in an image of n pixels are rounded to n 2^-23 of a pixel, and neighbours differ by about the image's scale.
+    It is a multiple of `AMOUNT`. Places in an image of n pixels are rounded to n units in the last place, of which
+    `AMOUNT` has four, and neighbours differ by about the image's scale.
     """
     places = {node.input[0] for node in model.graph.node if _between_pixels(node)}
     extents = [extent for name in places for extent in (static_shape(types.get(name)) or ())[2:]]
-    return 2.0**-23 * max(extents, default=0)
+    return max(extents, default=0) / 4
 
 
 def in_half(types: Types) -> bool:
@@ -95,7 +97,9 @@ def _between_pixels(node: Any) -> bool:
     return node.op_type == "RoiAlign" or (node.op_type == "GridSample" and mode != "nearest")
 
 
-def move_numbers(model: Any, types: Types, draw: int, exact: Set[str] = frozenset()) -> Any:
+def move_numbers(
+    model: Any, types: Types, draw: int, exact: Set[str] = frozenset(), amount: float = AMOUNT[SINGLE]
+) -> Any:
     """Return the network with a factor before every float32 number that an operator computes with.
 
     That includes the branches of an `If` and the bodies of loops and scans. What is computed of `exact` numbers alone
@@ -106,11 +110,13 @@ def move_numbers(model: Any, types: Types, draw: int, exact: Set[str] = frozense
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     seeds = map(float, itertools.count(100_000 * draw))
-    _move_graph(whole.graph, types, seeds, {}, exact)
+    _move_graph(whole.graph, types, seeds, {}, exact, amount)
     return whole
 
 
-def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str]) -> None:
+def _move_graph(
+    graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str], amount: float
+) -> None:
     """Move the numbers of one graph. `moved` names those that the graphs around it have moved before."""
     from onnx import TensorProto, helper
 
@@ -122,7 +128,7 @@ def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping
             return name
         if name not in moved:
             factor, moved[name] = f"{name}/factor", f"{name}/moved"
-            bounds = {"low": 1 - AMOUNT, "high": 1 + AMOUNT, "seed": next(iter(seeds))}
+            bounds = {"low": 1 - amount, "high": 1 + amount, "seed": next(iter(seeds))}
             graph.node.append(helper.make_node("RandomUniformLike", [name], [factor], **bounds))
             graph.node.append(helper.make_node("Mul", [name, factor], [moved[name]]))
         return moved[name]
@@ -131,5 +137,5 @@ def _move_graph(graph: Any, types: Types, seeds: Iterable[float], moved: Mapping
         for place in () if keeps_whole(node, exact) else data_operands(node):
             node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
-            _move_graph(inner, types, seeds, moved, exact)
+            _move_graph(inner, types, seeds, moved, exact, amount)
         graph.node.append(node)

@@ -35,7 +35,6 @@ from harness.compile.artifacts.artifact import (
     OTHER_OUTPUTS,
     OUTPUTS,
     RANGE,
-    ROUNDING,
     Answers,
     Artifact,
     Built,
@@ -210,7 +209,7 @@ def _lay_out(
 
 def _packed(folder: Path, plan: Plan, results: Built) -> PackedCase:
     answers = results[plan.oracle.key]
-    truth = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, LEEWAY, BRANCHES, JUDGE)
+    truth = (INPUTS, OUTPUTS, OTHER_INPUTS, OTHER_OUTPUTS, LABELLED, LEEWAY, BRANCHES, JUDGE)
     witness = (OUTPUTS, JUDGE)
     for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
         result = results.get(job.key) if job else None

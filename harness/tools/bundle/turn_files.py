@@ -33,7 +33,6 @@ from harness.compile.artifacts.artifact import (
     OUTPUTS,
     CompileResult,
     load_arrays,
-    load_rounding,
 )
 from harness.compile.oracle.leeway import Leeway, load_leeway
 from harness.measure.correctness import relative_tolerances, tolerance_of
@@ -135,12 +134,12 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
         yield f"other {_shape_text(array)} {_plain(folder, answers, f'other{index}', array)}"
     compiled, precision = CompileResult(**packed.artifact.compiled), Case.parse(packed.case).precision
     least, factor, precision = limits(compiled, precision, packed.relative_tolerance, packed.rounding_factor)
-    outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, factor)
-    relative = relative_tolerances(len(outputs), least, rounding)
-    measured = load_leeway(answers / LEEWAY)
+    outputs = load_arrays(answers / OUTPUTS)
+    leeways = [output.leeway(factor, precision) for output in load_leeway(answers / LEEWAY)]
+    leeways = leeways or [Leeway()] * len(outputs)
+    relative = relative_tolerances(len(outputs), least, [leeway.rounding for leeway in leeways])
     for index, array in enumerate(outputs):
-        leeway = measured[index].leeway(factor, precision) if measured else Leeway()
-        tolerance = tolerance_of(array, relative[index]) + leeway.most(array)
+        tolerance = tolerance_of(array, relative[index]) + leeways[index].most(array)
         yield f"answer {_shape_text(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
     if (answers / LABELLED).exists():
         rows, batch = load_arrays(answers / LABELLED)[0], len(inputs[0])

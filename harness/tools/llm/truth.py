@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 TEXT_SEED = 7
-UNIT = {"float32": AMOUNT, "float16": 2.0**-11}
+UNIT = {"float32": AMOUNT["float32"], "float16": 2.0**-11}
 """Largest error of a rounding. That of half precision is half a unit in the last place. In float32, which shows faults
 anyway, OpenCL's functions may be off by four units (OpenCL C, 7.4)."""
 MOST_OF_LOGIT = 8.0

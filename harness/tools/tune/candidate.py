@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
-from harness.compile.artifacts.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, CompileResult, save_arrays
+from harness.compile.artifacts.artifact import INPUTS, KERNELS, LEEWAY, LIBRARY, OUTPUTS, CompileResult, save_arrays
 from harness.compile.artifacts.compile import build_module, export, import_request, stepping, target_of
 from harness.compile.artifacts.values import inputs_of
 from harness.compile.compiler.compat import (
@@ -33,6 +33,7 @@ from harness.compile.compiler.pass_runner import StepFailed
 from harness.compile.compiler.passes import names_of
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
+from harness.compile.oracle.leeway import save_leeway
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
 from harness.compile.paths.lowered_module import vdevices
@@ -152,8 +153,7 @@ def answer_task(job: Mapping[str, Any], out: Path) -> None:
         raise CompileFailure(f"LLVM's answer for {name} is not finite, so nothing can be compared with it")
     save_arrays(out / INPUTS, inputs)
     save_arrays(out / OUTPUTS, answers)
-    rounding = measure_task_rounding(partial(run_on_cpu, machine), inputs, answers)
-    save_arrays(out / ROUNDING, [np.array(rounding)])
+    save_leeway(out / LEEWAY, measure_task_rounding(partial(run_on_cpu, machine), inputs, answers))
 
 
 def build_candidate(job: Mapping[str, Any], out: Path) -> CompileResult:

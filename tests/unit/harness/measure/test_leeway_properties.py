@@ -33,27 +33,26 @@ def output(powers: list[int], seed: int) -> Array:
 def measured(want: Array, amount: float, seed: int = 0) -> Measured:
     """What is measured of an output that rounding moves by up to this share of each number."""
     moved = (amount * np.abs(want) * np.random.default_rng(seed).random(want.shape)).astype(np.float32)
-    return Measured(rounding=relative_movement(moved, want), moved=moved)
+    return Measured(rounding={SINGLE: relative_movement(moved, want)}, moved={SINGLE: moved})
 
 
 def judged(answer: Array, want: Array, by: Measured) -> Accuracy:
     leeway = by.leeway(FACTOR, SINGLE)
-    return compare_answers([answer], [want], TOLERANCE, [FACTOR * by.rounding], [leeway])
+    return compare_answers([answer], [want], TOLERANCE, [leeway.rounding], [leeway])
 
 
 @given(POWERS, SEEDS, st.sampled_from([0.0, 1e-7, 1e-4]))
 def test_an_answer_that_rounding_alone_moves_is_never_wrong(powers: list[int], seed: int, amount: float) -> None:
     want = output(powers, seed)
-    factors = np.random.default_rng(seed + 1).uniform(1 - AMOUNT, 1 + AMOUNT, want.shape)
+    factors = np.random.default_rng(seed + 1).uniform(1 - AMOUNT[SINGLE], 1 + AMOUNT[SINGLE], want.shape)
     assert judged((want * factors).astype(np.float32), want, measured(want, amount)).complaint == ""
 
 
 @given(POWERS, SEEDS, st.sampled_from([1e-7, 1e-4, 1e-2]))
 def test_an_answer_as_far_as_rounding_may_move_it_is_never_wrong(powers: list[int], seed: int, amount: float) -> None:
     want, by = output(powers, seed), measured(output(powers, seed), amount, seed)
-    assert by.moved is not None
     signs = np.random.default_rng(seed + 1).choice([-1, 1], want.shape)
-    answer = want.astype(np.float64) + 0.999 * signs * FACTOR * by.moved.astype(np.float64)
+    answer = want.astype(np.float64) + 0.999 * signs * FACTOR * by.moved[SINGLE].astype(np.float64)
     assert judged(answer, want, by).complaint == ""
 
 
@@ -72,7 +71,7 @@ def test_what_is_not_finite_where_the_truth_is_finite_is_always_wrong(
     answer = want.copy()
     answer.flat[seed % want.size] = bad
     filled = [np.full(want.shape, number, np.float32) for number in (moved, own, decided)]
-    by = Measured(rounding=moved, moved=filled[0], own=filled[1], decided={SINGLE: filled[2]})
+    by = Measured(rounding={SINGLE: moved}, moved={SINGLE: filled[0]}, own=filled[1], decided={SINGLE: filled[2]})
     assert not judged(answer, want, by).right
 
 

@@ -39,7 +39,7 @@ def judged(model: onnx.ModelProto, answer: np.ndarray, x: np.ndarray = X, precis
     truth = OnnxRuntime(model).ask({"x": x})
     measured, factor = measure_leeway(model, {"x": x}, truth), ROUNDING_FACTOR[precision]
     leeway = [one.leeway(factor, precision) for one in measured]
-    rounding = [factor * one.rounding for one in measured]
+    rounding = [one.rounding for one in leeway]
     return compare_answers([answer], truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
 
 
@@ -50,7 +50,7 @@ def answer_of(model: onnx.ModelProto, x: np.ndarray = X) -> np.ndarray:
 
 def rounding(model: onnx.ModelProto, x: np.ndarray = X) -> float:
     (measured,) = measure_leeway(model, {"x": x}, [answer_of(model, x)])
-    return measured.rounding
+    return measured.rounding["float32"]
 
 
 SQUARE = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Mul", ["m", "m"], ["y"])], {"w": W})
@@ -228,7 +228,7 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
     measured = measure_leeway(model, {"x": X}, [answer_of(model)])
     save_leeway(tmp_path / "leeway.npz", measured)
     (read,) = load_leeway(tmp_path / "leeway.npz")
-    assert (read.rounding, read.choices, sorted(read.decided)) == (0.0, False, ["float16", "float32"])
+    assert (read.rounding["float32"], read.choices, sorted(read.decided)) == (0.0, False, ["float16", "float32"])
     np.testing.assert_array_equal(read.decided["float16"], measured[0].decided["float16"])
     assert load_leeway(tmp_path / "nothing.npz") == []
 

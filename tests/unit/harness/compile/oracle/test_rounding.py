@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.outline import tensor_types
+from harness.compile.oracle.leeway import HALVES, SINGLE
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
@@ -38,15 +39,15 @@ def network(nodes: Sequence[Any], weights: dict[str, Any], shape: Sequence[int] 
 
 def rounding(model: onnx.ModelProto, x: np.ndarray = X) -> list[float]:
     """Of a network's one output."""
-    return [one.rounding for one in measure_leeway(model, {"x": x}, OnnxRuntime(model).ask({"x": x}))]
+    return [one.rounding[SINGLE] for one in measure_leeway(model, {"x": x}, OnnxRuntime(model).ask({"x": x}))]
 
 
 def test_a_difference_of_large_numbers_moves_far_and_a_sum_does_not() -> None:
     nodes = [helper.make_node("Add", ["x", "far"], ["there"]), helper.make_node("Sub", ["there", "far"], ["y"])]
     (near,) = rounding(network(nodes, {"far": np.float32(1.0)}))
     (far,) = rounding(network(nodes, {"far": np.float32(1000.0)}))
-    assert near < 10 * AMOUNT
-    assert far > 100 * AMOUNT
+    assert near < 10 * AMOUNT[SINGLE]
+    assert far > 100 * AMOUNT[SINGLE]
 
 
 @settings(max_examples=15, deadline=None)
@@ -65,7 +66,7 @@ def test_sums_in_another_order_are_right(seed: int, depth: int, width: int) -> N
         answer = np.add.accumulate(products, axis=0, dtype=np.float32)[-1:]
     factor, measured = ROUNDING_FACTOR["float32"], measure_leeway(model, {"x": x}, truth)
     allowed = [one.leeway(factor, "float32") for one in measured]
-    moved = [factor * one.rounding for one in measured]
+    moved = [factor * one.rounding[SINGLE] for one in measured]
     assert compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], moved, allowed).right
 
 
@@ -87,14 +88,25 @@ def test_integers_do_not_move_and_what_cannot_be_computed_is_not_known() -> None
     integers.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
     assert rounding(integers) == [0.0]
     unknown = network([helper.make_node("Nobody", ["x"], ["y"], domain="nowhere")], {})
-    assert [one.rounding for one in measure_leeway(unknown, {"x": X}, [X])] == [0.0]
+    assert [one.rounding[SINGLE] for one in measure_leeway(unknown, {"x": X}, [X])] == [0.0]
 
 
-@pytest.mark.parametrize(("mode", "least"), [("linear", 100 * 2.0**-23), ("nearest", 0.0)])
+@pytest.mark.parametrize(("mode", "least"), [("linear", 100 / 4), ("nearest", 0.0)])
 def test_places_between_the_pixels_of_a_large_image_are_rounded(mode: str, least: float) -> None:
     nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)]
     model = network(nodes, {"sizes": np.array([1, 1, 300, 20])}, (1, 1, 100, 10))
     assert coordinate_rounding(model, tensor_types(model)) == least
+
+
+def test_a_bound_stops_the_rounding_of_half_precision() -> None:
+    far = {"far": np.float32(30000.0)}
+    sums = [helper.make_node("Add", ["x", "far"], ["s"]), helper.make_node("Sub", ["s", "far"], ["d"])]
+    for last, proportional in (("Identity", True), ("Sigmoid", False)):
+        model = network([*sums, helper.make_node(last, ["d"], ["y"])], far)
+        (measured,) = measure_leeway(model, {"x": X}, OnnxRuntime(model).ask({"x": X}))
+        ratio = measured.rounding[HALVES] / measured.rounding[SINGLE]
+        assert (1000 < ratio < 4000) == proportional, ratio
+        assert proportional or measured.rounding[HALVES] < 2
 
 
 def test_a_network_in_half_precision_moves_no_further_than_the_same_one_in_single_precision() -> None:
@@ -112,7 +124,7 @@ def test_a_network_in_half_precision_moves_no_further_than_the_same_one_in_singl
 @pytest.mark.parametrize("shape", [(1, 63), (2, 64)])
 def test_an_answer_of_another_shape_tells_nothing(shape: tuple[int, int]) -> None:
     model = network([helper.make_node("Relu", ["x"], ["y"])], {})
-    assert [one.rounding for one in measure_leeway(model, {"x": X}, [np.zeros(shape, np.float32)])] == [0.0]
+    assert [one.rounding[SINGLE] for one in measure_leeway(model, {"x": X}, [np.zeros(shape, np.float32)])] == [0.0]
 
 
 def test_a_number_that_another_answer_lacks_counts_as_the_farthest() -> None:

@@ -154,7 +154,7 @@ def test_an_answer_without_rounding_or_added_term_by_term_is_right(name: str) ->
     def is_right(answer: np.ndarray, *, own: bool = True) -> bool:
         leeway = measured.leeway(factor, "float32")
         allowed = [leeway] if own else []
-        rounding = [factor * measured.rounding]
+        rounding = [factor * measured.rounding["float32"]]
         return compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], rounding, allowed).right
 
     assert not is_right(answer, own=False)

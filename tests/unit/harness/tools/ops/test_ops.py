@@ -22,9 +22,10 @@ from harness.base.failures import CompileFailure, CompilerCrash, MisreadOperator
 from harness.base.outcome import Outcome, Owner
 from harness.base.plan import Job
 from harness.cli import app
-from harness.compile.artifacts.artifact import JUDGE, ROUNDING, Answers, Artifact, save_arrays
+from harness.compile.artifacts.artifact import JUDGE, LEEWAY, Answers, Artifact, save_arrays
 from harness.compile.artifacts.pool import Builder
 from harness.compile.models.preparation.constants import FOLDABLE
+from harness.compile.oracle.leeway import Measured, save_leeway
 from harness.judge.revisions.sources import Revision
 from harness.tools.ops import cells, networks
 from harness.tools.ops.catalogue import (
@@ -208,7 +209,7 @@ class Ready:
         place.mkdir()
         save_arrays(place / INPUTS, [ANSWER])
         save_arrays(place / OUTPUTS, [answer])
-        save_arrays(place / ROUNDING, [np.array([rounding])])
+        save_leeway(place / LEEWAY, [Measured(rounding={"float32": rounding})])
         (place / JUDGE).write_text(json.dumps(f"the {kind}"))
         self._answers[kind] = Answers(place, reused=True)
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 from fake_device import ANSWER, a_plan
 from fake_tuning import DEAR
 
 from harness.base.plan import Job, Plan
 from harness.base.suite import Limits
-from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, ROUNDING, Answers, save_arrays
+from harness.compile.artifacts.artifact import INPUTS, LEEWAY, OUTPUTS, Answers, save_arrays
 from harness.compile.artifacts.pool import Builder
+from harness.compile.oracle.leeway import Measured, save_leeway
 from harness.compile.schedules.database import ThreadLimits
 from harness.measure.correctness import Truth, compare_answers
 from harness.tools.tune import workshop
@@ -39,8 +39,9 @@ class Answered:
 
     def begin(self, job: Job) -> Future[Answers]:
         assert job.kind == "task-answer"
-        for name, array in ((INPUTS, ANSWER), (OUTPUTS, ANSWER), (ROUNDING, np.array([1e-3]))):
-            save_arrays(self._folder / name, [array])
+        for name in (INPUTS, OUTPUTS):
+            save_arrays(self._folder / name, [ANSWER])
+        save_leeway(self._folder / LEEWAY, [Measured(rounding={"float32": 1e-3})])
         found = Future[Answers]()
         found.set_result(Answers(self._folder, reused=False))
         return found
