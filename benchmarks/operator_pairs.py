@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,14 @@ PADS = [1, 1, 1, 1]
 class Chain:
     """A network that grows operator by operator. `x` is the name of the last result, `shape` its shape (NCHW)."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int | Sequence[int] = 5) -> None:
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
-        self.x, self.shape = "input", (1, CHANNELS, SIDE, SIDE)
-        self._rng = np.random.default_rng(5)
+        self.opset = OPSET
+        self.x = "input"
+        self.shape: tuple[int, ...] = (1, CHANNELS, SIDE, SIDE)
+        self.inputs: dict[str, tuple[int, ...]] = {self.x: self.shape}
+        self.rng = np.random.default_rng(seed)
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add an operator on `x` and further inputs; returns its result's name."""
@@ -44,9 +47,13 @@ class Chain:
 
     def apply(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add an operator on these inputs alone; returns its result's name."""
-        result = f"value_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
-        return result
+        return self.results(1, operator, *inputs, **attributes)[0]
+
+    def results(self, count: int, operator: str, *inputs: str, **attributes: Any) -> list[str]:
+        """Add an operator on these inputs alone; returns the names of its first results."""
+        names = [f"value_{len(self.nodes)}" + f"_{place}" * (count > 1) for place in range(count)]
+        self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
+        return names
 
     def constant(self, value: Any) -> str:
         """Add a constant; returns its name."""
@@ -60,26 +67,35 @@ class Chain:
 
     def weight(self, *shape: int) -> str:
         """Add normal numbers; returns their name."""
-        return self.constant((self._rng.standard_normal(shape) * 0.3).astype(FLOAT))
+        return self.constant((self.rng.standard_normal(shape) * 0.3).astype(FLOAT))
 
     def positive(self, *shape: int) -> str:
         """Add numbers from 0.5 to 1.5; returns their name."""
-        return self.constant((self._rng.random(shape) + 0.5).astype(FLOAT))
+        return self.constant((self.rng.random(shape) + 0.5).astype(FLOAT))
 
     def go_on(self, result: str) -> None:
         """Let what follows read this result."""
-        model = shape_inference.infer_shapes(self.model(result, None), strict_mode=True, data_prop=True)
-        self.shape = tuple(size.dim_value for size in model.graph.output[0].type.tensor_type.shape.dim)
+        kind = self.kind(result)
+        self.shape = tuple(size.dim_value for size in kind.shape.dim)
         self.x = result
 
-    def model(self, output: str, shape: Any) -> onnx.ModelProto:
-        """Return the network up to this result."""
-        ends = [
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)]
-            for name, sizes in (("input", (1, CHANNELS, SIDE, SIDE)), (output, shape))
-        ]
-        graph = helper.make_graph(self.nodes, "pair", *ends, self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    def kind(self, result: str) -> Any:
+        """Return the type of a result, as ONNX infers it."""
+        model = shape_inference.infer_shapes(self.model(result), strict_mode=True, data_prop=True)
+        return model.graph.output[0].type.tensor_type
+
+    def model(self, *outputs: str) -> onnx.ModelProto:
+        """Return the network up to these results, whose types are open."""
+        inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in self.inputs.items()]
+        ends = [onnx.ValueInfoProto(name=name) for name in outputs]
+        graph = helper.make_graph(self.nodes, "network", inputs, ends, self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+
+    def typed_model(self, *outputs: str) -> onnx.ModelProto:
+        """Return the network up to these results, with their types."""
+        model = shape_inference.infer_shapes(self.model(*outputs), strict_mode=True, data_prop=True)
+        del model.graph.value_info[:]
+        return model
 
 
 def _gelu(net: Chain) -> str:
@@ -90,8 +106,7 @@ def _gelu(net: Chain) -> str:
 def _halves(net: Chain) -> str:
     if net.shape[1] % 2:
         return net.add("Relu")
-    first, second = (f"half_{len(net.nodes)}_{place}" for place in range(2))
-    net.nodes.append(helper.make_node("Split", [net.x], [first, second], axis=1))
+    first, second = net.results(2, "Split", net.x, axis=1)
     return net.apply("Mul", first, net.apply("Sigmoid", second))
 
 
@@ -210,7 +225,7 @@ def network(names: Iterable[str]) -> onnx.ModelProto:
     for name in names:
         net.go_on(OPERATORS[name](net))
     net.go_on(net.add("Conv", net.weight(CHANNELS, net.shape[1], 1, 1)))
-    return net.model(net.x, net.shape)
+    return net.typed_model(net.x)
 
 
 def operators_of(day: int) -> list[str]:
@@ -223,15 +238,24 @@ def operators_of(day: int) -> list[str]:
 def main(folder: str, *first: str) -> None:
     """Write the networks and the suite file."""
     if first == ("--today",):
-        first = tuple(operators_of(datetime.datetime.now(datetime.timezone.utc).toordinal()))
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+        first = tuple(operators_of(today()))
     pairs = [(name, other) for name in first or OPERATORS for other in OPERATORS]
-    for pair in pairs:
-        onnx.save(network(pair), place / f"{'-'.join(pair)}.onnx")
-    models = ", ".join(f'"{"-".join(pair)}.onnx"' for pair in pairs)
+    write_suite(Path(folder), {"-".join(pair): network(pair) for pair in pairs})
+
+
+def today() -> int:
+    """Return the number of this day."""
+    return datetime.datetime.now(datetime.timezone.utc).toordinal()
+
+
+def write_suite(folder: Path, networks: Mapping[str, onnx.ModelProto]) -> None:
+    """Write networks, and the suite file that runs them on opencl and texture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, model in networks.items():
+        onnx.save(model, folder / f"{name}.onnx")
+    models = ", ".join(f'"{name}.onnx"' for name in networks)
     suite = f'models = [{models}]\npaths = ["opencl", "texture"]\nprecisions = ["float32"]\nbudget_s = 0.2\n'
-    (place / "adreno-bench.toml").write_text(suite, encoding="utf-8")
+    (folder / "adreno-bench.toml").write_text(suite, encoding="utf-8")
 
 
 if __name__ == "__main__":

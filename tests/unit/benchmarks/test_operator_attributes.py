@@ -1,0 +1,45 @@
+"""Every operator's network is one that ONNX takes and a judge computes, and a seed always draws the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from benchmarks.operator_attributes import COUNT, OPERATORS, main, network
+from harness.base.suite import load_suite
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.spec import seeded_inputs
+from harness.compile.oracle.truth import first_answer, judges_of
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_drawn_network_is_valid_and_has_an_answer(name: str) -> None:
+    for seed in range(3):
+        model = network(name, seed)
+        onnx.checker.check_model(model, full_check=True)
+        assert model.graph.input
+        assert first_answer(judges_of(model), seeded_inputs(input_specs(model), 0)).outputs
+
+
+def test_a_seed_draws_the_same_files_and_another_seed_draws_others(tmp_path: Path) -> None:
+    files = []
+    for folder, seed in (("one", "7"), ("same", "7"), ("other", "8")):
+        main(str(tmp_path / folder), "--seed", seed, "--count", "20")
+        files.append([path.read_bytes() for path in sorted((tmp_path / folder).glob("*.onnx"))])
+    one, same, other = files
+    assert len(one) == 20
+    assert one == same
+    assert not set(one) & set(other)
+
+
+def test_named_operators_take_turns(tmp_path: Path) -> None:
+    main(str(tmp_path), "resize", "attention", "--count", "4")
+    names = [path.stem.rpartition("_")[0].rpartition("_")[0] for path in tmp_path.glob("*.onnx")]
+    assert sorted(names) == ["attention", "attention", "resize", "resize"]
+    assert len(load_suite(tmp_path / "adreno-bench.toml").models) == 4
+
+
+def test_a_night_takes_every_operator_at_least_once() -> None:
+    assert len(OPERATORS) <= COUNT
