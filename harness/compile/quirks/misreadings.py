@@ -113,15 +113,8 @@ def _output_shape(node: Any, view: NetworkView) -> str:
     axes = range(len(weight) - 2)
     strides, dilations = (attribute_of(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
     more, pads = attribute_of(node, "output_padding", [0] * len(axes)), attribute_of(node, "pads", [0] * 2 * len(axes))
-    result = [
-        strides[i] * (shape[2 + i] - 1)
-        + dilations[i] * (weight[2 + i] - 1)
-        + 1
-        + more[i]
-        - pads[i]
-        - pads[i + len(axes)]
-        for i in axes
-    ]
+    widths = [dilations[i] * (weight[2 + i] - 1) + 1 + more[i] - pads[i] - pads[i + len(axes)] for i in axes]
+    result = [strides[i] * (shape[2 + i] - 1) + widths[i] for i in axes]
     right = list(asked)[-len(axes) :]
     return f"it leaves out output_shape {right} and makes {result}" if result != right else ""
 

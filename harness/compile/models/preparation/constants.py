@@ -14,20 +14,20 @@ LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""
 SMALL_BYTES = 1 << 12
 """Constants so small that no operator of them, unless it is of those that grow, makes more than some megabytes."""
-GROWING = frozenset(("ConstantOfShape", "Expand", "EyeLike", "OneHot", "Range", "Tile"))
+WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
+GROWING = frozenset(("ConstantOfShape", "Expand", "EyeLike", "OneHot", "Range", "Tile", *WINDOWS))
 FOLDABLE = frozenset(
     (
         "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
         "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Compress",
-        "Concat", "ConstantOfShape", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Einsum", "Elu", "Equal", "Erf",
-        "Exp", "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm",
-        "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual",
-        "Log", "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot",
-        "Or", "PRelu", "Pow", "QuantizeLinear", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
-        "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Sinh",
-        "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
-        "Tan", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+        "Concat", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Einsum", "Elu", "Equal", "Erf", "Exp", "Flatten",
+        "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid",
+        "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean",
+        "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "Or", "PRelu", "Pow", "QuantizeLinear", "Reciprocal",
+        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+        "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Selu", "Shape",
+        "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split",
+        "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor", *GROWING,
     )
 )  # fmt: skip
 """Operators that take no more time and memory than their operands and results are large: a file of 200 bytes may ask

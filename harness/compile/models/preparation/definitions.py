@@ -44,14 +44,14 @@ def inline(model: Any, kinds: Sequence[str]) -> bool:
 
 def _note_types(model: Any) -> None:
     """Note the types of all tensors, which the inliner asks for and of weights does not know."""
-    from onnx import helper
+    from onnx import TensorProto, helper
 
     graph = model.graph
     listed = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
     for name, kind in tensor_types(model).items():
         if name not in listed and kind.elem_type:
-            shape = static_shape(kind)
-            graph.value_info.append(helper.make_tensor_value_info(name, kind.elem_type, shape))
+            graph.value_info.append(helper.make_tensor_value_info(name, kind.elem_type, static_shape(kind)))
+    graph.value_info.append(helper.make_tensor_value_info("", TensorProto.FLOAT, None))  # of operands that are left out
 
 
 class _Norms:

@@ -1,7 +1,7 @@
 """Padding in numbers, where `auto_pad` and `output_shape` leave it to the importer.
 
 For `auto_pad` TVM's importer writes a separate operator, whose fused kernel may take more local memory than a device
-has. It leaves `output_shape` out.
+has. It leaves `output_shape` out. In an LpPool with `ceil_mode` it scales the last windows up to whole ones.
 """
 
 from __future__ import annotations
@@ -19,55 +19,63 @@ def write_pads(model: Any) -> str:
     """Write the padding of convolutions and pools in numbers, where their shapes are known."""
     view = NetworkView(model)
     kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and write_pads_of(node, view))
-    return "wrote the padding of " + _list(kinds) + " in numbers" if kinds else ""
-
-
-def _list(kinds: Counter[str]) -> str:
-    return " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"wrote the padding of {text} in numbers" if kinds else ""
 
 
 def write_pads_of(node: Any, view: NetworkView) -> bool:
     """Return whether a node's padding was not in numbers, and is now."""
     mode, wanted = attribute_of(node, "auto_pad", "NOTSET"), attribute_of(node, "output_shape", [])
-    if mode == "NOTSET" and not wanted:
+    rounds_up = node.op_type == "LpPool" and attribute_of(node, "ceil_mode", 0)
+    if mode == "NOTSET" and not wanted and not rounds_up:
         return False
     shape, weight = view.shape(node.input[0]), view.shape(node.input[1]) if len(node.input) > 1 else None
     kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
     if shape is None or len(kernel) != len(shape) - 2:
         return False
-    if mode == "VALID":
-        pads = [0] * 2 * len(kernel)
-    elif (totals := _totals(node, shape[2:], kernel)) is None:
-        return False
-    else:
+    pads = [0] * 2 * len(kernel)
+    if mode == "NOTSET" and not wanted:
+        pads = list(attribute_of(node, "pads", pads))
+    elif mode != "VALID":
+        if (totals := _totals(node, shape[2:], kernel)) is None:
+            return False
         smaller, larger = [total // 2 for total in totals], [total - total // 2 for total in totals]
         pads = smaller + larger if mode == "SAME_UPPER" else larger + smaller
-        if mode.startswith("SAME"):
-            set_attribute(node, "ceil_mode", None)  # it is about pixels that are left over, and none is
+    pads = _rounded_up(node, shape[2:], kernel, pads) if rounds_up else pads
+    if rounds_up or mode.startswith("SAME"):
+        set_attribute(node, "ceil_mode", None)  # it is about pixels that are left over, and none is
     for name in ("auto_pad", "output_shape"):
         set_attribute(node, name, None)
     set_attribute(node, "pads", pads)
     return True
 
 
+def _rounded_up(node: Any, extents: tuple[int, ...], kernel: list[int], pads: list[int]) -> list[int]:
+    """Return the padding in which the last window ends, unless that one would begin in it and is none."""
+    begins, ends = pads[: len(kernel)], pads[len(kernel) :]
+    for axis, (stride, width) in enumerate(zip(*_strides_and_widths(node, kernel), strict=True)):
+        end = ends[axis] + (width - begins[axis] - extents[axis] - ends[axis]) % stride
+        ends[axis] = end if end < width else ends[axis]
+    return begins + ends
+
+
+def _strides_and_widths(node: Any, kernel: list[int]) -> tuple[list[int], list[int]]:
+    strides, dilations = (attribute_of(node, name, [1] * len(kernel)) for name in ("strides", "dilations"))
+    return strides, [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+
+
 def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int] | None:
     """Compute the padding of each axis, both ends together; None if it would be negative, which is no padding."""
-    unit = [1] * len(kernel)
-    strides, dilations = attribute_of(node, "strides", unit), attribute_of(node, "dilations", unit)
-    widths = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    strides, widths = _strides_and_widths(node, kernel)
     if node.op_type == "ConvTranspose":
         same = [extent * stride for extent, stride in zip(extents, strides, strict=True)]
         wanted = list(attribute_of(node, "output_shape", same))[-len(kernel) :]
         more = attribute_of(node, "output_padding", [0] * len(kernel))
-        totals = [
-            stride * (extent - 1) + extra + width - end
-            for extent, stride, extra, width, end in zip(extents, strides, more, widths, wanted, strict=True)
-        ]
+        sizes = zip(extents, strides, more, widths, wanted, strict=True)
+        totals = [stride * (extent - 1) + extra + width - end for extent, stride, extra, width, end in sizes]
         return totals if min(totals) >= 0 else None
-    totals = [
-        (-(-extent // stride) - 1) * stride + width - extent
-        for extent, stride, width in zip(extents, strides, widths, strict=True)
-    ]
+    rows = zip(extents, strides, widths, strict=True)
+    totals = [(-(-extent // stride) - 1) * stride + width - extent for extent, stride, width in rows]
     if node.op_type != "Conv" and min(totals) < -1:
         return None  # onnxruntime's pools then begin at the second pixel
     return [max(total, 0) for total in totals]

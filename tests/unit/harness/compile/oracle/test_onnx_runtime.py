@@ -120,12 +120,12 @@ def test_an_attention_whose_row_is_hidden_whole_answers_zero() -> None:
     assert np.asarray(answer)[:, :, 1:].all()
 
 
-@pytest.mark.parametrize("opset", [23, 24])
-def test_an_attention_caps_before_it_hides_what_comes_later(opset: int) -> None:
+@pytest.mark.parametrize(("opset", "mask"), [(23, []), (24, []), (24, [""])])
+def test_an_attention_caps_before_it_hides_what_comes_later(opset: int, mask: list[str]) -> None:
     rng = np.random.default_rng(0)
     kept = {name: numpy_helper.from_array(rng.random((1, 2, 5, 4), np.float32), name) for name in ("k", "v")}
     graph = helper.make_graph(
-        [helper.make_node("Attention", ["x", "k", "v"], ["y"], is_causal=1, softcap=2.0)],
+        [helper.make_node("Attention", ["x", "k", "v", *mask], ["y"], is_causal=1, softcap=2.0)],
         "capped",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 4])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 5, 4])],

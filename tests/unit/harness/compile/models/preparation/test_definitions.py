@@ -44,6 +44,14 @@ def test_an_attention_is_written_as_onnx_defines_it() -> None:
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
 
 
+@pytest.mark.parametrize("operands", [["x", "x", "x", ""], ["x", "x", "x", "", "x", "x"]])
+def test_an_attention_without_some_of_its_operands_is_written_as_onnx_defines_it(operands: list[str]) -> None:
+    results = ["y", "keys", "values"] if "" in operands[:-1] else ["y"]
+    node = helper.make_node("Attention", operands, results, is_causal=1)
+    plain, _ = changed(network([node], {"x": (1, 2, 5, 4)}, opset=23), write_definitions)
+    assert "Attention" not in kinds(plain)
+
+
 @pytest.mark.parametrize("opset", [11, 18])
 @given(axis=st.integers(-3, 2), order=st.sampled_from([1, 2]))
 def test_a_vector_is_divided_by_its_norm_and_one_of_zeros_stays(opset: int, axis: int, order: int) -> None:

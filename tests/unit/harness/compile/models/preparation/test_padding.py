@@ -48,6 +48,24 @@ def test_every_window_is_padded_as_onnxruntime_does(model: Any) -> None:
     np.testing.assert_allclose(got, wanted, atol=1e-6)
 
 
+@given(
+    size=st.integers(5, 12),
+    stride=st.integers(1, 4),
+    padding=st.tuples(*[st.integers(0, 2)] * 2),
+    auto_pad=st.sampled_from(["NOTSET", "VALID"]),
+)
+def test_no_window_of_a_norm_ends_outside(size: int, stride: int, padding: tuple[int, int], auto_pad: str) -> None:
+    attributes: dict[str, Any] = {"kernel_shape": [3], "strides": [stride], "ceil_mode": 1, "p": 1}
+    attributes |= {"auto_pad": auto_pad} if auto_pad == "VALID" else {"pads": padding}
+    model = network([helper.make_node("LpPool", ["x"], ["y"], **attributes)], {"x": (1, 2, size)}, opset=18)
+    plain, said = changed(model, write_pads)
+    assert said == "wrote the padding of 1 LpPool in numbers"
+    assert not attribute_of(plain.graph.node[0], "ceil_mode", 0)
+    x = values(1, 2, size)
+    (wanted,), (got,) = answers(model, {"x": x}), answers(plain, {"x": x})
+    np.testing.assert_allclose(got, wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize(("operator", "is_written"), [("Conv", True), ("MaxPool", False), ("AveragePool", False)])
 def test_a_pool_that_skips_pixels_before_its_first_window_stays(operator: str, is_written: bool) -> None:
     weights = {"w": values(1, 1, 1, 1)} if operator == "Conv" else {}

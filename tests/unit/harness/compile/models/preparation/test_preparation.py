@@ -56,6 +56,19 @@ def test_dropout_and_identity_are_removed_also_before_an_output() -> None:
     assert (kinds(model), said) == (["Relu"], ["removed 1 Dropout and 2 Identity"])
 
 
+@pytest.mark.parametrize("kind", ["BlackmanWindow", "HammingWindow", "HannWindow"])
+@pytest.mark.parametrize("periodic", [0, 1])
+def test_a_window_of_a_constant_length_is_computed(kind: str, periodic: int) -> None:
+    nodes = [
+        helper.make_node(kind, ["length"], ["window"], periodic=periodic),
+        helper.make_node("Mul", ["x", "window"], ["y"]),
+    ]
+    model = network(nodes, ["y"], length=np.array(4))
+    plain, _ = cleaned(model)
+    assert kinds(plain) == ["Mul"]
+    np.testing.assert_allclose(answers(plain, {"x": X})[0], answers(model, {"x": X})[0], atol=1e-6)
+
+
 def test_an_identity_from_input_to_output_stays() -> None:
     model, said = cleaned(network([helper.make_node("Identity", ["x"], ["y"])], ["y"]))
     assert (kinds(model), said) == (["Identity"], [])
