@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, all_nodes, inner_graphs, tensor_types
+from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
@@ -63,6 +64,7 @@ def _rewritten(model: Any) -> bytes:
     constants, version = len(graph.initializer), model.ir_version
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
+    compute_in_single(model, ["MeanVarianceNormalization"])  # ONNX defines it by constants in float32
     _pad_before_pools(model)
     _write_sigmoids(model)
     model.ir_version = min(version, NEWEST_IR_VERSION)

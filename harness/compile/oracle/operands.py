@@ -28,22 +28,10 @@ DATA: Mapping[str, tuple[int, ...]] = {
     "RoiAlign": FIRST,  # places
     "MaxRoiPool": FIRST,
     "GridSample": FIRST,
-    "Range": NONE,  # one more element, or one less
-    "OneHot": NONE,
-    "EyeLike": NONE,
-    "Shape": NONE,
-    "Size": NONE,
-    "ConstantOfShape": NONE,
-    "MelWeightMatrix": NONE,
-    "CastLike": NONE,
-    "DequantizeLinear": NONE,  # scales
-    "QLinearConv": NONE,
-    "QLinearMatMul": NONE,
-    "RandomUniformLike": NONE,
-    "RandomNormalLike": NONE,
-    "Bernoulli": NONE,
-    "Multinomial": NONE,
-    "Cast": NONE,
+    **dict.fromkeys(("Range", "OneHot"), NONE),  # one more element, or one less
+    **dict.fromkeys(("EyeLike", "Shape", "Size", "ConstantOfShape", "MelWeightMatrix", "Cast", "CastLike"), NONE),
+    **dict.fromkeys(("DequantizeLinear", "QLinearConv", "QLinearMatMul"), NONE),  # scales
+    **dict.fromkeys(("RandomUniformLike", "RandomNormalLike", "Bernoulli", "Multinomial"), NONE),
 }
 """Places of the operands that are numbers, by operator."""
 

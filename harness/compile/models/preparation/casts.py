@@ -7,6 +7,7 @@ ONNX's Pow takes an exponent of any number format, the importer only its base's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.base.tables import counted
@@ -60,7 +61,7 @@ def write_exponents_as_floats(model: Any) -> str:
     return f"wrote the exponents of {count} Pow in the number format of their bases" if count else ""
 
 
-def compute_in_single(model: Any) -> str:
+def compute_in_single(model: Any, kinds: Sequence[str] = IN_SINGLE) -> str:
     """Let operators of half precision compute in float32 where a part of them would be float32 anyway."""
     from onnx import TensorProto
 
@@ -78,5 +79,5 @@ def compute_in_single(model: Any) -> str:
         write.add("Cast", node.output[0], to=TensorProto.FLOAT16, output=half)
         return write.take()
 
-    count = len(replace_nodes(model.graph, in_single, *IN_SINGLE))
+    count = len(replace_nodes(model.graph, in_single, *kinds))
     return f"computed {counted(count, 'operator')} of half precision in float32" if count else ""

@@ -137,3 +137,17 @@ def test_an_attention_caps_before_it_hides_what_comes_later(opset: int, mask: li
     first, own = (np.asarray(array, np.float32)[:, :, 0] for array in (answer, numpy_helper.to_array(kept["v"])))
     assert np.abs(first - own).max() < 1e-6
     assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_a_norm_of_halves_has_an_answer(opset: int) -> None:
+    halves = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2, 3, 4, 5]) for name in "xy"]
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=[0, 2, 3])
+    graph = helper.make_graph([node], "halves", halves[:1], halves[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float16)
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    wide, axes = x.astype(np.float64), (0, 2, 3)
+    right = (wide - wide.mean(axes, keepdims=True)) / wide.std(axes, keepdims=True)
+    assert answer.dtype == np.float16
+    np.testing.assert_allclose(answer, right, atol=2e-3)
