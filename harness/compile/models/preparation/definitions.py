@@ -12,18 +12,27 @@ from harness.compile.models.preparation.opset import opset_of
 
 DEFINED = ("Attention", "Celu", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish")
 """Operators with a definition in ONNX's other operators. TVM takes `Attention` for that of onnxruntime's domain."""
+IMAGE_NORM = "RMSNormalization"
+"""Of an image, TVM takes it over all axes or in a layout of channels by four for one over the last."""
 SMALLEST_NORM = 1.1754944e-38
 """Smallest normal float32: a vector of zeros is divided by it, and stays one, as in onnxruntime."""
 
 
 def write_definitions(model: Any) -> str:
     """Write operators as ONNX defines them."""
-    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *DEFINED))
-    if kinds and not inline(model, DEFINED):
+    defined = (*DEFINED, IMAGE_NORM) if _normalizes_images(model) else DEFINED
+    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *defined))
+    if kinds and not inline(model, defined):
         kinds.clear()
     kinds += Counter(node.op_type for node in replace_nodes(model.graph, _Norms(model), "LpNormalization"))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
+
+
+def _normalizes_images(model: Any) -> bool:
+    nodes = [node for node in model.graph.node if is_onnx(node, IMAGE_NORM)]
+    view = NetworkView(model) if nodes else None
+    return view is not None and any(len(view.shape(node.input[0]) or ()) == 4 for node in nodes)
 
 
 def inline(model: Any, kinds: Sequence[str]) -> bool:

@@ -24,12 +24,12 @@ def write_one_hots(model: Any) -> str:
         count, axis = int(depth.item()), attribute_of(node, "axis", -1) % (len(shape) + 1)
         if 8 * count > LARGEST_GROWTH_BYTES:
             return None
-        places = np.arange(count, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(len(shape) + 1)])
+        # Without axes of 1 before it: of (1, 1, 1, 1, 4) TVM would make an image, which has no texels of int64.
+        places = np.arange(count, dtype=np.int64).reshape([-1, *[1] * (len(shape) - axis)])
         indices = write.add("Cast", node.input[0], to=TensorProto.INT64)
         negative = write.add("Less", indices, write.constant(np.zeros((), np.int64)))
-        whole = write.add(
-            "Mul", write.add("Cast", negative, to=TensorProto.INT64), write.constant(np.array(count, np.int64))
-        )
+        size = write.constant(np.array(count, np.int64))
+        whole = write.add("Mul", write.add("Cast", negative, to=TensorProto.INT64), size)
         indices = write.add("Add", indices, whole)
         indices = write.add("Reshape", indices, write.integers(*shape[:axis], 1, *shape[axis:]))
         chosen = write.add("Equal", indices, write.constant(places))

@@ -52,6 +52,16 @@ def test_an_attention_without_some_of_its_operands_is_written_as_onnx_defines_it
     assert "Attention" not in kinds(plain)
 
 
+@pytest.mark.parametrize(("shape", "written"), [((1, 4, 6, 6), True), ((1, 6, 6), False)])
+def test_a_norm_of_an_image_is_written_as_onnx_defines_it(shape: tuple[int, ...], written: bool) -> None:
+    node = helper.make_node("RMSNormalization", ["x", "scale"], ["y"], axis=-2)
+    model = network([node], {"x": shape}, opset=23, scale=values(6, 6, seed=1))
+    plain, _ = changed(model, write_definitions)
+    assert ("RMSNormalization" not in kinds(plain)) is written
+    x = values(*shape)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("opset", [11, 18])
 @given(axis=st.integers(-3, 2), order=st.sampled_from([1, 2]))
 def test_a_vector_is_divided_by_its_norm_and_one_of_zeros_stays(opset: int, axis: int, order: int) -> None:
