@@ -65,7 +65,7 @@ def _rewritten(model: Any) -> bytes:
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
     compute_in_single(model, ["MeanVarianceNormalization"])  # ONNX defines it by constants in float32
-    _pad_before_pools(model)
+    _write_padding_of_pools(model)
     _write_sigmoids(model)
     model.ir_version = min(version, NEWEST_IR_VERSION)
     data: bytes = model.SerializeToString()
@@ -75,7 +75,7 @@ def _rewritten(model: Any) -> bytes:
     return data
 
 
-def _pad_before_pools(model: Any) -> None:
+def _write_padding_of_pools(model: Any) -> None:
     """Take the padding out of average pools that count it, if they round their size up or are of operator set 19.
 
     onnxruntime (1.24) then divides by places beyond the padding. From operator set 19 on it takes the padding of one
@@ -85,6 +85,9 @@ def _pad_before_pools(model: Any) -> None:
     from onnx import helper
 
     write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
+    for node in all_nodes(model.graph):
+        if is_onnx(node, "MaxPool", "LpPool") and any(each > 1 for each in attribute_of(node, "dilations", ())):
+            write_pads_of(node, view)  # as of a window without dilations, it takes too little for SAME
 
     def padded(node: Any) -> list[Any] | None:
         if opset >= 19:

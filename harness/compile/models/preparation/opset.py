@@ -42,9 +42,7 @@ def convert_opset(model: Any) -> str:
             # onnx 1.23 converts it into a network that computes something else.
             raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
     model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)  # in older ones the converter wants weights as inputs
-    nearest = {
-        node.output[0]: _nearest(model, node) for node in model.graph.node if is_onnx(node, "Upsample", "Resize")
-    }
+    nearest = [_nearest(model, node) for node in model.graph.node if is_onnx(node, "Upsample", "Resize")]
     try:
         converted = version_converter.convert_version(model, CONVERTED_TO)
     except Exception as error:  # the converter raises errors of every kind
@@ -55,11 +53,10 @@ def convert_opset(model: Any) -> str:
     if _inputs_of(converted) != _inputs_of(model):  # onnx 1.23 takes the batch off what a Scan of set 8 reads
         return ""
     model.CopyFrom(converted)
-    for node in model.graph.node:
-        if node.op_type == "Resize" and node.output[0] in nearest:
-            # onnx 1.23 leaves these to their defaults, by which other pixels are taken.
-            set_attribute(node, "coordinate_transformation_mode", "asymmetric")
-            set_attribute(node, "nearest_mode", nearest[node.output[0]])
+    for node, mode in zip([node for node in model.graph.node if is_onnx(node, "Resize")], nearest, strict=True):
+        # onnx 1.23 leaves these to their defaults, by which other pixels are taken, and gives results other names.
+        set_attribute(node, "coordinate_transformation_mode", "asymmetric")
+        set_attribute(node, "nearest_mode", mode)
     return f"converted operator set {version} to {CONVERTED_TO}"
 
 

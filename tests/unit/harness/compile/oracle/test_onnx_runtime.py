@@ -95,6 +95,19 @@ def test_a_pool_that_pads_by_itself_counts_the_padding_of_each_axis(
     assert model.SerializeToString() == before
 
 
+@pytest.mark.parametrize("kind", ["MaxPool", "LpPool"])
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_a_dilated_pool_that_pads_by_itself_has_a_window_for_each_pixel(kind: str, mode: str) -> None:
+    fields = {"kernel_shape": [2], "dilations": [2], "auto_pad": mode, **({"p": 1} if kind == "LpPool" else {})}
+    model = network([helper.make_node(kind, ["x"], ["y"], **fields)], {"x": [1, 2, 6]}, opset=22)
+    before, x = model.SerializeToString(), np.abs(values(1, 2, 6))
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    wide = np.pad(x, ((0, 0), (0, 0), (1, 1)))
+    both = np.stack([wide[..., :-2], wide[..., 2:]])
+    np.testing.assert_allclose(answer, both.max(0) if kind == "MaxPool" else both.sum(0), atol=1e-6)
+    assert model.SerializeToString() == before
+
+
 def test_an_error_of_our_rewriting_is_no_lack_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX's reference judged instead, which is wrong elsewhere."""
     monkeypatch.setattr(onnx_runtime, "_write_sigmoids", lambda _model: 1 / 0)

@@ -45,6 +45,20 @@ def test_an_old_network_is_converted(node: Any, opset: int, weights: dict[str, A
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+@pytest.mark.parametrize(("kind", "opset"), [("Upsample", 9), ("Resize", 10)])
+def test_images_within_an_old_network_are_enlarged_as_before(kind: str, opset: int) -> None:
+    """The converter gives results other names, unless they are the network's."""
+    nodes = [
+        helper.make_node(kind, ["x", "s"], ["wide"], mode="linear"),
+        helper.make_node(kind, ["wide", "s"], ["wider"], mode="nearest"),
+        helper.make_node("Relu", ["wider"], ["y"]),
+    ]
+    model = network(nodes, {"x": SHAPE}, opset=opset, s=SCALES)
+    plain, _ = changed(model, convert_opset)
+    x = values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_an_old_file_whose_weights_are_no_inputs_is_converted() -> None:
     """As onnxruntime reads it, though the format asks for them before its fourth version."""
     node = helper.make_node("Add", ["x", "w"], ["y"])
