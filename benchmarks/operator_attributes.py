@@ -130,10 +130,10 @@ def _rounding(net: Draw) -> str:
 def _arithmetic(net: Draw) -> str:
     net.image()
     shape = [extent if net.chance() else 1 for extent in net.shape][net.pick(0, 0, 1, 2) :]
-    if net.chance():
-        return net.add(net.pick("Div", "Pow"), net.positive(*shape)) if net.chance() else net.add("Sub", net.x)
-    operands = [net.x, net.second(*shape)]
-    return net.apply(net.pick("Add", "Sub", "Mul", "PRelu"), *operands)
+    kind = net.pick("Add", "Sub", "Mul", "PRelu", "Div", "Pow")
+    if kind == "Pow":
+        net.go_on(net.add("Abs"))
+    return net.add(kind, net.positive(*shape) if kind in ("Div", "Pow") else net.second(*shape))
 
 
 def _several(net: Draw) -> str:
@@ -446,7 +446,7 @@ def _root_mean_square_norm(net: Draw) -> str:
 
 
 def _mean_variance_norm(net: Draw) -> str:
-    net.image()
+    net.image(net.pick(3, 8))
     return net.add("MeanVarianceNormalization", axes=net.pick([0, 2, 3], [1], [2, 3], [1, 2, 3]))
 
 
