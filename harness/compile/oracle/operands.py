@@ -20,14 +20,11 @@ DATA: Mapping[str, tuple[int, ...]] = {
     "Pow": FIRST,  # (-3)^2.0000002 is NaN
     "Clip": FIRST,  # bounds
     "Pad": FIRST,  # the value around it
-    "Resize": FIRST,  # regions and scales
-    "Upsample": FIRST,
+    **dict.fromkeys(("Resize", "Upsample"), FIRST),  # regions and scales
     "TopK": FIRST,
     "CumSum": FIRST,
     "Dropout": FIRST,  # a ratio
-    "RoiAlign": FIRST,  # places
-    "MaxRoiPool": FIRST,
-    "GridSample": FIRST,
+    **dict.fromkeys(("RoiAlign", "MaxRoiPool", "GridSample"), FIRST),  # places
     **dict.fromkeys(("Range", "OneHot"), NONE),  # one more element, or one less
     **dict.fromkeys(("EyeLike", "Shape", "Size", "ConstantOfShape", "MelWeightMatrix", "Cast", "CastLike"), NONE),
     **dict.fromkeys(("DequantizeLinear", "QLinearConv", "QLinearMatMul"), NONE),  # scales

@@ -10,7 +10,10 @@ from harness.compile.models.outline import NetworkView, attribute_of, static_sha
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
-DEFINED = ("Attention", "Celu", "CenterCropPad", "GroupNormalization", "RotaryEmbedding", "Swish")
+DEFINED = (
+    *("Attention", "Celu", "CenterCropPad", "GroupNormalization", "NegativeLogLikelihoodLoss", "RotaryEmbedding"),
+    *("SoftmaxCrossEntropyLoss", "Swish"),
+)
 """Operators with a definition in ONNX's other operators. TVM takes `Attention` for that of onnxruntime's domain."""
 IMAGE_NORM = "RMSNormalization"
 """Of an image, TVM takes it over all axes or in a layout of channels by four for one over the last."""

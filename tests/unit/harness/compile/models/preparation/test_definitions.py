@@ -20,7 +20,9 @@ NODES: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
     "Celu": (12, {"alpha": 0.7}, {}),
     "CenterCropPad": (18, {"axes": [2, 3]}, {"size": np.array([4, 8])}),
     "GroupNormalization": (21, {"num_groups": 2}, {"scale": values(4, seed=1), "bias": values(4, seed=2)}),
+    "NegativeLogLikelihoodLoss": (13, {"reduction": "sum"}, {"classes": np.arange(36).reshape(1, 6, 6) % 4}),
     "RotaryEmbedding": (23, {}, {"cosines": values(1, 6, 3, seed=1), "sines": values(1, 6, 3, seed=2)}),
+    "SoftmaxCrossEntropyLoss": (13, {"ignore_index": 1}, {"classes": np.arange(36).reshape(1, 6, 6) % 4}),
 }
 
 
