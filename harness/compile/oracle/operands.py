@@ -33,27 +33,10 @@ DATA: Mapping[str, tuple[int, ...]] = {
 """Places of the operands that are numbers, by operator."""
 
 COMPARED: Mapping[str, tuple[int, ...]] = {
-    "Floor": FIRST,
-    "Ceil": FIRST,
-    "Round": FIRST,
-    "Sign": FIRST,
-    "Mod": (0, 1),
-    "QuantizeLinear": FIRST,
-    "DynamicQuantizeLinear": FIRST,
-    "Equal": (0, 1),
-    "Greater": (0, 1),
-    "GreaterOrEqual": (0, 1),
-    "Less": (0, 1),
-    "LessOrEqual": (0, 1),
-    "ArgMax": FIRST,
-    "ArgMin": FIRST,
-    "Hardmax": FIRST,
-    "NonZero": FIRST,
-    "IsNaN": FIRST,
-    "IsInf": FIRST,
-    "Unique": FIRST,
-    "NonMaxSuppression": (0, 1),
-    "OneHot": FIRST,
+    **dict.fromkeys(("Floor", "Ceil", "Round", "Sign", "QuantizeLinear", "DynamicQuantizeLinear"), FIRST),
+    **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax", "NonZero", "IsNaN", "IsInf", "Unique", "OneHot"), FIRST),
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), (0, 1)),
+    **dict.fromkeys(("Mod", "NonMaxSuppression"), (0, 1)),
 }
 """Operators that decide: a rounding before them changes nothing, or makes a step. The places of what they compare."""
 

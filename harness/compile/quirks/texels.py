@@ -52,7 +52,7 @@ def _type_stores(statement: Any) -> Any:
 
 
 def choose_numbers(mod: Any) -> Any:
-    """Write casts of bools to numbers as a choice between 1 and 0."""
+    """Write casts of bools to numbers as a choice between 1 and 0, and of numbers to bools as a comparison with 0."""
     return rewrite_main(mod, any_of(("astype",), operands=1), lambda call, _matched: _as_choice(call))
 
 
@@ -60,8 +60,11 @@ def _as_choice(call: Any) -> Any:
     from tvm import relax
 
     (data,), dtype = call.args, dtype_of(type_of(call))
-    if dtype_of(type_of(data)) != "bool" or dtype == "bool":
+    before = dtype_of(type_of(data))
+    if (before == "bool") == (dtype == "bool"):
         return call
+    if dtype == "bool":
+        return relax.op.not_equal(data, relax.const(0, before))
     return relax.op.where(data, *(relax.const(number, dtype) for number in (1, 0)))
 
 
@@ -69,10 +72,11 @@ _row = partial(Quirk, paths=("texture",))
 QUIRKS: tuple[Quirk, ...] = (
     _row(
         "vector-bool-cast",
-        "a comparison of a texel's four numbers, cast to numbers, is -1 where it is true",
+        "a comparison of a texel's four numbers, cast to numbers, is -1 where it is true, and its numbers between -1 "
+        "and 1, cast to bools, are false",
         upstream="src/target/source/codegen_c.cc: VisitExpr_(const CastNode*) converts what OpenCL compares, whose "
-        "vectors have all bits set for true",
-        workaround="such a cast is a choice between 1 and 0",
+        "vectors have all bits set for true, and has no vectors of bools, but of bytes",
+        workaround="such a cast is a choice between 1 and 0, or a comparison with 0",
         edits=Edits(model=choose_numbers),
     ),
     _row(
