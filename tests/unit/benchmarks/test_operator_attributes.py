@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import onnx
 import pytest
 
-from benchmarks.operator_attributes import COUNT, OPERATORS, main, network
+from benchmarks.operator_attributes import COUNT, LACKING, OPERATORS, RECORDS, main, network
 from harness.base.suite import load_suite
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.spec import seeded_inputs
@@ -43,3 +44,27 @@ def test_named_operators_take_turns(tmp_path: Path) -> None:
 
 def test_a_night_takes_every_operator_at_least_once() -> None:
     assert len(OPERATORS) <= COUNT
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "message", "code"),
+    [
+        ("resize", "ok", "", 0),
+        ("resize", "wrong-result", "output 0 is off", 1),
+        ("resize", "compile-error", "TVM's ONNX importer misreads Resize 'r': it leaves out antialias", 0),
+        ("resize", "compile-error", "TVM failed to import the model", 1),
+        ("det", "compile-error", "TVM's ONNX importer does not know Det", 0),
+        ("det", "infra-error", "", 1),
+    ],
+)
+def test_results_that_are_news_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, outcome: str, message: str, code: int
+) -> None:
+    record = {"case": f"{name}_7_0-opencl", "model": f"{name}_7_0", "outcome": outcome, "message": message}
+    (tmp_path / RECORDS).write_text(json.dumps(record) + "\n", encoding="utf-8")
+    assert main(str(tmp_path), "--results") == code
+    assert name in capsys.readouterr().out
+
+
+def test_every_operator_that_tvm_lacks_is_drawn() -> None:
+    assert set(LACKING) < set(OPERATORS)

@@ -32,7 +32,7 @@ def test_indices_count_from_either_end_and_others_choose_nothing(
 def test_places_along_the_last_axis_have_no_other_axes() -> None:
     """TVM puts a constant of shape (1, 1, 1, 1, 4) into an image, also one of int64."""
     node = helper.make_node("OneHot", ["x", "depth", "values"], ["y"])
-    weights = {"depth": np.array(4), "values": np.array([0, 1], np.float32)}
+    weights: dict[str, Any] = {"depth": np.array(4), "values": np.array([0, 1], np.float32)}
     plain, _ = changed(network([node], {"x": [1, 3, 7, 6]}, dtype=TensorProto.INT64, **weights), write_one_hots)
     assert [1, 1, 1, 1, 4] not in [list(tensor.dims) for tensor in plain.graph.initializer]
     assert [4] in [list(tensor.dims) for tensor in plain.graph.initializer]
