@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -166,3 +168,16 @@ def test_a_norm_of_halves_has_an_answer(opset: int) -> None:
     right = (wide - wide.mean(axes, keepdims=True)) / wide.std(axes, keepdims=True)
     assert answer.dtype == np.float16
     np.testing.assert_allclose(np.asarray(answer, np.float64), right, atol=2e-3)
+
+
+@pytest.mark.parametrize("mask", [[], [""], ["m"]])
+@pytest.mark.parametrize("queries", [1, 3])
+def test_the_first_query_of_a_causal_attention_sees_the_first_key_alone(queries: int, mask: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    weights: dict[str, Any] = {name: rng.random((1, 2, 5, 4), np.float32) for name in ("k", "v")}
+    weights |= {"m": np.zeros((queries, 5), np.float32)} if mask == ["m"] else {}
+    node = helper.make_node("Attention", ["x", "k", "v", *mask], ["y"], is_causal=1)
+    model = network([node], {"x": [1, 2, queries, 4]}, opset=23, **weights)
+    (answer,) = OnnxRuntime(model).ask({"x": rng.random((1, 2, queries, 4), np.float32)})
+    first = np.asarray(answer, np.float32)[:, :, 0]
+    np.testing.assert_allclose(first, weights["v"][:, :, 0], atol=1e-6)
