@@ -85,9 +85,10 @@ def _write_padding_of_pools(model: Any) -> None:
     from onnx import helper
 
     write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
-    for node in all_nodes(model.graph):
-        if is_onnx(node, "MaxPool", "LpPool") and any(each > 1 for each in attribute_of(node, "dilations", ())):
-            write_pads_of(node, view)  # as of a window without dilations, it takes too little for SAME
+    for node in [node for node in all_nodes(model.graph) if is_onnx(node, "MaxPool", "LpPool")]:
+        dilated = any(each > 1 for each in attribute_of(node, "dilations", ()))
+        if dilated and attribute_of(node, "auto_pad", "NOTSET").startswith("SAME"):
+            write_pads_of(node, view)  # it takes those of a window without dilations
 
     def padded(node: Any) -> list[Any] | None:
         if opset >= 19:
