@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import NetworkView, all_nodes, inner_graphs, tensor_types
+from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, inner_graphs, tensor_types
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
