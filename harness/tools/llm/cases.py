@@ -21,13 +21,12 @@ from harness.base.failures import UsageError
 from harness.base.model import ProgramModel, safe_name
 from harness.base.plan import Job
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
+from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
 from harness.tools.llm.foreign import problem_of
-from harness.tools.llm.formats import FORMATS, Format, weight_sizes
 from harness.tools.llm.lowering import MLC, PIPELINES
-from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.weights import SEED, require_groups, weights_of
+from harness.tools.llm.weights import FORMATS, SEED, Format, require_groups, weight_sizes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -68,11 +67,6 @@ class LlmTest:
     def part(self) -> str:
         """The name as a part of a case id."""
         return self.name.replace("@", "_")
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What a record says of it."""
-        return {"test": self.name, "tokens": self.tokens, "depth": self.depth}
 
     @property
     def last_step(self) -> Step:
@@ -135,7 +129,6 @@ class LibraryTask:
 
     model: str
     """Name of the network."""
-    precision: Precision
     weights: str
     """A folder; of our network also `seed`."""
     test: LlmTest
@@ -145,11 +138,37 @@ class LibraryTask:
     """Tokens of the longest text that any test of the same library is judged on."""
     config: LlmConfig | None
     """The network; None of a library whose network nobody knows."""
+    form: Format
 
     @property
     def title(self) -> str:
         """Name of the library, which several tests share."""
         return self.model
+
+    @property
+    @abstractmethod
+    def names(self) -> Mapping[str, Any]:
+        """What a record says of the library: its number format, pipeline and number of weights."""
+
+    @property
+    @abstractmethod
+    def network(self) -> str:
+        """Hash of the network and its weights."""
+
+    @property
+    def part(self) -> LlmPart:
+        """What its record says before it is run."""
+        test = self.test
+        return LlmPart(model=self.model, **self.names, test=test.name, tokens=test.tokens, depth=test.depth)
+
+    @classmethod
+    def truth(cls, program: ProgramModel) -> Job:
+        """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
+        task = cls.of(program)
+        config = task.config and asdict(task.config)
+        facts = {"config": config, "format": task.form.name, "length": task.length, "network": task.network}
+        more = {"weights": task.weights, "mlc": cls.kind == MlcTask.kind}
+        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.truth", **more)
 
     @classmethod
     def of_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[Self]:
@@ -178,7 +197,8 @@ class LibraryTask:
     def program(self, word: str = "") -> ProgramModel:
         """Return it as a model of a suite."""
         name, fields = f"{self.title}_{self.test.part}", asdict(self)
-        return ProgramModel(kind=self.kind, name=name, precision=self.precision, fields=fields, word=word)
+        precision = Precision(self.form.dtype)
+        return ProgramModel(kind=self.kind, name=name, precision=precision, fields=fields, word=word)
 
 
 class LlmTable(LibraryTable):
@@ -205,10 +225,10 @@ class LlmTable(LibraryTable):
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
         tests = [test_of(name) for name in self.tests]
         name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
-        forms = [FORMATS[form] for form in choose("format", self.format, FORMATS)]
+        forms = [FORMATS[form] for form in _choose("format", self.format, FORMATS)]
         tasks = [
-            LlmTask(name, Precision(form.dtype), weights, test, self.chunk, length, config, form, pipeline)
-            for form, pipeline, test in product(forms, choose("pipeline", self.pipeline, PIPELINES), tests)
+            LlmTask(name, weights, test, self.chunk, length, config, form, pipeline)
+            for form, pipeline, test in product(forms, _choose("pipeline", self.pipeline, PIPELINES), tests)
         ]
         for task in tasks[:: len(tests)]:
             require_groups(config, task.form)
@@ -224,7 +244,6 @@ class LlmTask(LibraryTask):
     table = LlmTable
 
     config: LlmConfig
-    form: Format
     pipeline: str
 
     @property
@@ -234,15 +253,14 @@ class LlmTask(LibraryTask):
         return "_".join([self.model, *words])
 
     @property
-    def vocabulary(self) -> int:
-        """Number of different tokens."""
-        return self.config.vocabulary
+    def names(self) -> Mapping[str, Any]:
+        """What a record says of the library."""
+        return {"format": self.form.name, "pipeline": self.pipeline, "parameters": self.config.parameters}
 
     @property
-    def part(self) -> LlmPart:
-        """What its record says before it is run."""
-        names = {"model": self.model, "format": self.form.name, "pipeline": self.pipeline, **self.test.fields}
-        return LlmPart(**names, parameters=self.config.parameters)
+    def network(self) -> str:
+        """Hash of the network and its weights."""
+        return key_of({"weights": weights_of(self.config, self.weights).key, "config": asdict(self.config)})
 
     @classmethod
     def read_word(cls, word: str) -> Sequence[ProgramModel]:
@@ -254,15 +272,6 @@ class LlmTask(LibraryTask):
     def unsupported(_program: ProgramModel, path: str) -> str:
         """Return why a path cannot run a language model; empty if it can."""
         return UNSUPPORTED_PATHS.get(path, "")
-
-    @classmethod
-    def truth(cls, program: ProgramModel) -> Job:
-        """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
-        task = cls.of(program)
-        config = asdict(task.config)
-        network = key_of({"weights": weights_of(task.config, task.weights).key, "config": config})
-        facts = {"config": config, "format": task.form.name, "length": task.length, "network": network}
-        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.truth", weights=task.weights)
 
     @classmethod
     def build(cls, program: ProgramModel, _case: Case | None, policy: QuirkPolicy, host_triple: str | None) -> Job:
@@ -296,8 +305,8 @@ class MlcTable(LibraryTable):
             MlcWeights(settings.network, folder_of_weights).require_complete()
         tests = [test_of(name) for name in self.tests]
         length = max(test.length for test in tests)
-        facts = self.chunk, length, settings.network, str(library)
-        return [MlcTask(name, Precision(settings.dtype), str(weights), test, *facts) for test in tests]
+        facts = self.chunk, length, settings.network, FORMATS[settings.dtype], str(library)
+        return [MlcTask(name, str(weights), test, *facts) for test in tests]
 
 
 @dataclass(frozen=True)
@@ -316,28 +325,20 @@ class MlcTask(LibraryTask):
         return MlcFolder(Path(self.weights))
 
     @property
-    def vocabulary(self) -> int:
-        """Number of different tokens."""
-        return self.config.vocabulary if self.config else self.folder.settings.vocab_size
+    def names(self) -> Mapping[str, Any]:
+        """What a record says of the library."""
+        form = self.folder.settings.quantization
+        return {"format": form, "pipeline": "mlc-llm", "parameters": self.folder.parameters}
 
     @property
-    def part(self) -> LlmPart:
-        """What its record says before it is run."""
-        names = {"model": self.model, "format": self.folder.settings.quantization, "pipeline": "mlc-llm"}
-        return LlmPart(**names, **self.test.fields, parameters=self.folder.parameters)
+    def network(self) -> str:
+        """Hash of the weights."""
+        return key_of({"mlc": self.folder.key})
 
     @staticmethod
     def unsupported(_program: ProgramModel, path: str) -> str:
         """Return why a path cannot run it; empty if it can."""
         return "" if path == "opencl" else "mlc-llm compiled it, for plain OpenCL"
-
-    @classmethod
-    def truth(cls, program: ProgramModel) -> Job:
-        """Return the job that computes the right answers to a text, or says that nobody knows the network."""
-        task = cls.of(program)
-        config, network = task.config and asdict(task.config), key_of({"mlc": task.folder.key})
-        facts = {"config": config, "format": task.precision.value, "length": task.length, "network": network}
-        return job_of("mlc-truth", f"truth of {task.model}", facts, "harness.tools.llm.mlc", weights=task.weights)
 
     @classmethod
     def build(cls, program: ProgramModel, _case: Case, _policy: QuirkPolicy, host_triple: str | None) -> Job:
@@ -346,8 +347,8 @@ class MlcTask(LibraryTask):
 
         task = cls.of(program)
         machine = MACHINE if host_triple else f"EM_{platform.machine().upper()}"
-        weights = task.folder.weights.values()
-        largest = max(weight_sizes((weight.name, weight.shape, weight.dtype) for weight in weights), default=0)
+        weights = task.folder.weights.items()
+        largest = max(weight_sizes((name, weight.shape, weight.dtype) for name, weight in weights), default=0)
         facts = {"machine": machine, "buffer_bytes": largest, "quirks": [], "sha256": sha256_of(Path(task.library))}
         return job_of("mlc-library", task.model, facts, "harness.tools.llm.mlc", library=task.library)
 
@@ -380,7 +381,7 @@ def _name(model: str, file: Path | None) -> str:
     return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem)
 
 
-def choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
+def _choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
     """Return the names. Raises UsageError for one that is no choice."""
     for name in names:
         if name not in choices:

@@ -1,24 +1,29 @@
-"""A text in the cache of a library on a device: steps forward, and steps taken back."""
+"""A text in the cache of a library on a device: steps forward, steps taken back, and steps that are timed."""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from device_runner.failures import RigFailure
+from device_runner.deadline import Deadline
+from device_runner.device import Array, Launch, Loadable
+from device_runner.failures import DeviceFull, RigFailure
+from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
+from device_runner.store import sha256_of
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.network import CHUNK, CREATE, PAGE, PREFILL, PREFILL_AGAIN, SCORE, Step
 
-if TYPE_CHECKING:
-    from device_runner.device import Array, Launch
-    from harness.tools.llm.machine import Machine
-
-    Sample = TypeVar("Sample", float, list[Launch])
-
+Sample = TypeVar("Sample", float, list[Launch])
+RPC_MASK = 128
+"""What TVM's RPC adds to the type of a device of another process."""
+LINK_SCRIPT = 'mkdir -p "$0" && cd "$0" && while [ "$1" ]; do ln -sf "$1" "$2" || exit 1; shift 2; done'
+"""Arguments: the folder, then path and name of each file."""
 SEQUENCE = 0
 MOST_DECODES = 128
 """Most decodes of a timed call, by which the depth grows."""
@@ -28,6 +33,76 @@ WATCHDOG_MS = 2000.0
 """Adreno's driver ends what keeps the GPU busy for so long."""
 LONGEST_STEP_MS = WATCHDOG_MS / 2
 """Longest estimated time of a step: on a long cache it takes up to twice the time of one on an empty cache."""
+
+
+class Machine(RpcProgram):
+    """A library with functions that share a state on the device. Its timers call the function of the last `invoke`."""
+
+    weights_bytes = 0
+    """Size of the weights that were brought."""
+
+    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+        """Call a global function of the runtime, such as one that changes a state."""
+        with self._session.calling(function, timeout_s):
+            return self._session.remote.get_function(function)(*arguments)
+
+    def parameters(self, files: Mapping[str, Path], names: Sequence[str], *, timeout_s: float) -> Any:
+        """Push a folder of TVM's tensor cache by hash, and return its tensors of these names on the device."""
+        deadline = Deadline(timeout_s)
+        folder = bring_folder(self._session, files, deadline)
+        self.weights_bytes = sum(file.stat().st_size for file in files.values())
+        with self._session.calling("loading weights", deadline.remaining_s):
+            function = self._session.remote.get_function
+            function("vm.builtin.tensor_cache.load")(folder, self._device.dlpack_device_type() % RPC_MASK, 0)
+            parameters = function("vm.builtin.param_array_from_cache_by_name_unpacked")(*names)
+            function("vm.builtin.tensor_cache.clear")()
+            return parameters
+
+    def call(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+        """Call a function of the library with what is on the device, and return what stays there."""
+        import tvm.runtime
+
+        with self._session.calling(f"calling {function} of {self._loadable.library.name}", timeout_s):
+            values = [tvm.runtime.tensor(a, self._device) if isinstance(a, np.ndarray) else a for a in arguments]
+            return self._vm.module[function](*values)
+
+    def shape(self, *extents: int) -> Any:
+        """Return a shape on the device."""
+        return self._session.remote.get_function("ffi.Shape")(*extents)
+
+    def invoke(self, function: str, *arguments: Any, timeout_s: float, first: bool = False) -> list[Array]:
+        """Call a function of the library with arrays, states and parameters; return its tensors, or the `first`."""
+        import tvm.runtime
+
+        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
+            values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
+            self._vm.set_input(function, *values)
+            self._vm.invoke_stateful(function)
+            self._device.sync()
+            self._loadable = replace(self._loadable, entry=function, host_entry=function)
+            outputs = self._vm.module["get_output"](function, 0) if first else self._vm.get_outputs(function)
+            return copy_tensors(outputs)
+
+
+def load_machine(session: RpcSession, loadable: Loadable, *, timeout_s: float) -> Machine:
+    """Push (by hash), load and initialise such a library."""
+    deadline = Deadline(timeout_s)
+    session.probe.count(deadline)
+    pushed = session.bring(loadable.library, loadable.sha256, deadline)
+    return Machine(session, loadable, pushed, timeout_s=deadline.remaining_s)
+
+
+def bring_folder(session: RpcSession, files: Mapping[str, Path], deadline: Deadline) -> str:
+    """Push files by hash; return a folder of the device in which they have these names."""
+    hashes = {name: sha256_of(file) for name, file in files.items()}
+    pushed = {name: session.bring(file, hashes[name], deadline).path for name, file in files.items()}
+    digest = hashlib.sha256(" ".join(hashes.values()).encode()).hexdigest()
+    folder = f"{session.transport.root}/folders/{digest[:24]}"
+    links = [word for name, path in pushed.items() for word in (path, name)]
+    answer = session.transport.shell(["sh", "-c", LINK_SCRIPT, folder, *links], timeout_s=deadline.remaining_s)
+    if answer.code:
+        raise DeviceFull(f"{session.transport.name} refuses the folder {folder}: {answer.stderr.strip()}")
+    return folder
 
 
 class StepTrial(NamedTuple):
@@ -127,6 +202,10 @@ class Conversation:
         self.step(step, tokens)
         return TimedStep(self, step, len(tokens))
 
+    def timed_answer(self, step: Step, tokens: Array) -> TimedStep:
+        """Return what takes these tokens, to be timed: a step, or as many as a long prompt needs."""
+        return self.timed(step, tokens) if len(tokens) <= self.chunk else TimedPrompt(self, tokens)
+
     def forget(self, count: int) -> None:
         """Take the last tokens out of the cache."""
         if count:
@@ -145,7 +224,7 @@ class Conversation:
 
 @dataclass
 class TimedStep:
-    """A step as core's timing takes a program: each sample is one step, on a cache of the same depth.
+    """The step that was just taken, as core's timing takes a program: each sample is one step, on the same depth.
 
     A decode makes the cache longer by a token in each sample, as applications do; what a call added is taken out.
     """
@@ -164,7 +243,7 @@ class TimedStep:
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of each of so many steps. Raises RigFailure where they cannot be watched."""
-        launches = self.conversation.machine.function_launches(self.step.name, repeat, timeout_s=timeout_s)
+        launches = self.conversation.machine.launches(repeat, timeout_s=timeout_s)
         self._take_back(repeat + 1)
         return launches
 
@@ -177,11 +256,11 @@ class TimedStep:
 
     def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
         """Return samples of its `kernels`, or of all."""
-        samples: list[float] = []
+        machine, samples = self.conversation.machine, list[float]()
+        sample = machine.device_ms if kernels else machine.wall_ms
         while (left := repeat - len(samples)) > 0:
             count = left if self.step.forgets else min(left, MOST_DECODES)
-            timed = self.conversation.machine.function_ms(self.step.name, count, timeout_s=timeout_s, kernels=kernels)
-            samples += timed
+            samples += sample(count, timeout_s=timeout_s)
             self._take_back(count + 1)  # one call is not timed
         return samples
 
@@ -221,8 +300,3 @@ class TimedPrompt(TimedStep):
         finally:
             self.conversation.forget(self.conversation.length - self._depth)
         return list(zip(*samples, strict=True))
-
-
-def timed_answer(conversation: Conversation, step: Step, tokens: Array) -> TimedStep:
-    """Return what takes these tokens, to be timed: a step, or as many as a long prompt needs."""
-    return conversation.timed(step, tokens) if len(tokens) <= conversation.chunk else TimedPrompt(conversation, tokens)

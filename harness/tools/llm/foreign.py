@@ -1,12 +1,15 @@
-"""Files in JSON that others wrote: read within bounds, and checked before use."""
+"""Files that others wrote: JSON, which is read within bounds and checked before use, and numbers."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from device_runner.device import Array
 from device_runner.files import is_name
 from device_runner.foreign_json import read_json
 from harness.base.failures import ModelError, reason_alone
@@ -52,3 +55,25 @@ def problem_of(error: ValidationError) -> str:
     problem = error.errors()[0]
     key, text = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
     return f"{key}: {text}" if key else "its content is not a JSON object"
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """Where a tensor lies."""
+
+    file: Path
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    """Offset in the file, in bytes."""
+    halved: bool = False
+    """Whether only the upper half of each number is stored, as of every bfloat16."""
+
+    def read(self) -> Array:
+        """Return the numbers, those in halves as float32. Raises ValueError or TypeError for what cannot be read."""
+        import numpy as np
+
+        half = self.halved or self.dtype == "bfloat16"
+        raw: Any = np.fromfile(self.file, "uint16" if half else self.dtype, math.prod(self.shape), offset=self.begin)
+        numbers: Array = ((raw.astype("uint32") << 16).view("float32") if half else raw).reshape(self.shape)
+        return numbers

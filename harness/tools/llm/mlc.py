@@ -6,33 +6,30 @@ that is ours as well; answers of another one are held to each other.
 
 from __future__ import annotations
 
-import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
+from device_runner.deadline import Deadline
+from device_runner.device import Array
 from device_runner.failures import Unsupported
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.phone.elf import BadElf, read_elf
 from harness.base.failures import CompileFailure
-from harness.compile.artifacts.artifact import JUDGE, LIBRARY, CompileResult
-from harness.tools.llm.config import CONTEXT, LlmConfig, read_plain
-from harness.tools.llm.conversation import SEQUENCE, Conversation, TimedStep
-from harness.tools.llm.foreign import Foreign, problem_of
-from harness.tools.llm.formats import FORMATS
-from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights, StoredWeight
+from harness.compile.artifacts.artifact import LIBRARY, CompileResult
+from harness.tools.llm.config import CONTEXT
+from harness.tools.llm.conversation import SEQUENCE, Conversation, Machine, TimedStep
+from harness.tools.llm.folders import MlcFolder
+from harness.tools.llm.foreign import Foreign, StoredTensor, problem_of
 from harness.tools.llm.network import CHUNK, SCORE, Step
-from harness.tools.llm.truth import LlmTruth
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.tools.llm.machine import Machine
 
 CREATE = "create_tir_paged_kv_cache"
 """What makes the cache. That of FlashInfer is CUDA's."""
+MOST_BATCHES = 64
+"""Most batches that the probe times in a call."""
 _COMPILE = "`mlc_llm compile --device android:adreno-so --output LIB.so` makes one for phones"
 
 
@@ -44,7 +41,7 @@ class WantedWeight(Foreign):
     """Extents; one that only the weights know has a name, such as `vocab_size`."""
     dtype: str
 
-    def fits(self, stored: StoredWeight) -> bool:
+    def fits(self, stored: StoredTensor) -> bool:
         """Return whether a stored weight is this one."""
         if len(self.shape) != len(stored.shape):
             return False
@@ -84,15 +81,6 @@ def take_library(job: dict[str, Any], out: Path) -> CompileResult:
         raise CompileFailure(f"{library} is for processor {elf.machine}, and the device has {machine}", hint=_COMPILE)
     shutil.copy(library, out / LIBRARY)
     return CompileResult(LIBRARY, 1, [], 1, [], {"buffer_bytes": job["buffer_bytes"]}, 0.0)
-
-
-def write_truth(job: dict[str, Any], out: Path) -> None:
-    """Worker only: compute the right answers into a folder, or name the other judge."""
-    if job["config"]:
-        weights = MlcWeights(read_plain(LlmConfig, job["config"]), MlcFolder(Path(job["weights"])))
-        LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
-    else:
-        (out / JUDGE).write_text(json.dumps("invariants"), encoding="utf-8")
 
 
 def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_s: float) -> Conversation:
@@ -166,7 +154,7 @@ class MlcConversation(Conversation):
     def timed(self, step: Step, tokens: Array) -> TimedStep:
         """Take tokens, and return the step to be timed, which stays open until its `end`."""
         self.forward(step, tokens)
-        return OpenStep(self, replace(step, name=_function(step)), len(tokens))
+        return OpenStep(self, step, len(tokens))
 
 
 def _function(step: Step) -> str:
@@ -180,10 +168,18 @@ class OpenStep(TimedStep):
     conversation: MlcConversation
 
     def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
-        """Return samples without the copy of the logits to host memory."""
+        """Return samples without the copy of the logits to host memory. Raises RigFailure without the probe.
+
+        TVM's own timer would not wait for a function that leaves its answer on the GPU.
+        """
         if kernels:
             return super().samples(repeat, timeout_s, kernels=True)
-        return self.conversation.machine.synced_ms(self.step.name, repeat, timeout_s=timeout_s)
+        deadline, samples = Deadline(timeout_s), list[float]()
+        while (left := repeat - len(samples)) > 0:
+            count = min(MOST_BATCHES, -(-left // 2))  # of each of two kinds, which are one for batches of a call
+            for times in self.conversation.machine.batches(1, count, timeout_s=deadline.remaining_s):
+                samples += times
+        return samples[:repeat]
 
     def end(self) -> None:
         """Close the step."""

@@ -11,8 +11,7 @@ from functools import cache
 from typing import Any
 
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import GROUP, PER_WORD, ZERO, Format
-from harness.tools.llm.weights import is_packed, is_transposed
+from harness.tools.llm.weights import GROUP, PER_WORD, ZERO, Format, is_packed, is_transposed
 
 CREATE = "create_paged_kv_cache"
 LENGTH = "seq_len"

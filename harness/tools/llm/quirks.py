@@ -14,9 +14,9 @@ from harness.compile.paths.base import NO_EDITS, Edits, Workaround
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.compile.quirks.schedules import put_first
 from harness.tools.llm.config import LlmConfig, RopeScaling
-from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.lowering import DEFAULT, MLC, NO_CSE, build_executable, target_of
 from harness.tools.llm.network import build_module
+from harness.tools.llm.weights import FORMATS
 
 MERGE = "tir_attention_merge_state"
 BARRIER = "tvm_storage_sync"

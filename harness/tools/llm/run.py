@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from device_runner.device import Device, Loadable, Program, Session
 from device_runner.failures import Failure, RigFailure
 from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
-from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job, Plan
@@ -25,8 +25,10 @@ from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.measure.context import Run
-from harness.measure.correctness import MOST_ROUNDING, compare_answers
-from harness.measure.facts import Accuracy, Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Vacuity
+from harness.measure.correctness import MOST_ROUNDING
+from harness.measure.facts import Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Vacuity
+from harness.measure.probes.base import Probe
+from harness.measure.probes.base import Step as ShowStep
 from harness.measure.probes.latency import measure
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
@@ -34,83 +36,28 @@ from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
-from harness.tools.llm.conversation import Conversation, TimedStep, timed_answer
-from harness.tools.llm.machine import load_machine
+from harness.tools.llm.conversation import Conversation, TimedStep, load_machine
+from harness.tools.llm.folders import MlcFolder, weights_of
 from harness.tools.llm.mlc import open_conversation
-from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.truth import LlmTruth, text
-from harness.tools.llm.verify import LlmVerdict, hold, verify
-from harness.tools.llm.weights import weights_of
-
-if TYPE_CHECKING:
-    from device_runner.device import Array, Device, Loadable, Program, Session
-    from harness.measure.probes.base import Probe
-    from harness.measure.probes.base import Step as ShowStep
+from harness.tools.llm.truth import LlmTruth
+from harness.tools.llm.verify import Invariants, LlmVerdict, timed_tokens, verify
 
 ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists TVM's defects, which libraries of mlc-llm have as well"}
 """What a person does next."""
 CHUNK_KEY = "chunk"
 """Key of the longest step, in a suite and among the settings of a record."""
-INVARIANT_TOLERANCE = {Precision.FLOAT32: 1e-3, Precision.FLOAT16: 5e-2}
+INVARIANT_TOLERANCE = {"float32": 1e-3, "float16": 5e-2}
 """How far apart, relative to their peak, logits may lie that have to be the same: other chunks add in another order.
 Faults of positions, pages and merges move them by tenths."""
+UNKNOWN_NETWORK = "nobody knows the library's network: its answers are held to each other"
+"""Why nobody outside TVM judges a library."""
 
 
 def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_s: float) -> Conversation:
     """Load a library of our network, and its weights from a folder like mlc-llm's. Raises what the session raises."""
     machine, stored = load_machine(session, loadable, timeout_s=timeout_s), MlcFolder(folder)
     return Conversation(machine, machine.parameters(stored.files(), [*stored.weights], timeout_s=timeout_s), timeout_s)
-
-
-class NumpyJudge:
-    """Judges a library whose network is known."""
-
-    unchecked = ""
-    """Why nobody outside TVM judges it; empty if somebody does."""
-
-    def __init__(self, task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> None:
-        assert task.config
-        self._test = task.test
-        stated_tolerance = None if plan.rounding_factor else plan.relative_tolerance
-        self.truth = LlmTruth.read(answers.folder, task.config, stated_tolerance)
-
-    def verify(self, conversation: Conversation) -> LlmVerdict:
-        """Judge every position of a prompt that the library tells, or every step of decode."""
-        return verify(self._test, conversation, self.truth)
-
-    def judge(self, logits: Array, position: int) -> Accuracy:
-        """Compare logits with numpy's."""
-        return self.truth.judge(logits, position)
-
-
-class InvariantJudge:
-    """Holds the answers of a library to each other."""
-
-    unchecked = "nobody knows the library's network: its answers are held to each other"
-
-    def __init__(self, task: LlmTask | MlcTask) -> None:
-        self._task = task
-        self._tolerance = INVARIANT_TOLERANCE[task.precision]
-        self._last: Array | None = None
-
-    def verify(self, conversation: Conversation) -> LlmVerdict:
-        """Compare answers to the test's text, and keep that of its timed step."""
-        verdict, test = LlmVerdict(), self._task.test
-        hold(conversation, text(self._task.vocabulary, test.length), self._compare, verdict)
-        self._last = conversation.answer(test.last_step, _last_tokens(self._task, conversation))
-        return verdict
-
-    def judge(self, logits: Array, position: int) -> Accuracy:
-        """Compare logits with those of the same step before."""
-        assert self._last is not None
-        return self._compare(logits, self._last, position)
-
-    def _compare(self, answer: Array, other: Array, _begin: int) -> Accuracy:
-        return compare_answers([answer], [other], self._tolerance)
-
-
-Judge = NumpyJudge | InvariantJudge
 
 
 def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, timeout_s: float) -> Conversation:
@@ -122,12 +69,11 @@ def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, time
     return open_conversation(machine, task.folder, task.test.length, timeout_s)
 
 
-def _last_tokens(task: LlmTask | MlcTask, conversation: Conversation) -> Array:
-    """Fill an empty cache to the test's depth; return the tokens that come next."""
-    tokens = text(task.vocabulary, task.test.depth + task.test.tokens)
-    conversation.restart()
-    conversation.fill(tokens[: task.test.depth])
-    return tokens[task.test.depth :]
+def _judge_of(task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> LlmTruth | Invariants:
+    """Return what judges a library: numpy's answers, or its own where nobody knows its network."""
+    if task.config is None:
+        return Invariants(task.folder.settings.vocab_size, INVARIANT_TOLERANCE[task.form.dtype])
+    return LlmTruth.read(answers.folder, task.config, None if plan.rounding_factor else plan.relative_tolerance)
 
 
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
@@ -142,8 +88,8 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)
         run.recovery.admit(run.rungs)
-        judge = NumpyJudge(task, plan, work.answers) if task.config else InvariantJudge(task)
-        facts.add(Judgement(work.answers.judge, judge.unchecked))
+        truth = _judge_of(task, plan, work.answers)
+        facts.add(Judgement(work.answers.judge, "" if isinstance(truth, LlmTruth) else UNKNOWN_NETWORK))
         cache = run.tunings.prepare(plan.case, work.artifact, run.device, (), timeout_s)
         probes = [*(run.probes or _probes)(work, Preparation(cache), run, step), *run.further_probes(work)]
         with run.device.session({}, timeout_s=timeout_s) as session:
@@ -154,14 +100,19 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             facts.add(Loading(machine.init_ms, machine.pushed.sent_bytes))
             step(RunStep.FIRST_RUN)
             _choose_chunk(conversation, task.chunk or plan.settings.get(CHUNK_KEY), task.test, facts)
-            verdict = judge.verify(conversation)
+            verdict = verify(task.test, conversation, truth)
             facts.add(session.peak_memory(timeout_s=timeout_s))
-            _add_verdict(verdict, judge, facts)
+            _add_verdict(verdict, truth, facts)
             if verdict.right and probes:
                 step(RunStep.SAMPLING)
-                tokens = _last_tokens(task, conversation)
-                _measure(timed_answer(conversation, task.test.timed_step, tokens), probes, session, facts)
-                _judge_again(task.test, judge, conversation, tokens, verdict, facts)
+                tokens = timed_tokens(task.test, conversation, truth)
+                _measure(conversation.timed_answer(task.test.timed_step, tokens), probes, session, facts)
+                conversation.forget(conversation.length - task.test.depth)
+                logits = conversation.answer(task.test.last_step, tokens)
+                # once more: a driver may fail later
+                verdict.add(truth.judge(logits, conversation.length - 1), "after the steps that were timed")
+                if not verdict.right:
+                    facts.add(verdict.accuracy)
     return recording
 
 
@@ -174,15 +125,16 @@ def _choose_chunk(conversation: Conversation, pinned: int | None, test: LlmTest,
         facts.add(RunSettings({CHUNK_KEY: min(conversation.chunk, test.prompt)}))
 
 
-def _add_verdict(verdict: LlmVerdict, judge: Judge, facts: Facts) -> None:
-    accuracy = verdict.accuracy
-    assert accuracy
-    error = None if judge.unchecked else accuracy.max_rel_err
-    divergence, rounding = (None, None) if judge.unchecked else (verdict.divergence, verdict.multiple)
-    facts.add(_update(facts, error=error, rounding=rounding, divergence=divergence, invariants=verdict.invariants))
-    facts.add(accuracy)
-    if isinstance(judge, NumpyJudge) and (moved := judge.truth.rounding) > MOST_ROUNDING:
-        facts.add(Vacuity([f"logits are lost in rounding, which may move them by {moved:.2g}"]))
+def _add_verdict(verdict: LlmVerdict, truth: LlmTruth | Invariants, facts: Facts) -> None:
+    assert verdict.accuracy
+    facts.add(_update(facts, invariants=verdict.invariants))
+    facts.add(verdict.accuracy)
+    if isinstance(truth, LlmTruth):
+        errors = {"error": verdict.accuracy.max_rel_err, "rounding": verdict.multiple}
+        facts.add(_update(facts, **errors, divergence=verdict.divergence))
+        if truth.rounding > MOST_ROUNDING:
+            why = f"logits are lost in rounding, which may move them by {truth.rounding:.2g}"
+            facts.add(Vacuity([why]))
 
 
 def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts: Facts) -> None:
@@ -191,17 +143,6 @@ def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts:
         for fact in probe(cast("Program", timed), session, facts):
             facts.add(fact)
     timed.end()
-
-
-def _judge_again(
-    test: LlmTest, judge: Judge, conversation: Conversation, tokens: Array, verdict: LlmVerdict, facts: Facts
-) -> None:
-    """Judge the step once more after all that were timed: a driver may fail later."""
-    conversation.forget(conversation.length - test.depth)
-    logits = conversation.answer(test.last_step, tokens)
-    verdict.add(judge.judge(logits, conversation.length - 1), "after the steps that were timed")
-    if not verdict.right:
-        facts.add(verdict.accuracy)
 
 
 def _probes(work: Work, prepared: Preparation, run: Run, step: ShowStep) -> Sequence[Probe]:

@@ -14,9 +14,9 @@ from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.part_view import PartView
 from harness.judge.report.table import complaints
 from harness.tools.llm.cases import LlmTask
-from harness.tools.llm.formats import NUMBER_BYTES, weight_sizes
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
+from harness.tools.llm.weights import NUMBER_BYTES, weight_sizes
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record

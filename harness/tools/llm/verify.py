@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from device_runner.device import Array
+from device_runner.session import rpc_session
+from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.config import LlmConfig
@@ -20,9 +23,6 @@ from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.judge import divergence
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
 from harness.tools.llm.truth import LlmTruth, distance, text
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 PARTS = 5
 """Chunks of a text: of 128 tokens, they begin within pages of the cache."""
@@ -54,19 +54,49 @@ class LlmVerdict:
             self.accuracy = accuracy
 
 
-def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> LlmVerdict:
+@dataclass
+class Invariants:
+    """Judges a library whose network nobody knows: its answers are held to each other."""
+
+    vocabulary: int
+    tolerance: float
+    answer: Any = None
+    """Its answer to the step that is timed, before that."""
+
+    def judge(self, logits: Array, begin: int) -> Accuracy:
+        """Compare logits with those of the same step before."""
+        return self.compare_two(logits, self.answer, begin)
+
+    def compare_two(self, answer: Array, other: Array, _begin: int) -> Accuracy:
+        """Compare two answers of the library."""
+        return compare_answers([answer], [other], self.tolerance)
+
+
+def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invariants) -> LlmVerdict:
     """Run a test's steps and judge each, until one is wrong. Raises what the device raises."""
-    verdict = LlmVerdict()
+    verdict, tokens = LlmVerdict(), text(truth.vocabulary, test.length)
+    if isinstance(truth, Invariants):
+        hold(conversation, tokens, truth.compare_two, verdict)
+        truth.answer = conversation.answer(test.last_step, timed_tokens(test, conversation, truth))
+        return verdict
     steps = _decodes if test.decodes else _prompt
-    for begin, logits, where, layers in steps(test, conversation, truth):
+    for begin, logits, where, layers in steps(test, conversation, tokens, truth):
         verdict.add(truth.judge(logits, begin, layers), where)
         verdict.divergence = max(verdict.divergence, divergence(logits, truth.reference.logits[begin:][: len(logits)]))
         verdict.multiple = max(verdict.multiple, truth.multiple(logits, begin))
         if not verdict.right:
             return verdict
     if test.in_chunks:
-        hold(conversation, text(truth.config.vocabulary, test.length), truth.compare_two, verdict)
+        hold(conversation, tokens, truth.compare_two, verdict)
     return verdict
+
+
+def timed_tokens(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invariants) -> Array:
+    """Fill an empty cache to the test's depth; return the tokens that come next: those of the step that is timed."""
+    tokens = text(truth.vocabulary, test.depth + test.tokens)
+    conversation.restart()
+    conversation.fill(tokens[: test.depth])
+    return tokens[test.depth :]
 
 
 StepAnswer = tuple[int, "Array", str, "Sequence[Array]"]
@@ -75,13 +105,12 @@ Compare = Callable[["Array", "Array", int], Accuracy]
 """Compares two answers of a library at positions from the third argument on."""
 
 
-def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
+def _prompt(test: LlmTest, conversation: Conversation, tokens: Array, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Score a prompt, then take its last position as applications do.
 
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
     """
     conversation.restart()
-    tokens = text(truth.config.vocabulary, test.length)
     conversation.fill(tokens[: -test.prompt])
     tokens = tokens[-test.prompt :]
     least = PARTS if test.in_chunks else 1
@@ -97,16 +126,13 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
 
 def _answers_of(config: LlmConfig, count: int) -> int:
     """Return how many answers carry logits and layers of all these positions."""
-    from device_runner.session.rpc_session import OUTPUT_LIMIT_BYTES
-
     position_bytes = 4 * (config.vocabulary + config.layers * config.hidden)
-    return math.ceil(count * position_bytes / OUTPUT_LIMIT_BYTES)
+    return math.ceil(count * position_bytes / rpc_session.OUTPUT_LIMIT_BYTES)
 
 
-def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
+def _decodes(test: LlmTest, conversation: Conversation, tokens: Array, _truth: LlmTruth) -> Iterator[StepAnswer]:
     """Take tokens one by one, then the last one as applications do."""
     conversation.restart()
-    tokens = text(truth.config.vocabulary, test.length)
     conversation.fill(tokens[: test.depth])
     answers = [conversation.step(DECODE_LAYERS, token) for token in tokens[test.depth :, None]]
     logits, *layers = map(np.concatenate, zip(*answers, strict=True))

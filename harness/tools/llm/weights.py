@@ -1,23 +1,83 @@
-"""Weights by our names: drawn from a seed, or read from a folder of safetensors; and as a library takes them."""
+"""Weights by our names, the number formats in which a library takes them, and some that are drawn from a seed.
+
+Formats are plain, or 4 bits in groups as MLC keeps them: eight numbers lie in a `uint32`, the first in its lowest bits,
+32 neighbours along the inputs share a scale, and a number is (nibble - 7) * scale (mlc-llm,
+quantization/group_quantization.py). NK keeps a matrix as (outputs, inputs), KN transposed, which is MLC's advice for
+Adreno. What is read from files is in `harness.tools.llm.folders`.
+"""
 
 from __future__ import annotations
 
-import functools
+import math
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from device_runner.store import key_of, sha256_of
+from device_runner.device import Array
+from device_runner.store import key_of
 from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import GROUP, Format, pack, unpack
-from harness.tools.llm.safetensors import OTHER_WEIGHTS, StoredTensor, list_tensors, require_readable
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
+NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "uint32": 4}
+GROUP = 32
+PER_WORD = 8
+ZERO = 7
+"""The nibble that means 0."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How weights are kept, and what is computed in."""
+
+    name: str
+    dtype: str
+    layout: Literal["", "NK", "KN"] = ""
+    """Layout of 4-bit matrices; empty without 4 bits."""
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format("float32", "float32"),
+        Format("float16", "float16"),
+        Format("q4f16_0", "float16", "KN"),
+        Format("q4f16_1", "float16", "NK"),
+        Format("q4f32_1", "float32", "NK"),
+    )
+}
+
+
+def weight_sizes(parameters: Iterable[tuple[str, Sequence[int], str]]) -> list[int]:
+    """Return the size of each weight in bytes, by name, shape and number format; at least, of a format of others."""
+    return [math.prod(shape) * NUMBER_BYTES.get(dtype, 1) for _, shape, dtype in parameters]
+
+
+def pack(matrix: Array, dtype: str) -> tuple[Array, Array]:
+    """Return words and scales of a matrix (outputs, inputs). Its inputs must be a multiple of `GROUP`."""
+    import numpy as np
+
+    outputs, inputs = matrix.shape
+    groups = matrix.astype(np.float32).reshape(outputs, inputs // GROUP, GROUP)
+    scale = (np.abs(groups).max(-1) / ZERO).astype(dtype)
+    divisor = np.where(scale == 0, np.inf, scale.astype(np.float32))  # a group of zeros has scale 0
+    nibbles = np.clip(np.rint(groups / divisor[..., None]) + ZERO, 0, 2 * ZERO).astype(np.uint32)
+    nibbles = nibbles.reshape(outputs, inputs // PER_WORD, PER_WORD)
+    shifts = np.arange(PER_WORD, dtype=np.uint32) * np.uint32(4)
+    return np.bitwise_or.reduce(nibbles << shifts, axis=-1), scale
+
+
+def unpack(words: Array, scale: Array) -> Array:
+    """Return the numbers that words and scales stand for, as float32 (outputs, inputs)."""
+    import numpy as np
+
+    shifts = np.arange(PER_WORD, dtype=np.uint32) * np.uint32(4)
+    nibbles = (words[..., None] >> shifts) & np.uint32(15)
+    numbers: Any = nibbles.reshape(words.shape[0], -1).astype(np.float32) - np.float32(ZERO)
+    unpacked: Array = numbers * np.repeat(scale.astype(np.float32), GROUP, axis=1)
+    return unpacked
+
 
 SEED = "seed"
 """The word for seeded weights."""
@@ -34,38 +94,24 @@ SINK_SHARE, SINK = 0.125, 1000.0
 precision has no square of them. Without them a norm that squares in half precision is right."""
 
 
-_HEAD = "lm_head.weight"
-MODULES = {
-    "embed": ["model.embed_tokens"],
-    "norm": ["model.norm"],
-    "head": ["lm_head"],
-    "norm1": ["model.layers.{}.input_layernorm"],
-    "qkv": [f"model.layers.{{}}.self_attn.{letter}_proj" for letter in "qkv"],
-    "q_norm": ["model.layers.{}.self_attn.q_norm"],
-    "k_norm": ["model.layers.{}.self_attn.k_norm"],
-    "o": ["model.layers.{}.self_attn.o_proj"],
-    "norm2": ["model.layers.{}.post_attention_layernorm"],
-    "gate_up": ["model.layers.{}.mlp.gate_proj", "model.layers.{}.mlp.up_proj"],
-    "down": ["model.layers.{}.mlp.down_proj"],
-}
-"""Hugging Face's names of the modules that have a weight of ours, in the order of its rows."""
-
-
-def modules_of(name: str, modules: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return others' names of the modules of a weight of ours, such as `layers.3.qkv.weight`."""
-    *layer, part, _ = name.split(".")
-    return [module.format(*layer[1:]) for module in modules[part]]
-
-
 @dataclass(frozen=True)
 class ModelWeights(ABC):
     """Weights of a network, by our names."""
 
     config: LlmConfig
 
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Hash of the numbers."""
+
     @abstractmethod
     def tensor(self, name: str) -> Array:
         """Return a weight as float32."""
+
+    @abstractmethod
+    def require_complete(self) -> None:
+        """Raise ModelError unless every weight is there in the right shape."""
 
 
 @dataclass(frozen=True)
@@ -109,68 +155,6 @@ class SeededWeights(ModelWeights):
         return normal * rows
 
 
-@dataclass(frozen=True)
-class FolderWeights(ModelWeights):
-    """Weights of a Hugging Face folder. Raises ModelError if one is missing or has another shape."""
-
-    folder: Path
-
-    @functools.cached_property
-    def _stored(self) -> dict[str, StoredTensor]:
-        return list_tensors(self.folder)
-
-    @functools.cached_property
-    def key(self) -> str:
-        """Hash of the files."""
-        files = sorted({tensor.file for tensor in self._stored.values()})
-        return key_of({"files": [sha256_of(file) for file in files]})
-
-    def tensor(self, name: str) -> Array:
-        """Return a weight; ours that stand for several of theirs are put together."""
-        import numpy as np
-
-        parts = [self._find(theirs, shape).read() for theirs, shape in self._parts(name)]
-        return np.concatenate(parts, dtype=np.float32)
-
-    def require_complete(self) -> None:
-        """Raise ModelError unless every weight is there in the right shape, and none besides."""
-        parts = dict(part for name in self.config.shapes for part in self._parts(name))
-        for theirs, shape in parts.items():
-            self._find(theirs, shape)
-        for name in self._stored:
-            if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _HEAD):
-                raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=OTHER_WEIGHTS)
-
-    def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
-        stored = self._stored.get(name)
-        if stored is None:
-            raise ModelError(f"{self.folder} has no tensor {name}", hint=OTHER_WEIGHTS)
-        require_readable(name, stored, shape)
-        return stored
-
-    def _parts(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
-        """Return Hugging Face's tensors that ours consists of, with their shapes."""
-        config, shape = self.config, self.config.shapes[name]
-        *_, part, kind = name.split(".")
-        rows = [config.heads * config.head_dim, *[config.kv_heads * config.head_dim] * 2]
-        split = {"qkv": rows, "gate_up": [config.intermediate] * 2}.get(part, [shape[0]])
-        modules = modules_of(name, MODULES)
-        return [(f"{module}.{kind}", (count, *shape[1:])) for module, count in zip(modules, split, strict=True)]
-
-
-Weights = SeededWeights | FolderWeights
-
-
-@functools.lru_cache(maxsize=8)
-def weights_of(config: LlmConfig, place: str) -> Weights:
-    """Return the weights of a network: seeded, or of a folder."""
-    return SeededWeights(config) if place == SEED else FolderWeights(config, Path(place))
-
-
-_UNUSED = ".rotary_emb.inv_freq"
-"""End of the names of tables of rotations, which older folders have."""
-
-
 def require_groups(config: LlmConfig, form: Format) -> None:
     """Raise ModelError for a network whose rows cannot be cut into groups of 4-bit numbers."""
     if form.layout and (odd := {shape[1] for shape in config.shapes.values() if len(shape) == 2 and shape[1] % GROUP}):
@@ -187,7 +171,7 @@ def is_transposed(name: str, form: Format) -> bool:
     return form.layout == "KN" and name != "embed.weight"
 
 
-def library_tensors(weights: Weights, form: Format) -> Iterator[tuple[str, Array]]:
+def library_tensors(weights: ModelWeights, form: Format) -> Iterator[tuple[str, Array]]:
     """Yield what a library takes, by name, in the order of its parameters."""
     for name in weights.config.shapes:
         tensor = weights.tensor(name)

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.gguf import convert, hugging_face_name, read_gguf
 from benchmarks.trained_llm import spell
 from harness.tools.llm.config import LlmConfig, read_config
-from harness.tools.llm.weights import FolderWeights
+from harness.tools.llm.folders import FolderWeights
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 32, rope_theta=1e5, tied=True)
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from device_runner.failures import RigFailure
-from harness.tools.llm.conversation import Conversation, StepTrial, TimedPrompt, TimedStep, timed_answer
+from harness.tools.llm.conversation import Conversation, StepTrial, TimedPrompt, TimedStep
 from harness.tools.llm.network import DECODE, PREFILL_AGAIN
 
 
@@ -38,10 +38,12 @@ class Machine:
         self.steps.append(len(tokens))
         return [np.zeros((1, 4))]
 
-    def function_ms(self, function: str, repeat: int, *, timeout_s: float, kernels: bool) -> list[float]:
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         return [max(float(self.steps[-1]), self.least_ms)] * repeat
 
-    def function_launches(self, function: str, repeat: int, *, timeout_s: float) -> list[list[int]]:
+    device_ms = wall_ms
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[int]]:
         return [[0] * self.steps[-1]] * repeat
 
 
@@ -94,7 +96,7 @@ def test_a_pinned_step_needs_no_trial_beyond_the_first(conversation: Conversatio
 
 def test_a_prompt_that_is_longer_than_a_step_is_timed_as_the_sum_of_its_steps(conversation: Conversation) -> None:
     conversation.chunk, conversation.length = 16, 5
-    timed = timed_answer(conversation, PREFILL_AGAIN, np.arange(40))
+    timed = conversation.timed_answer(PREFILL_AGAIN, np.arange(40))
     assert isinstance(timed, TimedPrompt)
     assert timed.wall_ms(3, timeout_s=1) == timed.device_ms(3, timeout_s=1) == [40.0] * 3
     assert [len(launches) for launches in timed.launches(2, timeout_s=1)] == [40, 40]
@@ -117,7 +119,7 @@ def test_a_probe_that_fails_leaves_the_cache_as_it_was(conversation: Conversatio
 
     monkeypatch.setattr(TimedStep, "launches", unseen)
     monkeypatch.setattr(TimedStep, "end", end)
-    timed = timed_answer(conversation, PREFILL_AGAIN, np.arange(40))
+    timed = conversation.timed_answer(PREFILL_AGAIN, np.arange(40))
     with pytest.raises(RigFailure):
         timed.launches(2, timeout_s=1)
     assert (conversation.length, len(ended)) == (5, 2)
@@ -126,6 +128,6 @@ def test_a_probe_that_fails_leaves_the_cache_as_it_was(conversation: Conversatio
 @pytest.mark.parametrize(("step", "count"), [(PREFILL_AGAIN, 16), (DECODE, 1)])
 def test_what_a_step_takes_is_timed_at_once(step: Any, count: int, conversation: Conversation) -> None:
     conversation.chunk = 16
-    timed = timed_answer(conversation, step, np.arange(count))
+    timed = conversation.timed_answer(step, np.arange(count))
     assert type(timed) is TimedStep
     assert timed.wall_ms(2, timeout_s=1) == [float(count)] * 2

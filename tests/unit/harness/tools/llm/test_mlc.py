@@ -13,10 +13,8 @@ from device_runner.failures import Failure, Unsupported
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.tools.llm.cases import MlcTask
-from harness.tools.llm.cases import test_of as llm_test
-from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.folders import MlcFolder
 from harness.tools.llm.mlc import _function, open_conversation, take_library
-from harness.tools.llm.mlc_folder import MlcFolder
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, SCORE
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
@@ -207,13 +205,6 @@ def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: 
     with pytest.raises(Failure, match=reason) as caught:
         open_conversation(machine, MlcFolder(write(tmp_path)), 32, 1.0)
     assert "\n" not in caught.value.message
-
-
-def test_all_texts_are_of_the_network_that_numpy_judges(tmp_path: Path) -> None:
-    """Of settings that say two vocabularies, the timed text would be another one than the judged."""
-    test = llm_test("pp32")
-    task = MlcTask("m", Precision.FLOAT16, "weights", test, None, 32, LlmConfig(1, 64, 2, 1, 32, 96, 128), "lib.so")
-    assert task.vocabulary == 128
 
 
 def test_every_single_token_that_is_judged_is_decoded() -> None:

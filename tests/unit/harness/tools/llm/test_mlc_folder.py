@@ -12,8 +12,8 @@ import pytest
 
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import pack, unpack
-from harness.tools.llm.mlc_folder import MlcFolder, MlcWeights
+from harness.tools.llm.folders import MlcFolder, MlcWeights
+from harness.tools.llm.weights import pack, unpack
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 96, 128)
 LLAMA = {

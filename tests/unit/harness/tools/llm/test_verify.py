@@ -15,12 +15,11 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.formats import FORMATS
 from harness.tools.llm.judge import compute
 from harness.tools.llm.network import PAGE, PREFILL, SCORE, Step
 from harness.tools.llm.truth import LlmTruth, text
-from harness.tools.llm.verify import PARTS, LlmVerdict, hold, invariants, verify
-from harness.tools.llm.weights import SeededWeights
+from harness.tools.llm.verify import PARTS, Invariants, LlmVerdict, hold, invariants, timed_tokens, verify
+from harness.tools.llm.weights import FORMATS, SeededWeights
 
 CONFIG = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 TEST = llm_test("pp32")
@@ -85,6 +84,16 @@ def test_the_whole_text_is_taken_in_chunks_that_begin_within_pages(chunk: int) -
     assert sum(counts[:whole]) == 128
     assert counts[whole] == min(chunk, -(-128 // min(128, PARTS * whole)))
     assert min(counts) == 1 <= counts[whole]
+
+
+@pytest.mark.parametrize("judge", [TRUTH, Invariants(CONFIG.vocabulary, 1e-3)])
+def test_the_timed_text_is_the_judged_one(judge: Any) -> None:
+    """Of another one, the judge would call a right answer wrong after the steps that were timed."""
+    library, test = RightLibrary(), llm_test("pp32@d32")
+    assert verify(test, library, judge).right
+    assert timed_tokens(test, library, judge).tolist() == TEXT[32:64].tolist()
+    assert judge.judge(library.answer(PREFILL, TEXT[32:64]), 63).right
+    assert not judge.judge(library.answer(PREFILL, TEXT[64:65]), 63).right
 
 
 def compare(answer: Any, other: Any, _begin: int) -> Accuracy:

@@ -12,8 +12,17 @@ from hypothesis.extra.numpy import arrays
 
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig
-from harness.tools.llm.formats import FORMATS, GROUP, pack, unpack, weight_sizes
-from harness.tools.llm.weights import SeededWeights, effective_tensor, library_tensors, require_groups
+from harness.tools.llm.weights import (
+    FORMATS,
+    GROUP,
+    SeededWeights,
+    effective_tensor,
+    library_tensors,
+    pack,
+    require_groups,
+    unpack,
+    weight_sizes,
+)
 
 NUMBERS = st.floats(-1e3, 1e3, width=32)
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from harness.base.failures import ModelError, OracleNotFinite
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.formats import FORMATS
-from harness.tools.llm.safetensors import list_tensors
-from harness.tools.llm.weights import FolderWeights, effective_tensor
+from harness.tools.llm.folders import FolderWeights, list_tensors
+from harness.tools.llm.weights import FORMATS, effective_tensor
 
 CONFIG = LlmConfig(1, 64, 2, 1, 32, 64, 96, qkv_bias=True)
 
