@@ -85,6 +85,8 @@ UNSUPPORTED_PATHS = {
     "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
     "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
 }
+MLC_LLM = "mlc-llm"
+"""The pipeline of libraries that mlc-llm compiled."""
 USUAL_FORMAT = "float32"
 """Number format of weights unless another is asked for."""
 QUICK_TESTS = ("pp32", "tg@d0", "chunks")
@@ -139,16 +141,15 @@ class LibraryTask:
     config: LlmConfig | None
     """The network; None of a library whose network nobody knows."""
     form: Format
+    pipeline: str
+    """Which passes compiled it."""
+    parameters: int
+    """Number of weights."""
 
     @property
     def title(self) -> str:
         """Name of the library, which several tests share."""
         return self.model
-
-    @property
-    @abstractmethod
-    def names(self) -> Mapping[str, Any]:
-        """What a record says of the library: its number format, pipeline and number of weights."""
 
     @property
     @abstractmethod
@@ -158,15 +159,15 @@ class LibraryTask:
     @property
     def part(self) -> LlmPart:
         """What its record says before it is run."""
-        test = self.test
-        return LlmPart(model=self.model, **self.names, test=test.name, tokens=test.tokens, depth=test.depth)
+        names = {"model": self.model, "format": self.form.name, "pipeline": self.pipeline, "test": self.test.name}
+        return LlmPart(**names, parameters=self.parameters, tokens=self.test.tokens, depth=self.test.depth)
 
     @classmethod
     def truth(cls, program: ProgramModel) -> Job:
         """Return the job that computes the right answers to a text, the same for every TVM and test of a library."""
         task = cls.of(program)
         config = task.config and asdict(task.config)
-        facts = {"config": config, "format": task.form.name, "length": task.length, "network": task.network}
+        facts = {"config": config, "form": asdict(task.form), "length": task.length, "network": task.network}
         more = {"weights": task.weights, "mlc": cls.kind == MlcTask.kind}
         return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.truth", **more)
 
@@ -227,7 +228,7 @@ class LlmTable(LibraryTable):
         name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
         forms = [FORMATS[form] for form in _choose("format", self.format, FORMATS)]
         tasks = [
-            LlmTask(name, weights, test, self.chunk, length, config, form, pipeline)
+            LlmTask(name, weights, test, self.chunk, length, config, form, pipeline, config.parameters)
             for form, pipeline, test in product(forms, _choose("pipeline", self.pipeline, PIPELINES), tests)
         ]
         for task in tasks[:: len(tests)]:
@@ -244,18 +245,12 @@ class LlmTask(LibraryTask):
     table = LlmTable
 
     config: LlmConfig
-    pipeline: str
 
     @property
     def title(self) -> str:
         """Name of the library, which several tests share."""
         words = (word for word in (self.form.name, self.pipeline) if word not in (USUAL_FORMAT, MLC))
         return "_".join([self.model, *words])
-
-    @property
-    def names(self) -> Mapping[str, Any]:
-        """What a record says of the library."""
-        return {"format": self.form.name, "pipeline": self.pipeline, "parameters": self.config.parameters}
 
     @property
     def network(self) -> str:
@@ -299,14 +294,14 @@ class MlcTable(LibraryTable):
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
-        folder_of_weights = MlcFolder(weights)
-        name, settings = self.name or safe_name(library.stem), folder_of_weights.settings
-        if settings.network:
-            MlcWeights(settings.network, folder_of_weights).require_complete()
+        stored = MlcFolder(weights)
+        name, settings, network = self.name or safe_name(library.stem), stored.settings, stored.settings.network
+        if network:
+            MlcWeights(network, stored).require_complete()
         tests = [test_of(name) for name in self.tests]
         length = max(test.length for test in tests)
-        facts = self.chunk, length, settings.network, FORMATS[settings.dtype], str(library)
-        return [MlcTask(name, str(weights), test, *facts) for test in tests]
+        facts = network, Format(settings.quantization, settings.dtype), MLC_LLM, stored.parameters, str(library)
+        return [MlcTask(name, str(weights), test, self.chunk, length, *facts) for test in tests]
 
 
 @dataclass(frozen=True)
@@ -323,12 +318,6 @@ class MlcTask(LibraryTask):
     def folder(self) -> MlcFolder:
         """Its weights."""
         return MlcFolder(Path(self.weights))
-
-    @property
-    def names(self) -> Mapping[str, Any]:
-        """What a record says of the library."""
-        form = self.folder.settings.quantization
-        return {"format": form, "pipeline": "mlc-llm", "parameters": self.folder.parameters}
 
     @property
     def network(self) -> str:

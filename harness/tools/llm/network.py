@@ -56,8 +56,7 @@ def build_module(config: LlmConfig, form: Format, target: Any) -> tuple[Any, lis
         mod, parameters = network.export_tvm(spec=network.spec())[:2]
         for step in STEPS:
             mod = _add_step(mod, step)
-    named = ((name.replace(".matrix.", "."), value) for name, value in parameters)
-    return mod, [(name, [int(extent) for extent in value.shape], str(value.dtype)) for name, value in named]
+    return mod, [(name, [int(extent) for extent in value.shape], str(value.dtype)) for name, value in parameters]
 
 
 def _add_step(mod: Any, step: Step) -> Any:
@@ -109,12 +108,17 @@ def _decoder() -> Any:
 
     class PackedMatrix(nn.Module):  # type: ignore[misc]
         # 4-bit numbers, unpacked by an expression that the passes fuse into whatever reads it
-        def __init__(self, outputs: int, inputs: int, dtype: str, transposed: bool) -> None:
+        def __init__(self, outputs: int, inputs: int, dtype: str, transposed: bool, bias: bool) -> None:
             super().__init__()
             self.outputs, self.inputs, self.dtype, self.transposed = outputs, inputs, dtype, transposed
             words, scale = (outputs, inputs // PER_WORD), (outputs, inputs // GROUP)
             self.words = nn.Parameter(words[::-1] if transposed else words, "uint32")
             self.scale = nn.Parameter(scale[::-1] if transposed else scale, dtype)
+            self.bias = nn.Parameter((outputs,), dtype) if bias else None
+
+        def forward(self, x: Any) -> Any:
+            product = op.matmul(x, self.as_operand())
+            return product if self.bias is None else product + self.bias
 
         def number(self, words: Any, scale: Any, row: Any, column: Any) -> Any:
             def at(tensor: Any, place: Any) -> Any:
@@ -143,44 +147,27 @@ def _decoder() -> Any:
 
             return op.tensor_expr_op(take, name_hint="dequantize_take", args=[self.words, self.scale, tokens])
 
-    class PlainMatrix(nn.Module):  # type: ignore[misc]
-        def __init__(self, outputs: int, inputs: int, dtype: str) -> None:
-            super().__init__()
-            self.weight = nn.Parameter((outputs, inputs), dtype)
-
-        def as_operand(self) -> Any:
-            return op.permute_dims(self.weight)
-
+    class PlainMatrix(nn.Linear):  # type: ignore[misc]
         def rows(self, tokens: Any) -> Any:
             return op.take(self.weight, tokens, axis=0)
 
-    def matrix(form: Format, name: str, outputs: int, inputs: int) -> Any:
+    def matrix(form: Format, name: str, outputs: int, inputs: int, bias: bool = False) -> Any:
         if is_packed(f"{name}.weight", form):
-            return PackedMatrix(outputs, inputs, form.dtype, is_transposed(f"{name}.weight", form))
-        return PlainMatrix(outputs, inputs, form.dtype)
-
-    class Linear(nn.Module):  # type: ignore[misc]
-        def __init__(self, form: Format, name: str, outputs: int, inputs: int, bias: bool = False) -> None:
-            super().__init__()
-            self.matrix = matrix(form, name, outputs, inputs)
-            self.bias = nn.Parameter((outputs,), form.dtype) if bias else None
-
-        def forward(self, x: Any) -> Any:
-            product = op.matmul(x, self.matrix.as_operand())
-            return product if self.bias is None else product + self.bias
+            return PackedMatrix(outputs, inputs, form.dtype, is_transposed(f"{name}.weight", form), bias)
+        return PlainMatrix(inputs, outputs, bias, form.dtype)
 
     class Layer(nn.Module):  # type: ignore[misc]
         def __init__(self, c: LlmConfig, form: Format) -> None:
             super().__init__()
             self.c = c
             self.norm1 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.qkv = Linear(form, "qkv", c.qkv_rows, c.hidden, c.qkv_bias)
+            self.qkv = matrix(form, "qkv", c.qkv_rows, c.hidden, c.qkv_bias)
             for name in ("q_norm", "k_norm") if c.head_norms else ():
                 setattr(self, name, nn.RMSNorm(c.head_dim, -1, c.eps, bias=False, dtype=form.dtype))
-            self.o = Linear(form, "o", c.hidden, c.heads * c.head_dim, c.output_bias)
+            self.o = matrix(form, "o", c.hidden, c.heads * c.head_dim, c.output_bias)
             self.norm2 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.gate_up = Linear(form, "gate_up", 2 * c.intermediate, c.hidden)
-            self.down = Linear(form, "down", c.hidden, c.intermediate)
+            self.gate_up = matrix(form, "gate_up", 2 * c.intermediate, c.hidden)
+            self.down = matrix(form, "down", c.hidden, c.intermediate)
 
         def forward(self, x: Any, state: Any, index: int) -> Any:
             c = self.c
@@ -202,7 +189,7 @@ def _decoder() -> Any:
             self.embed = matrix(form, "embed", c.vocabulary, c.hidden)
             self.layers = nn.ModuleList([Layer(c, form) for _ in range(c.layers)])
             self.norm = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.head = None if c.tied else Linear(form, "head", c.vocabulary, c.hidden)
+            self.head = None if c.tied else matrix(form, "head", c.vocabulary, c.hidden)
 
         def _states(self, tokens: Any, state: Any) -> list[Any]:
             x = op.unsqueeze(self.embed.rows(tokens), 0)
@@ -213,8 +200,7 @@ def _decoder() -> Any:
             return states
 
         def _logits(self, x: Any) -> Any:
-            x = self.norm(x)
-            logits = op.matmul(x, self.embed.as_operand()) if self.head is None else self.head(x)
+            logits = (self.embed if self.head is None else self.head)(self.norm(x))
             return logits if self.form.dtype == "float32" else logits.astype("float32")
 
         def all_positions(self, tokens: Any, state: Any) -> Any:
@@ -230,8 +216,7 @@ def _decoder() -> Any:
         def next_token(self, tokens: Any, state: Any) -> Any:
             return self._logits(self._states(tokens, state)[-1])
 
-        def next_token_layers(self, tokens: Any, state: Any) -> Any:
-            return self.all_positions(tokens, state)
+        next_token_layers = all_positions  # under its own name, which has a length of its own
 
         def create_paged_kv_cache(self, batch: Any, total: Any, chunk: Any, page: Any, window: Any) -> Any:
             c = self.c

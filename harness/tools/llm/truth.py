@@ -24,7 +24,7 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
 from harness.tools.llm.judge import NAME, ReferenceAnswer, Rounded, compute
-from harness.tools.llm.weights import FORMATS, Format, ModelWeights, effective_tensor
+from harness.tools.llm.weights import Format, ModelWeights, effective_tensor
 
 TEXT_SEED = 7
 UNIT = {"float32": AMOUNT["float32"], "float16": 2.0**-11}
@@ -216,4 +216,4 @@ def write_truth(job: dict[str, Any], out: Path) -> None:
         return
     config, place = read_plain(LlmConfig, job["config"]), job["weights"]
     weights = MlcWeights(config, MlcFolder(Path(place))) if job["mlc"] else weights_of(config, place)
-    LlmTruth.compute(weights, FORMATS[job["format"]], job["length"]).write(out)
+    LlmTruth.compute(weights, read_plain(Format, job["form"]), job["length"]).write(out)
