@@ -22,11 +22,11 @@ from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.conversation import Conversation
+from harness.tools.llm.judge import LlmTruth, text
 from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.run import load_library
-from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import LlmVerdict, invariants, verify
 from harness.tools.llm.weights import FORMATS, SeededWeights
 

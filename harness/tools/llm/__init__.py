@@ -24,7 +24,7 @@ TOOL = Tool(
     cache_kinds=(CacheKind("llm_weights", "weights of a language model, as a library takes them"),),
     jobs={
         "llm-library": JobKind("harness.tools.llm.build:build_library", library=True),
-        "llm-truth": JobKind("harness.tools.llm.truth:write_truth", author="numpy"),
+        "llm-truth": JobKind("harness.tools.llm.judge:write_truth", author="numpy"),
         "mlc-library": JobKind("harness.tools.llm.mlc:take_library", library=True),
     },
 )

@@ -169,7 +169,7 @@ class LibraryTask:
         config = task.config and asdict(task.config)
         facts = {"config": config, "form": asdict(task.form), "length": task.length, "network": task.network}
         more = {"weights": task.weights, "mlc": cls.kind == MlcTask.kind}
-        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.truth", **more)
+        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.judge", **more)
 
     @classmethod
     def of_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[Self]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -14,10 +13,8 @@ from harness.judge.report.page import environment
 from harness.judge.report.sections import Details, PageFiles
 from harness.judge.report.strips import WIDTH, svg
 from harness.measure.records.index import RecordIndex
+from harness.measure.records.record import Record
 from harness.tools.llm.part import LlmPart
-
-if TYPE_CHECKING:
-    from harness.measure.records.record import Record
 
 HEIGHT, ROOM = 120, 10
 MOST_COMMITS = 3
@@ -25,26 +22,14 @@ MOST_COMMITS = 3
 DECODE_CASE = re.compile(r"(?P<library>.+)_tg_d(?P<depth>\d+)")
 """Name of a case of single tokens on a cache (`LlmTest.part`)."""
 
-Rates = Mapping[int, float]
-"""Tokens a second by depth."""
-
 
 @dataclass(frozen=True)
 class Curve:
     """Tokens a second of a library over the tokens in the cache; the last of several lines is the newest."""
 
     name: str
-    lines: Mapping[str, Rates]
-
-    @property
-    def deepest(self) -> int:
-        """Depth at the right end."""
-        return self.depths[-1]
-
-    @property
-    def fastest(self) -> float:
-        """Tokens a second at the top; the bottom is 0."""
-        return max(rate for rates in self.lines.values() for rate in rates.values())
+    lines: Mapping[str, Mapping[int, float]]
+    """Tokens a second by depth."""
 
     @property
     def depths(self) -> list[int]:
@@ -53,26 +38,26 @@ class Curve:
 
     @property
     def strip(self) -> Markup:
-        """The drawing: a line for each, and dots on the newest."""
-        *earlier, newest = (sorted(rates.items()) for rates in self.lines.values())
-        shapes = [self._line("bar", [(0, 0), (self.deepest, 0)])]
-        shapes += [self._line("bar", rates) for rates in earlier] + [self._line("middle", newest)]
-        shapes += [
-            Markup('<path class="dots" style="stroke-width:9px" d="M{}h.1"><title>{}</title></path>').format(
-                self._place(depth, rate), f"{rate:.4g} tokens/s at {depth}"
-            )
-            for depth, rate in newest
-        ]
-        label = f"tokens a second of {self.name} with up to {self.deepest} tokens in the cache"
+        """The drawing, from 0 to the largest rate: a line for each, and dots on the newest."""
+        deepest, fastest = self.depths[-1], max(rate for rates in self.lines.values() for rate in rates.values())
+
+        def place(depth: int, rate: float) -> str:
+            across = ROOM + (WIDTH - 2 * ROOM) * depth / deepest
+            return f"{across:.0f} {HEIGHT - (HEIGHT - ROOM) * rate / fastest:.1f}"
+
+        def line(kind: str, rates: Mapping[int, float]) -> Markup:
+            places = "L".join(place(depth, rates[depth]) for depth in sorted(rates))
+            return Markup('<path class="{}" d="M{}"/>').format(kind, places)
+
+        *earlier, newest = self.lines.values()
+        shapes = [line("bar", {0: 0.0, deepest: 0.0}), *(line("bar", rates) for rates in earlier)]
+        shapes.append(line("middle", newest))
+        dot = Markup(
+            '<path class="dots" style="stroke-width:9px" d="M{}h.1"><title>{:.4g} tokens/s at {}</title></path>'
+        )
+        shapes += [dot.format(place(depth, rate), rate, depth) for depth, rate in sorted(newest.items())]
+        label = f"tokens a second of {self.name} with up to {deepest} tokens in the cache"
         return svg(Markup("").join(shapes), HEIGHT, label)
-
-    def _line(self, kind: str, rates: Sequence[tuple[int, float]]) -> Markup:
-        places = "L".join(self._place(*point) for point in rates)
-        return Markup('<path class="{}" d="M{}"/>').format(kind, places)
-
-    def _place(self, depth: int, rate: float) -> str:
-        across = ROOM + (WIDTH - 2 * ROOM) * depth / self.deepest
-        return f"{across:.0f} {HEIGHT - (HEIGHT - ROOM) * rate / self.fastest:.1f}"
 
 
 def _library(record: Record, part: LlmPart) -> Hashable:

@@ -38,9 +38,9 @@ from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
 from harness.tools.llm.conversation import Conversation, TimedStep, load_machine
 from harness.tools.llm.folders import MlcFolder, weights_of
+from harness.tools.llm.judge import LlmTruth
 from harness.tools.llm.mlc import open_conversation
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.truth import LlmTruth
 from harness.tools.llm.verify import Invariants, LlmVerdict, timed_tokens, verify
 
 ADVICE = {Outcome.WRONG_RESULT: "`adreno-bench quirks` lists TVM's defects, which libraries of mlc-llm have as well"}

@@ -20,9 +20,8 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.judge import divergence
+from harness.tools.llm.judge import LlmTruth, distance, divergence, text
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
-from harness.tools.llm.truth import LlmTruth, distance, text
 
 PARTS = 5
 """Chunks of a text: of 128 tokens, they begin within pages of the cache."""

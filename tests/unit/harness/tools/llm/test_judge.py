@@ -16,8 +16,7 @@ from llama_onnx import LlamaGraph
 
 from harness.tools.llm import judge
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig, RopeScaling
-from harness.tools.llm.judge import Rounded, compute, divergence, frequencies
-from harness.tools.llm.truth import UNIT, LlmTruth, text
+from harness.tools.llm.judge import UNIT, LlmTruth, Rounded, compute, divergence, frequencies, text
 from harness.tools.llm.weights import FORMATS, SeededWeights, effective_tensor
 
 SMALL = LlmConfig(2, 64, 6, 2, 32, 96, 128)

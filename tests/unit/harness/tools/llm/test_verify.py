@@ -15,9 +15,8 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.judge import compute
+from harness.tools.llm.judge import LlmTruth, compute, text
 from harness.tools.llm.network import PAGE, PREFILL, SCORE, Step
-from harness.tools.llm.truth import LlmTruth, text
 from harness.tools.llm.verify import PARTS, Invariants, LlmVerdict, hold, invariants, timed_tokens, verify
 from harness.tools.llm.weights import FORMATS, SeededWeights
 
