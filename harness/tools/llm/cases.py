@@ -10,16 +10,18 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from typing_extensions import Self
 
 from device_runner.names import suggestion
 from device_runner.store import key_of, sha256_of
-from harness.base.case import Precision
+from harness.base.case import Case, Precision
 from harness.base.failures import UsageError
 from harness.base.model import ProgramModel, safe_name
 from harness.base.plan import Job
+from harness.base.request import QuirkPolicy
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
 from harness.tools.llm.foreign import problem_of
@@ -27,12 +29,6 @@ from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.weights import FORMATS, SEED, Format, require_groups, weight_sizes
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from harness.base.case import Case
-    from harness.base.request import QuirkPolicy
 
 DECODES = PAGE + 1
 """Steps of decode that are judged: from any depth on, they cross into another page of the cache."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -39,11 +39,6 @@ class RopeScaling:
     low_freq_factor: float
     high_freq_factor: float
     original_max_position_embeddings: int
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields as TVM's cache takes them."""
-        return {"rope_type": "llama3", **asdict(self)}
 
 
 @dataclass(frozen=True)

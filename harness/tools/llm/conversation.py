@@ -184,11 +184,6 @@ class Conversation:
         """Return tokens in as few steps as there may be."""
         return [tokens[start : start + self.chunk] for start in range(0, len(tokens), self.chunk)]
 
-    def fill(self, tokens: Array) -> None:
-        """Take tokens in as few steps as there may be."""
-        if len(tokens):
-            self.answer(PREFILL, tokens)
-
     def score(self, tokens: Array) -> Array:
         """Take tokens in as few steps as there may be; return the logits of every position."""
         return np.concatenate([self.step(SCORE, part)[0] for part in self.parts(tokens)])
@@ -216,6 +211,13 @@ class Conversation:
         """Begin with an empty cache."""
         self._change("kv_state_clear")
         self._begin()
+
+    def begin(self, tokens: Array, depth: int) -> Array:
+        """Begin with the first `depth` tokens of a text in the cache; return the others."""
+        self.restart()
+        if depth:
+            self.answer(PREFILL, tokens[:depth])
+        return tokens[depth:]
 
     def _change(self, function: str, *arguments: int) -> None:
         name = f"vm.builtin.{function}"
@@ -296,7 +298,7 @@ class TimedPrompt(TimedStep):
                     samples.append(sample(step))
                 finally:
                     step.end()
-                self.conversation.fill(part)
+                self.conversation.answer(PREFILL, part)
         finally:
             self.conversation.forget(self.conversation.length - self._depth)
         return list(zip(*samples, strict=True))

@@ -361,12 +361,6 @@ def _centred(logits: Any) -> Any:
         return logits - logits.mean(-1, keepdims=True)
 
 
-def distance(answer: Any, other: Any) -> float:
-    """Return the largest difference, relative to the other's peak."""
-    with np.errstate(invalid="ignore"):  # inf - inf
-        return float(np.abs(answer.astype(np.float64) - other).max() / (np.abs(other).max() or 1.0))
-
-
 def write_truth(job: dict[str, Any], out: Path) -> None:
     """Worker only: compute the right answers into a folder, or name the other judge where nobody knows the network."""
     if not job["config"]:

@@ -40,17 +40,13 @@ def build_executable(
     mod = _with_limits(edit_model(mod, workarounds))
     options = {name: True for name in tvm.transform.PassContext.list_configs() if name.endswith(NO_CSE)}
     if pipeline == DEFAULT:
-        with target, tvm.transform.PassContext(config=options if _is_marked(mod) else {}):
+        marked = any(NO_CSE in (function.attrs or ()) for _, function in mod.functions_items())
+        with target, tvm.transform.PassContext(config=options if marked else {}):
             return relax.build(mod, target=target)
     # mlc-llm leaves the elimination out, too (quirk `let-common-expression`).
     with target, tvm.transform.PassContext(config=options):
         passes = edit_relax(_mlc_passes(target, see), workarounds)
         return relax.build(mod, target=target, relax_pipeline=tvm.transform.Sequential(passes))
-
-
-def _is_marked(mod: Any) -> bool:
-    """Return whether a function of a module may not have its common expressions eliminated."""
-    return any(NO_CSE in (function.attrs or ()) for _, function in mod.functions_items())
 
 
 def _with_limits(mod: Any) -> Any:

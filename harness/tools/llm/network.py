@@ -6,7 +6,7 @@ end_forward. So a step costs one call over RPC, and its time by the device's own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -227,7 +227,7 @@ def _decoder() -> Any:
                 rope_mode=RopeMode.NORMAL,
                 rope_scale=1,
                 rope_theta=c.rope_theta,
-                rope_scaling=c.scaling.fields if c.scaling else {},
+                rope_scaling={"rope_type": "llama3", **asdict(c.scaling)} if c.scaling else {},
                 rope_ext_factors=relax.prim_value(0),
                 enable_disaggregation=False,
                 dtype=self.form.dtype,

@@ -6,20 +6,17 @@ import csv
 import io
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.base.outcome import Outcome
 from harness.base.tables import markdown_table, size, table
 from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.part_view import PartView
 from harness.judge.report.table import complaints
+from harness.measure.records.record import Record
 from harness.tools.llm.cases import LlmTask
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.weights import NUMBER_BYTES, weight_sizes
-
-if TYPE_CHECKING:
-    from harness.measure.records.record import Record
 
 COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "rounding", "KL", "kernels", "outcome")
 NUMBERS = ("size", "params", "t/s", "error", "rounding", "KL", "kernels")

@@ -7,7 +7,7 @@ n + 1, a step taken back and taken again is the same, and so is the same text tw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import LlmTest
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
-from harness.tools.llm.judge import LlmTruth, distance, divergence, text
+from harness.tools.llm.judge import LlmTruth, divergence, text
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
 
 PARTS = 5
@@ -75,43 +75,36 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invarian
     """Run a test's steps and judge each, until one is wrong. Raises what the device raises."""
     verdict, tokens = LlmVerdict(), text(truth.vocabulary, test.length)
     if isinstance(truth, Invariants):
-        hold(conversation, tokens, truth.compare_two, verdict)
+        hold(conversation, tokens, truth, verdict)
         truth.answer = conversation.answer(test.last_step, timed_tokens(test, conversation, truth))
         return verdict
     steps = _decodes if test.decodes else _prompt
-    for begin, logits, where, layers in steps(test, conversation, tokens, truth):
+    for begin, logits, where, layers in steps(test, conversation, truth):
         verdict.add(truth.judge(logits, begin, layers), where)
         verdict.divergence = max(verdict.divergence, divergence(logits, truth.reference.logits[begin:][: len(logits)]))
         verdict.multiple = max(verdict.multiple, truth.multiple(logits, begin))
         if not verdict.right:
             return verdict
     if test.in_chunks:
-        hold(conversation, tokens, truth.compare_two, verdict)
+        hold(conversation, tokens, truth, verdict)
     return verdict
 
 
 def timed_tokens(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invariants) -> Array:
     """Fill an empty cache to the test's depth; return the tokens that come next: those of the step that is timed."""
-    tokens = text(truth.vocabulary, test.depth + test.tokens)
-    conversation.restart()
-    conversation.fill(tokens[: test.depth])
-    return tokens[test.depth :]
+    return conversation.begin(text(truth.vocabulary, test.depth + test.tokens), test.depth)
 
 
-StepAnswer = tuple[int, "Array", str, "Sequence[Array]"]
+StepAnswer = tuple[int, Array, str, Sequence[Array]]
 """First position, logits, a name for people, and what leaves each layer, if the library tells it."""
-Compare = Callable[["Array", "Array", int], Accuracy]
-"""Compares two answers of a library at positions from the third argument on."""
 
 
-def _prompt(test: LlmTest, conversation: Conversation, tokens: Array, truth: LlmTruth) -> Iterator[StepAnswer]:
+def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Score a prompt, then take its last position as applications do.
 
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
     """
-    conversation.restart()
-    conversation.fill(tokens[: -test.prompt])
-    tokens = tokens[-test.prompt :]
+    tokens = conversation.begin(text(truth.vocabulary, test.length), test.length - test.prompt)
     least = PARTS if test.in_chunks else 1
     count = max(least, _answers_of(truth.config, len(tokens)), len(conversation.parts(tokens)))
     for part in np.array_split(tokens, count):
@@ -129,28 +122,28 @@ def _answers_of(config: LlmConfig, count: int) -> int:
     return math.ceil(count * position_bytes / rpc_session.OUTPUT_LIMIT_BYTES)
 
 
-def _decodes(test: LlmTest, conversation: Conversation, tokens: Array, _truth: LlmTruth) -> Iterator[StepAnswer]:
+def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:
     """Take tokens one by one, then the last one as applications do."""
-    conversation.restart()
-    conversation.fill(tokens[: test.depth])
-    answers = [conversation.step(DECODE_LAYERS, token) for token in tokens[test.depth :, None]]
+    tokens = conversation.begin(text(truth.vocabulary, test.length), test.depth)
+    answers = [conversation.step(DECODE_LAYERS, token) for token in tokens[:, None]]
     logits, *layers = map(np.concatenate, zip(*answers, strict=True))
     yield test.depth, logits, f"{len(answers)} decodes after {test.depth} tokens", layers
     conversation.forget(1)
     last = test.length - 1
-    yield last, conversation.step(DECODE, tokens[last:])[0], f"decode after {last} tokens", ()
+    yield last, conversation.step(DECODE, tokens[-1:])[0], f"decode after {last} tokens", ()
 
 
-def hold(conversation: Conversation, tokens: Array, compare: Compare, verdict: LlmVerdict) -> None:
+def hold(conversation: Conversation, tokens: Array, judge: LlmTruth | Invariants, verdict: LlmVerdict) -> None:
     """Compare answers to a text that have to be the same, and one to another text, which has to be another."""
     conversation.restart()
     whole = conversation.score(tokens)
     for name, answer, other in invariants(conversation, tokens, whole):
-        verdict.invariants[name] = distance(answer, other)
-        verdict.add(compare(answer, other, len(tokens) - len(answer)), f"invariant `{name}`")
+        accuracy = judge.compare_two(answer, other, len(tokens) - len(answer))
+        verdict.invariants[name] = accuracy.max_rel_err
+        verdict.add(accuracy, f"invariant `{name}`")
     conversation.restart()
     another = conversation.score((tokens + 1) % whole.shape[-1])
-    accuracy = compare(another[-1:], whole[-1:], len(tokens) - 1)
+    accuracy = judge.compare_two(another[-1:], whole[-1:], len(tokens) - 1)
     if accuracy.right or not np.isfinite(whole).all():  # all that was compared has the same NaN then
         logits = " ".join(f"{logit:.4g}" for logit in whole[-1, :4])
         complaint = f"it is not finite, or the same for another text: {logits} ..."

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from device_runner.session import rpc_session
-from harness.measure.correctness import compare_answers
-from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
@@ -95,10 +93,6 @@ def test_the_timed_text_is_the_judged_one(judge: Any) -> None:
     assert not judge.judge(library.answer(PREFILL, TEXT[64:65]), 63).right
 
 
-def compare(answer: Any, other: Any, _begin: int) -> Accuracy:
-    return compare_answers([answer], [other], 1e-3)
-
-
 @dataclass
 class LostLibrary(RightLibrary):
     """Has the same answer to every text."""
@@ -112,14 +106,14 @@ class LostLibrary(RightLibrary):
 @pytest.mark.parametrize("logit", [0.0, 1.0, math.nan, math.inf])
 def test_the_same_answer_to_every_text_is_wrong_though_each_is_as_before(logit: float) -> None:
     verdict = LlmVerdict()
-    hold(LostLibrary(logit=logit), text(CONFIG.vocabulary, 33), compare, verdict)
+    hold(LostLibrary(logit=logit), text(CONFIG.vocabulary, 33), Invariants(CONFIG.vocabulary, 1e-3), verdict)
     assert verdict.accuracy
     assert f"the same for another text: {logit:.4g} " in verdict.accuracy.complaint
 
 
 def test_a_right_library_answers_another_text_in_another_way() -> None:
     verdict = LlmVerdict()
-    hold(RightLibrary(), text(CONFIG.vocabulary, 33), TRUTH.compare_two, verdict)
+    hold(RightLibrary(), text(CONFIG.vocabulary, 33), TRUTH, verdict)
     assert verdict.right, verdict
 
 
