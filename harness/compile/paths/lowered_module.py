@@ -50,18 +50,18 @@ def add_host_entry(mod: Any) -> Any:
     attrs = {"global_symbol": HOST_ENTRY, "relax.force_pure": True}
     with builder.function(HOST_ENTRY, params, attrs=attrs):
         output = builder.emit(relax.Call(mod.get_global_var(ENTRY), params))
-        builder.emit_func_output(_to_host(builder, output))
+        builder.emit_func_output(to_host(builder, output))
     return builder.get()
 
 
-def _to_host(builder: Any, value: Any) -> Any:
+def to_host(builder: Any, value: Any) -> Any:
+    """Copy a tensor, or each of a tuple, to host memory. Raises CompileFailure if one is no tensor."""
     from tvm import relax
 
     kind = type_of(value)
-    fields = tuple_fields(kind)
-    if fields is not None:
+    if (fields := tuple_fields(kind)) is not None:
         items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
-        return relax.Tuple([_to_host(builder, item) for item in items])
+        return relax.Tuple([to_host(builder, item) for item in items])
     if not hasattr(kind, "shape"):
         raise CompileFailure(f"TVM makes {kind} of an output, which is no tensor")
     on_host = tensor_type(kind.shape, kind.dtype)

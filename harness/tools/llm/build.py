@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
 from harness.compile.artifacts.compile import export, stepping
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.paths.effects import watch
+from harness.compile.paths.kernels import kernels
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.folders import WEIGHT_LIST
 from harness.tools.llm.lowering import build_executable, target_of
@@ -38,7 +38,6 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
     lasting = [*config.cache_bytes(NUMBER_BYTES[form.dtype]), *weight_sizes(parameters)]
     source = opencl_source(executable)
-    kernels = dict.fromkeys(re.findall(r"^__kernel void (\w+)\(", source, re.MULTILINE))
     (out / KERNELS).write_text(source, encoding="utf-8")
     export(executable, out / LIBRARY, job["host_triple"])
     return CompileResult(
@@ -48,7 +47,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=sorted(effective),
-        facts={"kernels": len(kernels), "source_bytes": len(source), **_memory(plans, lasting)},
+        facts={"kernels": len([*kernels(source)]), "source_bytes": len(source), **_memory(plans, lasting)},
         compile_s=time.perf_counter() - started,
     )
 

@@ -289,7 +289,7 @@ class LlmTruth:
         tokens = text(weights.config.vocabulary, length)
         answers = compute(weights.config, partial(effective_tensor, weights, form), tokens, rounded)
         truth = next(answers)
-        draws = [_spreads(answer, truth) for answer in answers]
+        draws = [[RoundingSpread.of(error) for error in _errors(answer, truth)] for answer in answers]
         return cls(weights.config, truth, [RoundingSpread.of_all(spreads) for spreads in zip(*draws, strict=True)])
 
     def write(self, folder: Path) -> None:
@@ -351,9 +351,8 @@ class LlmTruth:
         return self.reference.logits[begin : begin + len(logits)].astype("float32")
 
 
-def _spreads(answer: ReferenceAnswer, truth: ReferenceAnswer) -> list[RoundingSpread]:
-    errors = [_centred(answer.logits - truth.logits), *(answer.hidden - truth.hidden)]
-    return [RoundingSpread.of(error) for error in errors]
+def _errors(answer: ReferenceAnswer, truth: ReferenceAnswer) -> list[Any]:
+    return [_centred(answer.logits - truth.logits), *(answer.hidden - truth.hidden)]
 
 
 def _centred(logits: Any) -> Any:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from harness.compile.compiler.compat import call_packed
+from harness.compile.paths.lowered_module import to_host
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.weights import GROUP, PER_WORD, ZERO, Format, is_packed, is_transposed
 
@@ -75,27 +77,14 @@ def _add_step(mod: Any, step: Step) -> Any:
         _effect(builder, "end_forward", state)
         if step.forgets:
             _effect(builder, "popn", state, relax.prim_value(0), relax.prim_value(length))
-        builder.emit_func_output(_to_host(builder, result))
+        builder.emit_func_output(to_host(builder, result))
     return builder.finalize()
 
 
 def _effect(builder: Any, name: str, *arguments: Any) -> None:
     from tvm import relax
 
-    function = relax.ExternFunc(f"vm.builtin.kv_state_{name}")
-    builder.emit(relax.Call(function, list(arguments), ty_args=[relax.TupleType([])]))
-
-
-def _to_host(builder: Any, value: Any) -> Any:
-    """Copy a tensor, or each of a tuple, to host memory."""
-    from tvm import relax
-
-    if isinstance(value.ty, relax.TupleType):
-        fields = [builder.emit(relax.TupleGetItem(value, index)) for index in range(len(value.ty.fields))]
-        return relax.Tuple([_to_host(builder, field) for field in fields])
-    copy = relax.ExternFunc("vm.builtin.to_device")
-    cpu = [relax.prim_value(1), relax.prim_value(0)]
-    return builder.emit(relax.Call(copy, [value, *cpu], ty_args=[value.ty]))
+    builder.emit(call_packed(f"vm.builtin.kv_state_{name}", *arguments, result=relax.TupleType([])))
 
 
 @cache
@@ -116,10 +105,6 @@ def _decoder() -> Any:
             self.scale = nn.Parameter(scale[::-1] if transposed else scale, dtype)
             self.bias = nn.Parameter((outputs,), dtype) if bias else None
 
-        def forward(self, x: Any) -> Any:
-            product = op.matmul(x, self.as_operand())
-            return product if self.bias is None else product + self.bias
-
         def number(self, words: Any, scale: Any, row: Any, column: Any) -> Any:
             def at(tensor: Any, place: Any) -> Any:
                 return tensor(place, row) if self.transposed else tensor(row, place)
@@ -128,7 +113,7 @@ def _decoder() -> Any:
             nibble = tirx.bitwise_and(tirx.shift_right(at(words, column // PER_WORD), shift), tirx.const(15, "uint32"))
             return (nibble.astype(self.dtype) - tirx.const(ZERO, self.dtype)) * at(scale, column // GROUP)
 
-        def as_operand(self) -> Any:
+        def forward(self, x: Any) -> Any:
             extents = [tirx.IntImm("int64", self.outputs), tirx.IntImm("int64", self.inputs)]
 
             def unpack(words: Any, scale: Any) -> Any:
@@ -138,7 +123,8 @@ def _decoder() -> Any:
                 return te.compute(extents[::-1] if self.transposed else extents, number, name="dequantize")
 
             matrix = op.tensor_expr_op(unpack, name_hint="dequantize", args=[self.words, self.scale])
-            return matrix if self.transposed else op.permute_dims(matrix)
+            product = op.matmul(x, matrix if self.transposed else op.permute_dims(matrix))
+            return product if self.bias is None else product + self.bias
 
         def rows(self, tokens: Any) -> Any:
             def take(words: Any, scale: Any, chosen: Any) -> Any:

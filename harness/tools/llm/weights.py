@@ -129,8 +129,7 @@ class SeededWeights(ModelWeights):
         import numpy as np
 
         rng = np.random.default_rng(zlib.crc32(name.encode()))
-        numbers: Array = self._draw(name, self.config.shapes[name], rng).astype(np.float32)
-        return numbers
+        return np.asarray(self._draw(name, self.config.shapes[name], rng), np.float32)
 
     def require_complete(self) -> None:
         """Do nothing: none is missing."""
