@@ -124,9 +124,7 @@ class _Scaling(Foreign):
     @property
     def stretch(self) -> RopeScaling | None:
         """The stretch; None without one."""
-        if self.kind == UNSCALED:
-            return None
-        return RopeScaling(**{name: getattr(self, name) for name in RopeScaling.__dataclass_fields__})
+        return None if self.kind == UNSCALED else read_plain(RopeScaling, self.model_dump())
 
 
 _OTHERS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.compile.compiler.passes import Passes
+from harness.compile.compiler.passes import Passes, own_pass
 from harness.compile.paths.base import Workaround, edit_model, edit_relax
 from harness.tools.llm.network import CHUNK, LENGTH
 
@@ -61,11 +61,11 @@ def _with_limits(mod: Any) -> Any:
 
 
 def _mlc_passes(target: Any, see: Callable[[Any], None]) -> Passes:
-    import tvm
     from tvm import relax, tirx
+    from tvm.relax.backend import adreno
     from tvm.s_tir import dlight
 
-    def look(mod: Any, _context: Any) -> Any:
+    def look(mod: Any) -> Any:
         see(mod)
         return mod
 
@@ -83,12 +83,9 @@ def _mlc_passes(target: Any, see: Callable[[Any], None]) -> Passes:
             rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback()
         ),
         tirx.transform.ForceNarrowIndexToInt32(),
-        steps.RewriteDataflowReshape(),
-        steps.ToNonDataflow(),
-        steps.RemovePurityChecking(),
-        steps.CallTIRRewrite(),
+        *adreno.dataflow_lower_passes(target),
         steps.StaticPlanBlockMemory(),
-        tvm.transform.module_pass(look, opt_level=0, name="Look"),
+        own_pass("Look", look),
         steps.LowerAllocTensor(),
         steps.KillAfterLastUse(),
         steps.LowerRuntimeBuiltin(),
