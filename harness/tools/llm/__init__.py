@@ -1,4 +1,10 @@
-"""Language models: whether prefill and decode are right, and how many tokens a second they make."""
+"""Language models: whether prefill and decode are right, and how many tokens a second they make.
+
+`cases` makes programs of a suite's table, whose weights are in `weights` and `folders`. One worker computes the right
+answers (`judge`), another builds the library (`build`, `network`, `lowering`, `quirks`) or takes that of mlc-llm
+(`mlc`). `run` loads it (`conversation`), judges it (`verify`), times it, and fills the `part` of a record. `table` and
+`context` show that.
+"""
 
 from harness.base.tool import CacheKind, Command, JobKind, Tool
 

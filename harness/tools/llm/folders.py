@@ -236,7 +236,7 @@ class ModelSettings(Foreign):
         return fields.network if fields.network.parameters <= MOST_PARAMETERS else None
 
 
-class _StoredWeight(Foreign):
+class StoredWeight(Foreign):
     """A weight in the list."""
 
     name: str
@@ -251,26 +251,26 @@ class _StoredWeight(Foreign):
         return self.format == HALVED and self.dtype == "float32"
 
 
-class _Shard(Foreign):
+class Shard(Foreign):
     """A file of weights."""
 
     dataPath: str
     nbytes: int = Field(ge=0)
-    records: tuple[_StoredWeight, ...]
+    records: tuple[StoredWeight, ...]
 
 
-class _Totals(Foreign):
+class Totals(Foreign):
     """What the converter says of all weights together."""
 
     ParamBytes: float = Field(0.0, ge=0, le=1e15)
     BitsPerParam: float | None = Field(None, ge=1, le=64)
 
 
-class _WeightList(Foreign):
+class WeightList(Foreign):
     """All weights of a folder."""
 
-    metadata: _Totals = _Totals()
-    records: tuple[_Shard, ...] = Field(min_length=1)
+    metadata: Totals = Totals()
+    records: tuple[Shard, ...] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -290,9 +290,9 @@ class MlcFolder:
         return next((file for name in LISTS if (file := self.place / name).is_file()), self.place / WEIGHT_LIST)
 
     @cached_property
-    def _listed(self) -> _WeightList:
+    def _listed(self) -> WeightList:
         """What the list says. Its files are as long as it says."""
-        listed = read_foreign(self.list_file, _WeightList, _HINT)
+        listed = read_foreign(self.list_file, WeightList, _HINT)
         for shard in listed.records:
             file = file_beside(self.list_file, shard.dataPath)
             if file.stat().st_size != shard.nbytes:

@@ -10,7 +10,7 @@ from device_runner.failures import RigFailure
 from harness.base.request import QuirkPolicy
 from harness.compile.compiler.compat import tir_function
 from harness.compile.compiler.releases import tvm_version
-from harness.compile.paths.base import NO_EDITS, Edits, Workaround
+from harness.compile.paths.base import NO_EDITS, Edits, Workaround, edit_model
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.compile.quirks.schedules import put_first
 from harness.tools.llm.config import LlmConfig, RopeScaling
@@ -76,9 +76,7 @@ def _sample(vocabulary: int, form: str, scaling: RopeScaling | None = None) -> t
 
 def _merge(*applied: Workaround) -> ProbeAnswer:
     """Look for a barrier in the merge of two attention states."""
-    mod, _ = _sample(64, "float32")
-    for workaround in applied:
-        mod = workaround.edits.model(mod) if workaround.edits.model else mod
+    mod = edit_model(_sample(64, "float32")[0], applied)
     merges = [function for name, function in mod.functions_items() if str(name.name_hint).startswith(MERGE)]
     if not merges:
         return ProbeAnswer(Presence.CANNOT_TELL, "the cache has no merge of attention states")
