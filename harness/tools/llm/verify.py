@@ -72,7 +72,10 @@ class Invariants:
 
 
 def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invariants) -> LlmVerdict:
-    """Run a test's steps and judge each, until one is wrong. Raises what the device raises."""
+    """Run a test's steps and judge each, until one is wrong; where only `Invariants` judge, hold answers to each other.
+
+    Raises what the device raises.
+    """
     verdict, tokens = LlmVerdict(), text(truth.vocabulary, test.length)
     if isinstance(truth, Invariants):
         hold(conversation, tokens, truth, verdict)
