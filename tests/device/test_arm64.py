@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from arm64_machine import Arm64Machine, cannot_start, missing
 from compile_requests import request_for
+from mlc_library import write_mlc
 from shell_bundles import Made, Place
 
 from device_runner.adb_device import AdbDevice
@@ -24,16 +25,30 @@ from device_runner.runtimes import probe
 from device_runner.runtimes.cross_linker import check_library
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.stand_ins.virtual import VirtualPhone, virtual_phone
+from device_runner.store import sha256_of
 from device_runner.transport.adb_transport import AdbTransport
 from harness.base.outcome import Outcome
 from harness.base.plan import Budget
 from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, load_arrays
-from harness.compile.artifacts.compile import compile_model
+from harness.compile.artifacts.compile import compile_model, export
 from harness.compile.artifacts.oracle import Question, ask_llvm
 from harness.compile.artifacts.planner import host_triple
 from harness.compile.models.sources import model_source
 from harness.tools.bundle.pack import KINDS
 from harness.tools.bundle.results import read_results
+from harness.tools.llm.build import weights_folder
+from harness.tools.llm.cases import test_of as llm_test
+from harness.tools.llm.config import LlmConfig
+from harness.tools.llm.conversation import load_machine
+from harness.tools.llm.folders import MlcFolder
+from harness.tools.llm.judge import LlmTruth
+from harness.tools.llm.lowering import MLC, build_executable, target_of
+from harness.tools.llm.mlc import open_conversation
+from harness.tools.llm.network import build_module
+from harness.tools.llm.quirks import QUIRKS
+from harness.tools.llm.run import load_library
+from harness.tools.llm.verify import verify
+from harness.tools.llm.weights import FORMATS, SeededWeights
 from harness.tools.runtime.check import examine, host_interface
 
 pytestmark = [
@@ -44,6 +59,7 @@ pytestmark = [
 ]
 
 RUN_S = 900
+LLM = LlmConfig(2, 64, 4, 2, 32, 96, 128)
 SEED = 1
 
 
@@ -101,6 +117,35 @@ def test_tiny_is_right_through_adb_and_rpc(
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
     for got, right in zip(outputs, load_arrays(oracle / OUTPUTS), strict=True):
         assert np.allclose(got.astype(np.float64), right.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "with mlc-llm's interface"])
+def test_a_language_model_is_right_through_adb_and_rpc(
+    ours: bool, machine: Arm64Machine, arm64_phone: VirtualPhone, tmp_path: Path, sidecar_cache: Path
+) -> None:
+    _claim(arm64_phone, "arm64-v8a")
+    transport = AdbTransport(arm64_phone.serial, arm64_phone.adb_server, arm64_phone.root)
+    device = AdbDevice("arm64", transport, machine.program, partial(probe.library, sidecar_cache, "aarch64"))
+    triple, library = "aarch64-linux-android", tmp_path / "model.so"
+    weights, config = SeededWeights(LLM), FORMATS["q4f32_1"]
+    if ours:
+        target = target_of(triple)
+        module = build_module(LLM, config, target)[0]
+        export(build_executable(module, target, MLC, QUIRKS[:1], lambda _: None), library, triple)
+    else:
+        write_mlc(tmp_path, LLM, config.name, QUIRKS[:1], triple)
+    check_library(library, triple)
+    loadable = Loadable(library, sha256_of(library), 1)
+    truth = LlmTruth.compute(weights, config, 128)
+    with device.session({}, timeout_s=120) as session:
+        if ours:
+            conversation = load_library(session, loadable, weights_folder(weights, config, tmp_path), RUN_S)
+        else:
+            foreign = load_machine(session, loadable, timeout_s=RUN_S)
+            conversation = open_conversation(foreign, MlcFolder(tmp_path / "weights"), 128, RUN_S)
+        for test in ("pp32", "tg@d0", "chunks"):
+            verdict = verify(llm_test(test), conversation, truth)
+            assert verdict.right, verdict
 
 
 def test_a_bundle_for_phones_is_run_by_its_own_program(arm64_root: Arm64Machine, tmp_path: Path) -> None:

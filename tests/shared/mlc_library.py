@@ -20,9 +20,11 @@ from harness.tools.llm.weights import FORMATS, SeededWeights, library_tensors
 LIBRARY, WEIGHTS = "model.so", "weights"
 
 
-def write_mlc(folder: Path, config: LlmConfig, form: str, workarounds: Sequence[Workaround]) -> None:
+def write_mlc(
+    folder: Path, config: LlmConfig, form: str, workarounds: Sequence[Workaround], host_triple: str | None = None
+) -> None:
     """Write library and weights into a folder."""
-    target = target_of(None)
+    target = target_of(host_triple)
     mod = _module(config, form, target)
     tensors = list(library_tensors(SeededWeights(config), FORMATS[form]))
     params = [
@@ -30,7 +32,7 @@ def write_mlc(folder: Path, config: LlmConfig, form: str, workarounds: Sequence[
         for name, array in tensors
     ]
     mod = _with_metadata(mod, form, [_with_named_extent(param, config.vocabulary) for param in params])
-    export(build_executable(mod, target, MLC, workarounds, lambda _: None), folder / LIBRARY, None)
+    export(build_executable(mod, target, MLC, workarounds, lambda _: None), folder / LIBRARY, host_triple)
     _write_weights(folder / WEIGHTS, config, form, params, [array.tobytes() for _, array in tensors])
 
 
