@@ -191,7 +191,8 @@ def load_leeway(file: Path) -> list[Measured]:
     with np.load(file, allow_pickle=False) as arrays:
         for key in arrays.files:
             index, name, kind = key.split(" ")
-            fields, value = outputs.setdefault(int(index), {}), arrays[key] if arrays[key].ndim else arrays[key].item()
+            fields, value = outputs.setdefault(int(index), {}), arrays[key]
+            value = value if name in ("moved", "own", "decided") else value.item()
             fields[name] = {**fields.get(name, {}), kind: value} if kind else value
     return [Measured(**fields) for _, fields in sorted(outputs.items())]
 

@@ -233,6 +233,18 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
     assert load_leeway(tmp_path / "nothing.npz") == []
 
 
+def test_what_is_measured_of_a_single_number_is_kept_as_an_array(tmp_path: Path) -> None:
+    model = network(
+        [helper.make_node("Round", ["x"], ["r"]), helper.make_node("ReduceSum", ["r"], ["y"], keepdims=0)], {}
+    )
+    measured = measure_leeway(model, {"x": X}, [answer_of(model)])
+    save_leeway(tmp_path / "leeway.npz", measured)
+    (read,) = load_leeway(tmp_path / "leeway.npz")
+    assert np.shape(read.moved["float32"]) == np.shape(read.own) == np.shape(read.decided["float16"]) == ()
+    assert (read.rounding, read.spread) == (measured[0].rounding, measured[0].spread)
+    assert read.leeway(8.0, "float32").most(answer_of(model)) >= 0
+
+
 def test_what_could_not_be_measured_excuses_nothing() -> None:
     distances = np.array([np.nan, np.inf, 0.5], np.float32)
     leeway = Measured(own=distances, decided={"float32": distances}).leeway(1.0, "float32")
