@@ -91,7 +91,7 @@ def _write_padding_of_pools(model: Any) -> None:
             write_pads_of(node, view)  # it takes those of a window without dilations
 
     def padded(node: Any) -> list[Any] | None:
-        if opset >= 19:
+        if opset >= 19 or attribute_of(node, "auto_pad", "NOTSET") == "VALID":
             write_pads_of(node, view)
         fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
         counts, by_itself = fields.pop("count_include_pad", 0), fields.pop("auto_pad", b"NOTSET") != b"NOTSET"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -15,14 +16,18 @@ from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
 @pytest.mark.parametrize("opset", [11, 18, 19, 22])
-@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 2, 2]])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 2, 2], None])
 @pytest.mark.parametrize("rounds_up", [0, 1])
-def test_a_pool_counts_its_padding_and_no_place_beyond(opset: int, pads: list[int], rounds_up: int) -> None:
-    fields = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": pads, "count_include_pad": 1, "ceil_mode": rounds_up}
-    model = network([helper.make_node("AveragePool", ["x"], ["y"], **fields)], {"x": [1, 2, 8, 8]}, opset=opset)
+def test_a_pool_counts_its_padding_and_no_place_beyond(opset: int, pads: list[int] | None, rounds_up: int) -> None:
+    fields: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "count_include_pad": 1, "ceil_mode": rounds_up}
+
+    def model(**padding: Any) -> onnx.ModelProto:
+        node = helper.make_node("AveragePool", ["x"], ["y"], **fields, **padding)
+        return network([node], {"x": [1, 2, 8, 8]}, opset=opset)
+
     x = values(1, 2, 8, 8)
-    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
-    (answer,) = OnnxRuntime(model).ask({"x": x})
+    (right,) = ReferenceEvaluator(model(pads=pads or [0, 0, 0, 0])).run(None, {"x": x})
+    (answer,) = OnnxRuntime(model(pads=pads) if pads else model(auto_pad="VALID")).ask({"x": x})
     assert np.asarray(answer).shape == np.asarray(right).shape
     assert np.abs(np.asarray(answer) - right).max() < 1e-6
 
