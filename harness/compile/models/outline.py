@@ -276,16 +276,16 @@ def require_no_branch(model: Any) -> None:
 def _require_none(names_by_kind: dict[str, list[str]], problem: str, hint: str) -> None:
     if names_by_kind:
         raise UnsupportedOperator(
-            f"{problem} {'; '.join(_format_kind(kind, names) for kind, names in names_by_kind.items())}",
+            f"{problem} {'; '.join(f'{kind} ({first_names(names)})' for kind, names in names_by_kind.items())}",
             hint=hint,
             evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in names_by_kind.items()),
         )
 
 
-def _format_kind(kind: str, names: list[str]) -> str:
-    first = ", ".join(name[:60] for name in names[:MOST_NAMED])
+def first_names(names: list[str]) -> str:
+    """Return a line of the first names, and how many more there are."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{kind} ({first}{more})"
+    return ", ".join(name[:60] for name in names[:MOST_NAMED]) + more
 
 
 class NetworkView:

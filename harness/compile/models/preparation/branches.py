@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import MOST_NAMED, attribute_of, constants, inner_graphs, node_name
+from harness.compile.models.outline import attribute_of, constants, first_names, inner_graphs, node_name
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
@@ -21,8 +21,7 @@ def take_constant_branches(model: Any) -> str:
         count += fold(model)
     if not names:
         return ""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    text = f"kept one branch of {len(names)} If whose condition is constant: {', '.join(names[:MOST_NAMED])}{more}"
+    text = f"kept one branch of {len(names)} If whose condition is constant: {first_names(names)}"
     return f"{text}; folded {counted(count, 'operator')} in them" if count else text
 
 
@@ -31,11 +30,8 @@ def name_choices(model: Any) -> str:
     names = [node_name(node) for node in model.graph.node if is_onnx(node, "If")]
     if not names:
         return ""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (
-        f"left {len(names)} If to its inputs, of which one branch is judged: {', '.join(names[:MOST_NAMED])}{more} "
-        "(--fix INPUT=NUMBER chooses for good)"
-    )
+    text = f"left {len(names)} If to its inputs, of which one branch is judged: {first_names(names)}"
+    return f"{text} (--fix INPUT=NUMBER chooses for good)"
 
 
 def take_branches(model: Any) -> list[str]:

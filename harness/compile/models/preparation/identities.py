@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from harness.compile.models.outline import constants
+from harness.compile.models.outline import NetworkView
 from harness.compile.models.preparation.editing import drop, inner_reads, is_onnx
 
 
 def remove_identities(model: Any) -> str:
     """Remove operators that pass on their input. One from an input to an output of the network has to stay."""
-    graph = model.graph
+    graph, view = model.graph, NetworkView(model)
     outputs = {value.name for value in graph.output}
     made = {name for node in graph.node for name in node.output}
     read_inside = {name for node in graph.node for name in inner_reads(node)}
@@ -19,7 +19,7 @@ def remove_identities(model: Any) -> str:
     new_name: dict[str, str] = {}
     removed: list[Any] = []
     for node in graph.node:
-        if not _passes_through(model, node, read):
+        if not _passes_through(view, node, read):
             continue
         source, result = new_name.get(node.input[0], node.input[0]), node.output[0]
         if result in read_inside:
@@ -40,18 +40,10 @@ def remove_identities(model: Any) -> str:
     return "removed " + " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else ""
 
 
-def _passes_through(model: Any, node: Any, read: set[str]) -> bool:
+def _passes_through(view: NetworkView, node: Any, read: set[str]) -> bool:
     if is_onnx(node, "Split"):
         return len(node.output) == 1
-    if not is_onnx(node, "Identity", "Dropout"):
+    if not is_onnx(node, "Identity", "Dropout") or any(name in read for name in node.output[1:] if name):
         return False
-    mask_is_read = any(name in read for name in node.output[1:] if name)
-    return not mask_is_read and not (len(node.input) > 2 and node.input[2] and _is_training(model, node.input[2]))
-
-
-def _is_training(model: Any, name: str) -> bool:
-    """Return whether a dropout's flag may be set: it is not if it is a weight that says so."""
-    from onnx import numpy_helper
-
-    flags = constants(model)
-    return name not in flags or bool(numpy_helper.to_array(flags[name]).any())
+    training = view.constant(node, 2)  # flag of a dropout, which may be computed
+    return not "".join(node.input[2:]) or (training is not None and not training.any())

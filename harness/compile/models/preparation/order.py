@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from harness.base.tables import counted
@@ -29,22 +30,14 @@ def _sort(graph: Any) -> bool:
 def _order(nodes: Any) -> list[int]:
     """Return the places of the nodes in order; as they are, if one waits for itself."""
     maker = {name: place for place, node in enumerate(nodes) for name in node.output if name}
-    sources = [{maker[name] for name in (*node.input, *inner_reads(node)) if name in maker} for node in nodes]
-    readers: list[list[int]] = [[] for _ in nodes]
-    for place, wanted in enumerate(sources):
-        for source in wanted:
-            readers[source].append(place)
-    missing = [len(wanted) for wanted in sources]
-    ready = [place for place, count in enumerate(missing) if not count]
-    heapify(ready)
-    order = []
-    while ready:
-        order.append(place := heappop(ready))
-        for reader in readers[place]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heappush(ready, reader)
-    return order if len(order) == len(missing) else list(range(len(missing)))
+    sources = {
+        place: {maker[name] for name in (*node.input, *inner_reads(node)) if name in maker}
+        for place, node in enumerate(nodes)
+    }
+    in_order = all(source < place for place, wanted in sources.items() for source in wanted)
+    with suppress(CycleError):
+        return [*sources] if in_order else [*TopologicalSorter(sources).static_order()]
+    return [*sources]
 
 
 def remove_unread(model: Any) -> str:
