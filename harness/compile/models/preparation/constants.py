@@ -24,7 +24,7 @@ FOLDABLE = frozenset(
         "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid",
         "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean",
         "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "Or", "PRelu", "Pow", "QuantizeLinear", "Reciprocal",
-        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
         "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Selu", "Shape",
         "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split",
         "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor", *GROWING,
@@ -32,7 +32,8 @@ FOLDABLE = frozenset(
 )  # fmt: skip
 """Operators that take no more time and memory than their operands and results are large: a file of 200 bytes may ask
 for a window of 2000 by 2000, or a pad by 2^33 that another one takes back. A network with quantised weights is to stay
-one, so they stay. What `BatchNormalization` of operator sets before 14 computes in onnx 1.23 is for training."""
+one, so they stay. What `BatchNormalization` of operator sets before 14 computes in onnx 1.23 is for training, and its
+`ReduceLogSumExp` of -inf is NaN."""
 
 
 def write_constants(model: Any) -> str:

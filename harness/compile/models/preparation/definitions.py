@@ -11,31 +11,41 @@ from harness.compile.models.preparation.editing import NodeWriter, is_onnx, repl
 from harness.compile.models.preparation.opset import opset_of
 
 DEFINED = (
-    *("Attention", "Celu", "CenterCropPad", "GroupNormalization", "NegativeLogLikelihoodLoss", "RotaryEmbedding"),
-    *("SoftmaxCrossEntropyLoss", "Swish"),
+    *("Attention", "CausalConvWithState", "Celu", "CenterCropPad", "GroupNormalization", "LinearAttention"),
+    *("NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish"),
 )
 """Operators with a definition in ONNX's other operators. TVM takes `Attention` for that of onnxruntime's domain."""
-IMAGE_NORM = "RMSNormalization"
-"""Of an image, TVM takes it over all axes or in a layout of channels by four for one over the last."""
+REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
+PARTLY_READ = ("LayerNormalization", "RMSNormalization", *REDUCTIONS)
+"""Operators with a definition of which TVM reads some right; a network with another has all written so."""
 SMALLEST_NORM = 1.1754944e-38
 """Smallest normal float32: a vector of zeros is divided by it, and stays one, as in onnxruntime."""
 
 
 def write_definitions(model: Any) -> str:
     """Write operators as ONNX defines them."""
-    defined = (*DEFINED, IMAGE_NORM) if _normalizes_images(model) else DEFINED
-    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *defined))
-    if kinds and not inline(model, defined):
+    view, nodes = NetworkView(model), model.graph.node
+    misread = {node.op_type for node in nodes if is_onnx(node, *PARTLY_READ) and _is_misread(node, view)}
+    kinds = Counter(node.op_type for node in nodes if is_onnx(node, *DEFINED, *misread))
+    if kinds and not inline(model, (*DEFINED, *misread)):
         kinds.clear()
-    kinds += Counter(node.op_type for node in replace_nodes(model.graph, _Norms(model), "LpNormalization"))
+    for node in nodes:
+        if node.op_type == "ReduceMax" and node.output[0].startswith("BiasRowMax"):
+            # Of a row of -inf, as of a query that sees no key, TVM's maximum is the lowest finite number.
+            node.op_type = "ReduceLogSumExp"
+    kinds += Counter(node.op_type for node in _write_norms(model))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
 
 
-def _normalizes_images(model: Any) -> bool:
-    nodes = [node for node in model.graph.node if is_onnx(node, IMAGE_NORM)]
-    view = NetworkView(model) if nodes else None
-    return view is not None and any(len(view.shape(node.input[0]) or ()) == 4 for node in nodes)
+def _is_misread(node: Any, view: NetworkView) -> bool:
+    """Return whether TVM leaves out statistics, axes, or what a reduction over no axes does to each number."""
+    if node.op_type in REDUCTIONS:
+        return bool(attribute_of(node, "noop_with_empty_axes", 0))
+    if node.op_type == "LayerNormalization":
+        return any(name and view.is_read(name) for name in node.output[1:])
+    rank = len(view.shape(node.input[0]) or ())
+    return rank == 4 or attribute_of(node, "axis", -1) in (0, -rank)
 
 
 def inline(model: Any, kinds: Sequence[str]) -> bool:
@@ -66,25 +76,24 @@ def _note_types(model: Any) -> None:
     graph.value_info.append(helper.make_tensor_value_info("", TensorProto.FLOAT, None))  # of operands that are left out
 
 
-class _Norms:
-    """Writes a vector divided by its norm."""
+def _write_norms(model: Any) -> list[Any]:
+    """Write vectors that are divided by their norms; returns the operators that went."""
+    import numpy as np
+    from onnx import TensorProto
 
-    def __init__(self, model: Any) -> None:
-        self._write, self._view, self._opset = NodeWriter(model, "norm"), NetworkView(model), opset_of(model)
+    write, view, opset = NodeWriter(model, "norm"), NetworkView(model), opset_of(model)
 
-    def __call__(self, node: Any) -> list[Any] | None:
-        import numpy as np
-        from onnx import TensorProto
-
-        kind = self._view.kind(node.input[0])
+    def divided(node: Any) -> list[Any] | None:
+        kind = view.kind(node.input[0])
         if kind is None or kind.elem_type != TensorProto.FLOAT:
             return None
-        write, axis = self._write, attribute_of(node, "axis", -1)
-        reduction = f"ReduceL{attribute_of(node, 'p', 2)}"
-        if self._opset >= 18:
+        axis, reduction = attribute_of(node, "axis", -1), f"ReduceL{attribute_of(node, 'p', 2)}"
+        if opset >= 18:
             norm = write.add(reduction, node.input[0], write.integers(axis))
         else:
             norm = write.add(reduction, node.input[0], axes=[axis])
         divisor = write.add("Max", norm, write.constant(np.array(SMALLEST_NORM, np.float32)))
         write.add("Div", node.input[0], divisor, output=node.output[0])
         return write.take()
+
+    return replace_nodes(model.graph, divided, "LpNormalization")

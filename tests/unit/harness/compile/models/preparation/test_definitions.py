@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.outline import constant_of
@@ -54,14 +55,85 @@ def test_an_attention_without_some_of_its_operands_is_written_as_onnx_defines_it
     assert "Attention" not in kinds(plain)
 
 
-@pytest.mark.parametrize(("shape", "written"), [((1, 4, 6, 6), True), ((1, 6, 6), False)])
-def test_a_norm_of_an_image_is_written_as_onnx_defines_it(shape: tuple[int, ...], written: bool) -> None:
-    node = helper.make_node("RMSNormalization", ["x", "scale"], ["y"], axis=-2)
+@pytest.mark.parametrize("mask", ["input", "constant"])
+def test_a_query_that_sees_no_key_is_found_without_a_maximum(mask: str) -> None:
+    seen = np.tril(np.ones((5, 5), bool), -1)
+    weights: dict[str, Any] = {"seen": seen} if mask == "constant" else {}
+    node = helper.make_node("Attention", ["x", "x", "x", "seen"], ["y"])
+    model = network([node], {"x": (1, 2, 5, 4)}, opset=23, **weights)
+    inputs = {"x": values(1, 2, 5, 4)}
+    if mask == "input":
+        model.graph.input.append(helper.make_tensor_value_info("seen", TensorProto.BOOL, (5, 5)))
+        inputs["seen"] = seen
+    plain, _ = changed(model, prepare)
+    assert "ReduceMax" not in kinds(plain)  # TVM's of a row of -inf is the lowest finite number
+    (expected,) = ReferenceEvaluator(model).run(None, inputs)
+    assert not expected[0, :, 0].any()
+    np.testing.assert_allclose(answers(plain, inputs)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "written"), [((1, 4, 6, 6), -2, True), ((1, 6, 6), -2, False), ((6, 6), 0, True)]
+)
+def test_a_norm_of_an_image_or_of_all_axes_is_written_as_onnx_defines_it(
+    shape: tuple[int, ...], axis: int, written: bool
+) -> None:
+    node = helper.make_node("RMSNormalization", ["x", "scale"], ["y"], axis=axis)
     model = network([node], {"x": shape}, opset=23, scale=values(6, 6, seed=1))
     plain, _ = changed(model, write_definitions)
     assert ("RMSNormalization" not in kinds(plain)) is written
     x = values(*shape)
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("results", "written"), [(["y"], False), (["y", "mean"], False), (["y", "", "s"], True)])
+def test_a_layer_norm_whose_statistics_are_read_is_written_as_onnx_defines_it(
+    results: list[str], written: bool
+) -> None:
+    node = helper.make_node("LayerNormalization", ["x", "scale"], results)
+    model = network([node], {"x": (2, 6)}, ["y", *results[2:]], scale=values(6, seed=1))
+    plain, _ = changed(model, write_definitions)
+    assert ("LayerNormalization" not in kinds(plain)) is written
+    x = values(2, 6)
+    for mine, right in zip(answers(plain, {"x": x}), answers(model, {"x": x}), strict=True):
+        np.testing.assert_allclose(mine, right, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare"])
+@pytest.mark.parametrize("axes", [[], ["axes"]])
+def test_a_reduction_over_no_axes_still_changes_each_number(kind: str, axes: list[str]) -> None:
+    node = helper.make_node(kind, ["x", *axes], ["y"], noop_with_empty_axes=1)
+    model = network([node], {"x": (2, 3)}, opset=18, axes=np.array([], np.int64))
+    plain, said = changed(model, write_definitions)
+    assert said == f"wrote 1 {kind} as ONNX defines them"
+    assert set(kinds(plain)) & {"Abs", "Log", "Mul"}
+    x = np.abs(values(2, 3))
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
+
+
+def test_a_definition_in_defined_operators_is_written_out() -> None:
+    model = network([helper.make_node("SwiGLU", ["x", "x"], ["y"])], {"x": (2, 3)}, opset=28)
+    assert set(kinds(changed(model, write_definitions)[0])) == {"Constant", "CastLike", "Sigmoid", "Mul"}
+
+
+HEADS = {"update_rule": "linear", "q_num_heads": 2, "kv_num_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "attributes"),
+    [("LinearAttention", ["x", "x", "x"], HEADS), ("CausalConvWithState", ["x", "weight"], {"activation": "silu"})],
+)
+def test_what_keeps_a_state_is_written_for_a_known_length(
+    kind: str, operands: list[str], attributes: dict[str, Any]
+) -> None:
+    node = helper.make_node(kind, operands, ["y", "state"], **attributes)
+    model = network([node], {"x": (1, 8, 8)}, ["y", "state"], opset=27, weight=values(8, 1, 3, seed=1))
+    plain, _ = changed(model, prepare)
+    assert not {kind, "Scan"} & set(kinds(plain))
+    inputs = {"x": values(1, 8, 8)}
+    expected = ReferenceEvaluator(model).run(None, inputs)
+    for mine, right in zip(ReferenceEvaluator(plain).run(None, inputs), expected, strict=True):
+        np.testing.assert_allclose(mine, right, atol=1e-5)
 
 
 @pytest.mark.parametrize("opset", [11, 18])
