@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, node_name
+from harness.compile.models.preparation.axes import choice_of
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -57,26 +58,31 @@ class Misreading:
         )
 
 
-def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | None]]:
-    """For each axis that a Resize changes: extents before and after, and its scale, if it has one."""
+def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float]]:
+    """For each axis of a Resize: its extent, TVM's extent of the result, and ONNX's scale."""
     import numpy as np
 
     shape, sizes, scales = view.shape(node.input[0]), view.constant(node, 3), view.constant(node, 2)
     if not shape:
         return
     axes = [axis % len(shape) for axis in attribute_of(node, "axes", range(len(shape)))]
+    extents = np.take(shape, axes)
     if sizes is not None and sizes.size == len(axes):
-        yield from ((shape[axis], int(size), None) for axis, size in zip(axes, sizes, strict=True))
+        scales = sizes / extents
+        scales = np.full(len(axes), choose(scales)) if (choose := choice_of(node)) else scales
     elif scales is not None and scales.size == len(axes):
-        # In float32, as onnxruntime and TVM do: 5 pixels times 1.8 are 9.
-        yield from ((shape[a], int(np.float32(shape[a]) * s), float(s)) for a, s in zip(axes, scales, strict=True))
+        sizes = np.float32(extents) * scales  # in float32, as onnxruntime and TVM do: 5 pixels times 1.8 are 9
+    else:
+        return
+    for axis, size, scale in zip(axes, sizes, scales, strict=True):
+        yield shape[axis], int(size) if axis > 1 else shape[axis], float(scale)
 
 
 def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
-    if attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners":
-        return ""
+    aligned = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners"
+    limit = 1 if aligned and not choice_of(node) else 1e-3
     for before, after, scale in _extents(node, view):
-        if scale is not None and abs(before * scale - after) > 1e-3:
+        if abs(before * scale - after) >= limit:
             return f"it enlarges {before} pixels by {after}/{before} where the network says {scale:.6g}"
     return ""
 
@@ -93,38 +99,15 @@ def _training_dropout(node: Any, view: NetworkView) -> str:
     return "it takes training_mode for inference" if active else ""
 
 
-def _statistics(node: Any, view: NetworkView) -> str:
-    more = [name for name in list(node.output)[1:] if name and view.is_read(name)]
-    return f"its results {', '.join(more)} are left empty" if more else ""
+def _more_results(node: Any, view: NetworkView) -> str:
+    return ", ".join(name for name in node.output[1:] if name and view.is_read(name))
 
 
 def _running_statistics(node: Any, view: NetworkView) -> str:
-    momentum, training = attribute_of(node, "momentum", 0.9), attribute_of(node, "training_mode", 0)
-    more = [name for name in list(node.output)[1:] if name and view.is_read(name)]
-    if not training or not more or momentum == 0.5:
+    momentum, results = attribute_of(node, "momentum", 0.9), _more_results(node, view)
+    if not attribute_of(node, "training_mode", 0) or not results or momentum == 0.5:
         return ""
-    return f"it takes momentum {momentum:.6g} for {1 - momentum:.6g} in its results {', '.join(more)}"
-
-
-def _output_shape(node: Any, view: NetworkView) -> str:
-    asked, shape, weight = attribute_of(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
-    if not asked or not shape or not weight:
-        return ""
-    axes = range(len(weight) - 2)
-    strides, dilations = (attribute_of(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
-    more, pads = attribute_of(node, "output_padding", [0] * len(axes)), attribute_of(node, "pads", [0] * 2 * len(axes))
-    widths = [dilations[i] * (weight[2 + i] - 1) + 1 + more[i] - pads[i] - pads[i + len(axes)] for i in axes]
-    result = [strides[i] * (shape[2 + i] - 1) + widths[i] for i in axes]
-    right = list(asked)[-len(axes) :]
-    return f"it leaves out output_shape {right} and makes {result}" if result != right else ""
-
-
-def _maximum(node: Any, view: NetworkView) -> str:
-    return "mode max is computed otherwise than ONNX defines it" if attribute_of(node, "mode", "avg") == "max" else ""
-
-
-def _column_row_depth(node: Any, view: NetworkView) -> str:
-    return "it takes mode CRD for DCR" if attribute_of(node, "mode", "DCR") == "CRD" else ""
+    return f"it takes momentum {momentum:.6g} for {1 - momentum:.6g} in its results {results}"
 
 
 MISREADINGS = (
@@ -146,7 +129,7 @@ MISREADINGS = (
         "misread-conv-transpose-shape",
         "ConvTranspose",
         "output_shape is left out",
-        _output_shape,
+        lambda node, _: "it leaves out output_shape" if attribute_of(node, "output_shape", []) else "",
         "export it with pads and output_padding in place of output_shape",
     ),
     Misreading(
@@ -161,21 +144,21 @@ MISREADINGS = (
         "misread-roi-align-max",
         "RoiAlign",
         "mode max is computed otherwise than ONNX defines it",
-        _maximum,
+        lambda node, _: "it computes mode max otherwise" if attribute_of(node, "mode", "avg") == "max" else "",
         "export it with mode avg",
     ),
     Misreading(
         "misread-space-to-depth-mode",
         "SpaceToDepth",
         "mode CRD is left out",
-        _column_row_depth,
+        lambda node, _: "it takes mode CRD for DCR" if attribute_of(node, "mode", "DCR") == "CRD" else "",
         "export it with mode DCR, or as Reshape, Transpose and Reshape",
     ),
     Misreading(
         "misread-layer-norm-statistics",
         "LayerNormalization",
         "the mean and the inverse deviation, its second and third result, are left empty",
-        _statistics,
+        lambda node, view: (more := _more_results(node, view)) and f"its results {more} are left empty",
         "compute them with ReduceMean",
     ),
     Misreading(

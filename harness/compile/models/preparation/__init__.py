@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.compile.models.preparation.axes import count_axes_from_zero
+from harness.compile.models.preparation.axes import count_axes_from_zero, resize_all_axes
 from harness.compile.models.preparation.branches import name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
@@ -52,6 +52,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_top_k,
     write_pads,
     leave_out_empties,
+    resize_all_axes,
     count_axes_from_zero,
     write_exponents_as_floats,
     write_casts,

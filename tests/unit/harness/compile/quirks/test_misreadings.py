@@ -36,21 +36,20 @@ READ_RIGHT = {
         mode="linear",
     ),
     "sizes": partial(resize, sizes=(11, 13), mode="cubic"),
+    "sizes that keep the proportions": partial(
+        network,
+        "Resize",
+        (1, 1, 7, 9),
+        [None, None, np.array([14, 18])],
+        axes=[2, 3],
+        keep_aspect_ratio_policy="not_larger",
+    ),
     "aligned corners": partial(
         resize, scales=(1.7, 1.7), mode="linear", coordinate_transformation_mode="align_corners"
     ),
     "antialias of a larger image": partial(resize, sizes=(14, 18), mode="linear", antialias=1),
     "dropout": partial(network, "Dropout", (4, 8), [np.float32(0.5), np.bool_(False)]),
     "dropout of nothing": partial(network, "Dropout", (4, 8), [np.float32(0), np.bool_(True)]),
-    "the shape that the padding makes": partial(
-        network,
-        "ConvTranspose",
-        (1, 1, 3, 3),
-        [np.ones((1, 1, 3, 3), np.float32)],
-        strides=[3, 2],
-        output_shape=[10, 8],
-        output_padding=[1, 1],
-    ),
     "average": partial(
         network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
     ),
@@ -70,6 +69,25 @@ READ_RIGHT = {
     "depth": partial(network, "SpaceToDepth", (1, 2, 4, 6), [], blocksize=2),
     "transposed": partial(network, "ConvTranspose", (1, 1, 3, 3), [np.ones((1, 1, 3, 3), np.float32)]),
 }
+
+
+IGNORED = {
+    "proportions": partial(resize, sizes=(14, 19), keep_aspect_ratio_policy="not_larger", mode="linear"),
+    "aligned corners": partial(
+        resize,
+        sizes=(14, 20),
+        keep_aspect_ratio_policy="not_larger",
+        coordinate_transformation_mode="align_corners",
+    ),
+    "channels": partial(network, "Resize", (1, 2, 5, 5), [None, np.array([1, 1.5, 1, 1], np.float32)], mode="nearest"),
+}
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_a_resize_of_what_tvm_leaves_as_it_is_is_refused(name: str) -> None:
+    misreading = next(each for each in MISREADINGS if each.id == "misread-resize-scales")
+    with pytest.raises(MisreadOperator, match="enlarges"):
+        misreading.refuse(IGNORED[name]())
 
 
 @pytest.mark.parametrize("name", READ_RIGHT)
