@@ -12,8 +12,10 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
+FLOATS = (1, 10, 11)
+"""ONNX's numbers of float32, float16 and float64."""
 IN_SINGLE = (
     *("Celu", "Clip", "DFT", "Elu", "GridSample", "LRN", "LpNormalization", "MeanVarianceNormalization", "RoiAlign"),
     *("STFT", "Selu", "ThresholdedRelu"),
@@ -27,13 +29,12 @@ def write_casts(model: Any) -> str:
     """Cast floats to int64, and that to int32 or uint32."""
     from onnx import TensorProto
 
-    floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
     view, write = NetworkView(model), NodeWriter(model, "cast")
 
     def casts(node: Any) -> list[Any] | None:
         wanted = attribute_of(node, "to", 0)
         kind = view.kind(node.input[0]) if wanted in (TensorProto.INT32, TensorProto.UINT32) else None
-        if kind is None or kind.elem_type not in floats:
+        if kind is None or kind.elem_type not in FLOATS:
             return None
         whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
         write.add("Cast", whole, to=wanted, output=node.output[0])
@@ -44,20 +45,17 @@ def write_casts(model: Any) -> str:
 
 
 def write_exponents_as_floats(model: Any) -> str:
-    """Give constant exponents the number format of what is raised to them, where that holds the same number."""
-    from onnx import helper
+    """Give exponents the number format of the floats that are raised to them."""
+    view, write = NetworkView(model), NodeWriter(model, "exponent")
 
-    view, writer, count = NetworkView(model), NodeWriter(model, "exponent"), 0
-    for node in model.graph.node:
-        if not is_onnx(node, "Pow"):
-            continue
-        exponent, kind = view.constant(node, 1), view.kind(node.input[0])
-        if exponent is None or kind is None:
-            continue
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        if exponent.dtype != dtype and (exponent.astype(dtype) == exponent).all():
-            node.input[1] = writer.constant(exponent.astype(dtype))
-            count += 1
+    def cast(node: Any) -> list[Any] | None:
+        base, exponent = (getattr(view.kind(name), "elem_type", 0) for name in node.input)
+        if exponent in (0, base) or base not in FLOATS:
+            return None
+        node.input[1] = write.add("Cast", node.input[1], to=base)
+        return [*write.take(), node]
+
+    count = len(replace_nodes(model.graph, cast, "Pow"))
     return f"wrote the exponents of {count} Pow in the number format of their bases" if count else ""
 
 

@@ -1,4 +1,4 @@
-"""CumSum as sums and TopK as ranks: TVM's pipelines for Adreno have no kernel for either.
+"""CumSum and CumProd as reductions and TopK as ranks: TVM's pipelines for Adreno have no kernel for any.
 
 The rank of a number is how many come before it: those that are larger, and equal ones at earlier places. Both compare
 each place along an axis with each other. A TopK of many places takes the first of each piece, then the first of those.
@@ -25,7 +25,7 @@ MOST_PLACES = 4096
 
 
 def write_cumulative_sums(model: Any) -> str:
-    """Sum, for each place along a known axis, the numbers up to it."""
+    """Sum or multiply, for each place along a known axis, the numbers up to it."""
     import numpy as np
     from onnx import helper
 
@@ -42,15 +42,16 @@ def write_cumulative_sums(model: Any) -> str:
             later, earlier = earlier, later
         counts = earlier < later if attribute_of(node, "exclusive", 0) else earlier <= later
         triangle = write.constant(counts.reshape(*counts.shape, *[1] * (len(shape) - axis - 1)))
-        zero = write.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+        product = node.op_type == "CumProd"
+        neutral = write.constant(np.array(product, helper.tensor_dtype_to_np_dtype(kind.elem_type)))
         pairs = along(write, "Unsqueeze", numbers, axis, opset)
-        chosen = write.add("Where", triangle, pairs, zero)
-        summed = along(write, "ReduceSum", chosen, axis + 1, opset)
+        chosen = write.add("Where", triangle, pairs, neutral)
+        summed = along(write, "ReduceProd" if product else "ReduceSum", chosen, axis + 1, opset)
         along(write, "Squeeze", summed, axis + 1, opset, node.output[0])
         return write.take()
 
-    count = len(replace_nodes(model.graph, sums, "CumSum"))
-    return f"wrote {counted(count, 'CumSum', 'CumSum')} as sums over a triangle" if count else ""
+    count = len(replace_nodes(model.graph, sums, "CumSum", "CumProd"))
+    return f"wrote {counted(count, 'running sum or product')} over a triangle" if count else ""
 
 
 def write_top_k(model: Any) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
-from small_networks import answers, changed, network, values
+from onnx import TensorProto, helper
+from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.preparation.casts import write_exponents_as_floats
 
@@ -21,11 +21,17 @@ def test_the_answers_stay_the_same(exponent: np.typing.NDArray[np.generic]) -> N
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("exponent", [np.float32(2), np.array(0.1, np.float64)])
-def test_what_fits_already_or_would_change_stays(exponent: np.typing.NDArray[np.generic]) -> None:
-    assert changed(network([POW], {"x": [2, 3]}, e=exponent), write_exponents_as_floats)[1] == ""
+@pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.DOUBLE])
+def test_an_exponent_that_is_computed_is_cast(dtype: int) -> None:
+    nodes = [helper.make_node("Ceil", ["x"], ["c"]), helper.make_node("Cast", ["c"], ["e"], to=dtype), POW]
+    model = network(nodes, {"x": [2, 3]})
+    plain, _ = changed(model, write_exponents_as_floats)
+    assert kinds(plain) == ["Ceil", "Cast", "Cast", "Pow"]
+    x = values(2, 3)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
 
 
-def test_an_exponent_that_is_computed_stays() -> None:
-    nodes = [helper.make_node("Abs", ["x"], ["e"]), POW]
-    assert changed(network(nodes, {"x": [2, 3]}), write_exponents_as_floats)[1] == ""
+def test_what_fits_already_and_the_exponent_of_an_integer_stay() -> None:
+    assert changed(network([POW], {"x": [2, 3]}, e=np.float32(2)), write_exponents_as_floats)[1] == ""
+    whole = network([POW], {"x": [2, 3]}, dtype=TensorProto.INT32, e=np.float32(0.5))
+    assert changed(whole, write_exponents_as_floats)[1] == ""

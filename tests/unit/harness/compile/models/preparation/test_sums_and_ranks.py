@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.preparation import sums_and_ranks
@@ -18,10 +19,21 @@ def test_sums_go_along_an_axis_from_either_end(opset: int, axis: int, exclusive:
     node = helper.make_node("CumSum", ["x", "axis"], ["y"], exclusive=exclusive, reverse=reverse)
     model = network([node], {"x": [2, 3, 4]}, opset=opset, axis=np.array(axis))
     plain, said = changed(model, write_cumulative_sums)
-    assert said == "wrote 1 CumSum as sums over a triangle"
+    assert said == "wrote 1 running sum or product over a triangle"
     assert "CumSum" not in kinds(plain)
     x = values(2, 3, 4)
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("exclusive", "reverse"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_products_go_along_an_axis_as_sums_do(exclusive: int, reverse: int) -> None:
+    node = helper.make_node("CumProd", ["x", "axis"], ["y"], exclusive=exclusive, reverse=reverse)
+    model = network([node], {"x": [2, 3]}, opset=26, axis=np.array(-1))
+    plain, _ = changed(model, write_cumulative_sums)
+    assert "CumProd" not in kinds(plain)
+    x = values(2, 3)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(ReferenceEvaluator(plain).run(None, {"x": x})[0], expected, rtol=1e-6)
 
 
 def test_integers_stay_exact_and_infinity_stays_where_it_is() -> None:
