@@ -143,6 +143,10 @@ def _arithmetic(net: Draw) -> str:
     kind = net.pick("Add", "Sub", "Mul", "PRelu", "Div", "Pow")
     if kind == "Pow":
         net.go_on(net.add("Abs"))
+        if net.chance():
+            return net.add(
+                kind, net.apply("Cast", net.second(*shape), to=net.pick(TensorProto.INT32, TensorProto.INT64))
+            )
     return net.add(kind, net.positive(*shape) if kind in ("Div", "Pow") else net.second(*shape))
 
 
@@ -208,9 +212,10 @@ def _gelu(net: Draw) -> str:
 
 
 def _swish(net: Draw) -> str:
-    net.opset = 24
+    net.opset = net.pick(24, 28)
     net.image()
-    return net.add("Swish", alpha=net.pick(1.0, 0.5))
+    other = [net.second(*net.shape)] if net.opset == 28 else []
+    return net.add("SwiGLU" if other else "Swish", *other, alpha=net.pick(1.0, 0.5))
 
 
 def _shrink(net: Draw) -> str:
@@ -317,11 +322,11 @@ def _unpool(net: Draw) -> str:
 
 
 def _resize(net: Draw) -> str:
-    """Without axes, a policy for them, and mode half_pixel_symmetric, which TVM's importer (0.27) does not read."""
     net.opset = net.pick(11, 13, 18, 19)
     net.image()
     mode = net.pick("nearest", "linear", "cubic")
-    place = net.pick("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
+    places = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
+    place = net.pick(*places, *(["half_pixel_symmetric"] if net.opset == 19 else []))
     how: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": place}
     if mode == "nearest":
         how["nearest_mode"] = net.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
@@ -336,11 +341,14 @@ def _resize(net: Draw) -> str:
         roi = net.constant(np.array([0, 0, *begin, 1, 1, *end], FLOAT))
         how["extrapolation_value"] = net.pick(0.0, 1.5)
     rows, columns = net.shape[2:]
+    some = net.opset >= 18 and place != "tf_crop_and_resize" and net.chance()
+    batch, how = ((), how | {"axes": [2, 3]}) if some else (net.shape[:2], how)
     if net.chance():
-        return net.add(
-            "Resize", roi, net.constant(np.array([1, 1, net.pick(2, 0.5, 3), net.pick(2, 3, 1)], FLOAT)), **how
-        )
-    sizes = net.integers(*net.shape[:2], net.pick(3, 10, 2 * rows), net.pick(4, 11, 2 * columns))
+        scales = [*[1] * len(batch), net.pick(2, 0.5, 3), net.pick(2, 3, 1)]
+        return net.add("Resize", roi, net.constant(np.array(scales, FLOAT)), **how)
+    if some:
+        how |= net.pick({}, {"keep_aspect_ratio_policy": net.pick("not_larger", "not_smaller")})
+    sizes = net.integers(*batch, net.pick(3, 10, 2 * rows), net.pick(4, 11, 2 * columns))
     return net.add("Resize", roi, empty, sizes, **how)
 
 
@@ -441,7 +449,10 @@ def _layer_norm(net: Draw) -> Sequence[str]:
 
 def _root_mean_square_norm(net: Draw) -> str:
     net.opset = 23
-    net.image()
+    if net.chance():
+        net.image()
+    else:
+        net.tensor(*net.picks(net.pick(2, 3), 3, 4, 8))
     axis = net.pick(-1, -2, 1, 0)
     return net.add("RMSNormalization", net.positive(*net.shape[axis:]), axis=axis, epsilon=net.pick(1e-5, 0.1))
 
@@ -465,7 +476,8 @@ def _local_norm(net: Draw) -> str:
 def _running_sum(net: Draw) -> str:
     net.image()
     axis = net.constant(np.array(net.pick(0, 1, 2, -1), np.int64))
-    return net.add("CumSum", axis, exclusive=net.pick(0, 1), reverse=net.pick(0, 1))
+    net.opset, kind = net.pick((OPSET, "CumSum"), (26, "CumProd"))
+    return net.add(kind, axis, exclusive=net.pick(0, 1), reverse=net.pick(0, 1))
 
 
 def _depth(net: Draw) -> str:
@@ -613,9 +625,8 @@ def _reduction(net: Draw) -> str:
         net.go_on(net.apply("Add", net.add("Abs"), net.scalar(0.1)))
     axes, keep = net.pick([], [1, -1], [2], [0], [2, 3]), net.pick(0, 1)
     if net.opset >= 18 or kind == "ReduceSum":
-        # Over no axes, TVM (0.27) takes the square, the logarithm and the absolute value away as well.
-        named = [net.integers(*axes)] if axes else []
-        return net.add(kind, *named, keepdims=keep, noop_with_empty_axes=net.pick(0, 1) if named else 0)
+        named = [net.integers(*axes)] if axes or net.chance() else []
+        return net.add(kind, *named, keepdims=keep, noop_with_empty_axes=net.pick(0, 1))
     return net.add(kind, keepdims=keep, **({"axes": axes} if axes else {}))
 
 
@@ -848,6 +859,29 @@ def _attention(net: Draw) -> Sequence[str]:
     return net.results(results, "Attention", net.x, *others, mask, *caches, **how)
 
 
+def _linear_attention(net: Draw) -> Sequence[str]:
+    net.opset = 27
+    batch, steps, heads, of_queries, size = net.pick(1, 2), net.pick(1, 4), 2, net.pick(2, 4), 4
+    net.tensor(batch, steps, of_queries * size)
+    kind = net.pick("linear", "gated", "delta", "gated_delta")
+    others = [net.second(batch, steps, heads * size) for _ in range(2)]
+    state = net.second(batch, heads, size, size) if net.chance() else ""
+    decay = net.apply("Neg", net.positive(batch, steps, net.pick(heads, heads * size))) if "gated" in kind else ""
+    rate = [net.positive(batch, steps, net.pick(1, heads))] if "delta" in kind else []
+    how = {"update_rule": kind, "q_num_heads": of_queries, "kv_num_heads": heads}
+    return net.results(2, "LinearAttention", net.x, *others, state, decay, *rate, **how)
+
+
+def _causal_convolution(net: Draw) -> Sequence[str]:
+    net.opset = 27
+    batch, channels, width = net.pick(1, 2), net.pick(3, 4), net.pick(2, 4)
+    net.tensor(batch, channels, net.pick(1, 6))
+    bias = net.weight(channels) if net.chance() else ""
+    state = [net.second(batch, channels, width - 1)] if net.chance() else []
+    weight, how = net.weight(channels, 1, width), {"activation": net.pick("none", "silu", "swish")}
+    return net.results(2, "CausalConvWithState", net.x, weight, bias, *state, **how)
+
+
 def _rotary(net: Draw) -> str:
     net.opset = 23
     batch, heads, steps, size = net.pick(1, 2), net.pick(2, 4), 6, 8
@@ -963,6 +997,8 @@ OPERATORS: dict[str, Operator] = {
     "recurrent": _recurrent,
     "spectrum": _spectrum,
     "attention": _attention,
+    "linear_attention": _linear_attention,
+    "causal_conv": _causal_convolution,
     "rotary": _rotary,
     "window": _window,
     "det": _determinant,
