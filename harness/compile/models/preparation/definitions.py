@@ -50,11 +50,17 @@ def _is_misread(node: Any, view: NetworkView) -> bool:
 
 def inline(model: Any, kinds: Sequence[str]) -> bool:
     """Return whether ONNX's inliner could write all of these kinds, which it cannot where a type is unknown."""
-    from onnx import inliner
+    from onnx import defs, inliner
 
     typed = type(model)()
     typed.CopyFrom(model)
     _note_types(typed)
+    for node in typed.graph.node:
+        if is_onnx(node, *kinds):  # the inliner of onnx 1.23 loses defaults that a definition refers to
+            given = {attribute.name for attribute in node.attribute}
+            known = defs.get_schema(node.op_type, opset_of(model)).attributes
+            defaults = [each.default_value for name, each in known.items() if name not in given]
+            node.attribute.extend(default for default in defaults if default.type)
     try:
         whole = inliner.inline_selected_functions(typed, [("", kind) for kind in kinds], inline_schema_functions=True)
     except RuntimeError:

@@ -7,7 +7,6 @@ bits; onnxruntime computes them in float32 as well, and may round a tie the othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from harness.base.tables import counted
@@ -80,11 +79,7 @@ def _write(node: Any, operator: str, writer: NodeWriter) -> None:
     count = max(len(inputs) - 1, 1) // 3  # a zero point may be left out
     sources = [inputs[3 * place : 3 * place + 3] for place in range(count)]
     result = inputs[3 * count :]
-    values = [_between("DequantizeLinear", source, writer) for source in sources]
+    values = [writer.add("DequantizeLinear", *filter(None, source)) for source in sources]
     attributes = {a.name: attribute_of(node, a.name, None) for a in node.attribute if a.name not in OWN_ATTRIBUTES}
     value = writer.add(operator, *values, **attributes)
-    _between("QuantizeLinear", [value, *result], writer, node.output[0])
-
-
-def _between(operator: str, inputs: Sequence[str], writer: NodeWriter, output: str = "") -> str:
-    return writer.add(operator, *[name for name in inputs if name], output=output)
+    writer.add("QuantizeLinear", value, *filter(None, result), output=node.output[0])

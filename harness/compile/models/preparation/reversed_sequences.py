@@ -32,11 +32,9 @@ def _write(node: Any, lengths: list[int], shape: tuple[int, ...], write: NodeWri
     if len({*lengths}) == 1:
         write.add("Gather", node.input[0], write.integers(*orders[0]), axis=times, output=output)
         return
-    rows = [
-        write.add("Slice", node.input[0], write.integers(i), write.integers(i + 1), write.integers(batch))
-        for i in range(len(lengths))
-    ]
-    backwards = [
-        write.add("Gather", row, write.integers(*order), axis=times) for row, order in zip(rows, orders, strict=True)
-    ]
+    backwards = []
+    for place, order in enumerate(orders):
+        bounds = (write.integers(number) for number in (place, place + 1, batch))
+        row = write.add("Slice", node.input[0], *bounds)
+        backwards.append(write.add("Gather", row, write.integers(*order), axis=times))
     write.add("Concat", *backwards, axis=batch, output=output)
