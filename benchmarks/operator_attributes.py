@@ -851,9 +851,7 @@ def _attention(net: Draw) -> Sequence[str]:
         shape = net.pick((), (1, 1), (batch, 1), (batch, heads))
         mask = net.weight(*shape, queries, past + keys)
         if net.chance():
-            seen = net.rng.random((*shape, queries, past + keys)) < 0.8
-            seen[..., 0] = True  # a query that sees nothing has no finite answer
-            mask = net.constant(seen)
+            mask = net.constant(net.rng.random((*shape, queries, past + keys)) < net.pick(0.8, 0.3))
     caches = [net.second(batch, of_keys, past, size) for _ in range(2)] if past else []
     results = 3 if past else 1
     return net.results(results, "Attention", net.x, *others, mask, *caches, **how)

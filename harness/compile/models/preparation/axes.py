@@ -57,25 +57,25 @@ def resize_all_axes(model: Any) -> str:
     """Write the scales and sizes of each Resize for all axes, and the sizes of a policy if they are whole pixels."""
     view, write = NetworkView(model), NodeWriter(model, "resize")
     count = sum(_resize_all_axes(node, view, write) for node in model.graph.node if is_onnx(node, "Resize"))
-    return f"wrote {counted(count, 'Resize', 'Resize')} for all axes" if count else ""
+    return f"wrote {counted(count, 'Resize', 'Resize')} as TVM reads it" if count else ""
 
 
 def _resize_all_axes(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     import numpy as np
 
-    if attribute_of(node, MODE, "") == "half_pixel_symmetric":
+    if symmetric := str(attribute_of(node, MODE, "")) == "half_pixel_symmetric":
         set_attribute(node, MODE, "half_pixel")  # the same where pixels are whole
     shape, axes, choose = view.shape(node.input[0]), attribute_of(node, "axes", []), choice_of(node)
     arrays = {place: view.constant(node, place) for place in range(1, len(node.input))}
     given = {place: array for place, array in arrays.items() if array is not None}
     if not shape or not (axes or choose) or len(given) < sum(map(bool, node.input[1:])):
-        return False
+        return symmetric
     rank, axes = len(shape), axes or [*range(len(shape))]
     if choose and 3 in given:
         exact = np.take(shape, axes) * choose(given[3] / np.take(shape, axes))
         given[3] = np.rint(exact).astype(np.int64)
         if not np.allclose(exact, given[3]):
-            return False
+            return symmetric
     for place, array in given.items():
         if array.size:
             whole = np.array(([0] * rank + [1] * rank, [1] * rank, shape)[place - 1], array.dtype)
