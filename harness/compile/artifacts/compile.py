@@ -163,14 +163,18 @@ def _node_of(error: Exception) -> str:
 
 
 def _with_precision(mod: Any, precision: Precision) -> Any:
-    """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in."""
+    """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in.
+
+    What stays float32 keeps its constants, of which TVM rounds some to float16 and back: it is judged as float32.
+    """
     from tvm import relax, transform
 
     if precision is Precision.FLOAT32:
         return mod
     accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
     passes = [relax.transform.ToMixedPrecision(out_dtype=accumulator), relax.transform.FoldConstant()]
-    return transform.Sequential(compute_constants(passes))(mod)
+    halved = transform.Sequential(compute_constants(passes))(mod)
+    return halved if '"float16"' in halved.script() else mod
 
 
 def export(executable: Any, library: Path, host_triple: str | None) -> None:

@@ -7,17 +7,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from compile_requests import request_for
 from onnx import TensorProto, helper
 from plain_network import write_plain_onnx
+from tvm import relax
 
 from device_runner.failures import Failure, SetupMissing
 from harness.base.failures import CompileFailure, UnsupportedOperator
 from harness.base.outcome import Outcome, Owner
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import CompileResult
-from harness.compile.artifacts.compile import compile_model, quote
+from harness.compile.artifacts.compile import compile_model, import_request, quote
+from harness.compile.compiler.compat import array_of, is_constant, is_tensor, type_of
 from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.compile.compiler.releases import HOST_FUNCTIONS, host_operators
 from harness.compile.paths import PATHS
@@ -65,6 +69,29 @@ def test_facts_are_free_of_noise(compiled: dict[str, CompileResult], plain: Path
 def test_cpu_has_no_kernels(compiled: dict[str, CompileResult]) -> None:
     assert compiled["cpu"].facts["kernels"] == 0
     assert compiled["cpu"].quirks == []
+
+
+def test_what_stays_float32_in_half_precision_keeps_its_constants(tmp_path: Path) -> None:
+    """TVM rounds those of an instance norm to float16 and back, and its answer was judged as float32."""
+    scale = 1.3438572
+    weights = [helper.make_tensor(name, TensorProto.FLOAT, [2], [scale, 1.0]) for name in ("scale", "bias")]
+    graph = helper.make_graph(
+        [helper.make_node("InstanceNormalization", ["x", "scale", "bias"], ["y"])],
+        "norm",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 5, 5])],
+        weights,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx")
+    mod, _ = import_request(request_for(tmp_path / "n.onnx", "texture", "float16"))
+    constants = list[float]()
+
+    def visit(expression: Any) -> None:
+        if is_constant(expression) and is_tensor(type_of(expression)):
+            constants.extend(array_of(expression).ravel().tolist())
+
+    relax.analysis.post_order_visit(mod["main"], visit)
+    assert np.float32(scale) in constants
 
 
 @pytest.mark.parametrize("precision", ["float16", "float16_acc32"])

@@ -240,7 +240,8 @@ def test_what_is_measured_of_a_single_number_is_kept_as_an_array(tmp_path: Path)
     measured = measure_leeway(model, {"x": X}, [answer_of(model)])
     save_leeway(tmp_path / "leeway.npz", measured)
     (read,) = load_leeway(tmp_path / "leeway.npz")
-    assert np.shape(read.moved["float32"]) == np.shape(read.own) == np.shape(read.decided["float16"]) == ()
+    assert read.own is not None
+    assert read.moved["float32"].shape == read.own.shape == read.decided["float16"].shape == ()
     assert (read.rounding, read.spread) == (measured[0].rounding, measured[0].spread)
     assert read.leeway(8.0, "float32").most(answer_of(model)) >= 0
 
