@@ -332,7 +332,7 @@ class Trial:
     change: float
     """Of an output, relative to its scale, by the larger of both measures."""
     noise: float
-    """What rounding does to it."""
+    """What rounding in the precision of the tolerances does to it."""
     accuracy: Accuracy
     as_a_whole: Accuracy
     """The same with one tolerance for a whole output, which no part, no tie and no sum of the oracle has a say in."""
@@ -389,7 +389,7 @@ class _Judged:
         nodes = [self.graph.nodes[edit.place] for edit in edits]
         places = [f"{node.op_type} {node.name or node.output[0]!r}" for node in nodes]
         depth = min(edit.place for edit in edits) / len(self.graph.nodes)
-        noise = max(each.rounding[FLOAT32] for each in self.measured)
+        noise = max(rounding) / ROUNDING_FACTOR[self.precision]
         return Trial(self.name, faults, places, depth, change, noise, accuracy, as_a_whole)
 
 

@@ -61,3 +61,12 @@ def test_half_precision_allows_more_and_still_finds_a_launch_that_is_dropped() -
     assert dropped
     assert all(trial.caught for trial in dropped)
     assert sum(trial.caught for trial in half) < sum(trial.caught for trial in single)
+
+
+def test_in_half_precision_a_fault_counts_that_changes_more_than_rounding_to_half_does() -> None:
+    (network,) = known_networks(["masked_attention"])
+    single, half = (list(trials(network, 8, 0, precision)) for precision in ("float32", "float16"))
+    stored = [trial for trial in half if trial.faults == ["result stored in half precision"]]
+    assert stored
+    assert not any(trial.visible for trial in stored)
+    assert all(2**10 * few.noise < many.noise < 2**12 * few.noise for few, many in zip(single, half, strict=True))
