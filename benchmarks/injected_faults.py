@@ -125,8 +125,8 @@ def _epsilon(factor: float) -> Fault:
         if node.op_type in ("BatchNormalization", "LayerNormalization", "InstanceNormalization"):
             return [_with(node, epsilon=factor * _attribute(node, "epsilon", 1e-5))], {}
         small = graph.weights.get(node.input[1]) if node.op_type == "Add" else None
-        if small is not None and small.size == 1 and 0 < float(small) <= 1e-4:
-            other = np.full(small.shape, factor * float(small), small.dtype)
+        if small is not None and small.size == 1 and 0 < small.item() <= 1e-4:
+            other = np.full(small.shape, factor * small.item(), small.dtype)
             name = f"{node.output[0]}/epsilon"
             return [_with(node, inputs=[node.input[0], name])], {name: other}
         return None
@@ -143,7 +143,7 @@ def _padding(mode: str, kinds: Sequence[str] = ("Conv",)) -> Fault:
     def fault(graph: Graph, node: Any) -> Any:
         if node.op_type not in kinds or not (pads := _pads(node)):
             return None
-        shape = graph.shapes.get(node.input[0], (0, 0, 9, 9))
+        shape = graph.shapes.get(node.input[0]) or (0, 0, 9, 9)
         if mode == "reflect" and max(pads) >= min(shape[2:]):
             return None
         padded, name = f"{node.output[0]}/padded", f"{node.output[0]}/widths"

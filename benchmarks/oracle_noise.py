@@ -9,14 +9,18 @@ LLVM path in each precision. Prints a table in Markdown, each row as soon as it 
   place of float32 (`harness.compile.oracle.rounding`), relative to the output's scale, at the output that moves most.
 * `peak`, `rms`: the largest error over the peak, and the errors' root mean square over the output's, of TVM's answer.
 * `tolerance`: what the judge allows of both, with what its own sums are off by.
+* `reserve`: by how much all errors may grow until the judge says that the answer is wrong, with parts of an output and
+  ties; 64 stands for more.
 * `margin`: by how much the tolerance is larger than the error, at the output where that is least.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -34,11 +38,13 @@ from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.paths.cpu import run_on_cpu
 from harness.measure.correctness import compare_answers, relative_tolerances
+from harness.measure.facts import Accuracy
 
 if TYPE_CHECKING:
     from device_runner.device import Array
 
-COLUMNS = ("network", "rounding", "precision", "peak", "rms", "1 - cosine", "tolerance", "margin")
+COLUMNS = ("network", "rounding", "precision", "peak", "rms", "1 - cosine", "tolerance", "reserve", "margin")
+MOST_RESERVE = 64.0
 
 
 def on_llvm(model: onnx.ModelProto, inputs: Mapping[str, Array], precision: str) -> list[Array]:
@@ -67,7 +73,7 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
         try:
             answer = on_llvm(model, inputs, precision)
         except CompileFailure as failure:
-            yield [*start, str(failure)[:60], "", "", "", np.inf]
+            yield [*start, str(failure)[:60], "", "", "", "", np.inf]
             continue
         allowed = relative_tolerances(len(truth), RELATIVE_TOLERANCE[precision], rounding)
         allowed = [may + _own(one, want) for may, one, want in zip(allowed, measured, truth, strict=True)]
@@ -75,12 +81,40 @@ def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]
         errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
         margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
         worst = max(found, key=lambda each: max(each.max_rel_err, each.rel_rms_err or 0.0))
-        judged = compare_answers(answer, truth, RELATIVE_TOLERANCE[precision], rounding, leeway)
+        judge = partial(compare_answers, oracle=truth, relative_tolerance=RELATIVE_TOLERANCE[precision])
+        judge = partial(judge, rounding=rounding, leeway=leeway)
+        judged, reserve = judge(answer), reserve_of(answer, truth, judge)
         if not judged.right:
             print(f"{network.name}: {judged.complaint}", file=sys.stderr)
             margin = min(margin, 0.0)
         shown = (worst.max_rel_err, worst.rel_rms_err, 1 - worst.cosine, max(allowed))
-        yield [*start, *(f"{number:.1e}" for number in shown), margin]
+        yield [*start, *(f"{number:.1e}" for number in shown), f"{reserve:.3g}", margin]
+
+
+def reserve_of(answer: Sequence[Array], truth: Sequence[Array], judge: Callable[[list[Array]], Accuracy]) -> float:
+    """Return by how much the errors of real numbers may grow and be right: 0 if they are not now, 64 at most."""
+
+    def grown(factor: float) -> list[Array]:
+        return [_grown(mine, right, factor) for mine, right in zip(answer, truth, strict=True)]
+
+    if not judge(list(answer)).right:
+        return 0.0
+    if judge(grown(MOST_RESERVE)).right:
+        return MOST_RESERVE
+    most, least = MOST_RESERVE, 1.0
+    while most / least > 1.01:
+        middle = math.sqrt(most * least)
+        most, least = (most, middle) if judge(grown(middle)).right else (middle, least)
+    return least
+
+
+def _grown(answer: Array, right: Array, factor: float) -> Array:
+    """Return an answer whose errors are a factor larger; as it is if it has integers."""
+    if right.dtype.kind != "f":
+        return answer
+    mine, theirs = answer.astype(np.float64), right.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(mine == theirs, theirs, theirs + factor * (mine - theirs)))
 
 
 def _own(measured: Measured, want: Array) -> float:

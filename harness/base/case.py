@@ -30,7 +30,7 @@ docs/data/accuracy.md derives that of float32, docs/reference/settings.md those 
 RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
 
-ROUNDING_FACTOR = {"float32": 8.0, "float16": 4.0, "float16_acc32": 4.0}
+ROUNDING_FACTOR = {"float32": 8.0, "float16": 4.0, "float16_acc32": 2.0}
 """How much further than rounding moves the outside answer (`harness.compile.oracle.rounding`) a path's may lie."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from benchmarks.injected_faults import FAULTS, Trial, report, trials
 from benchmarks.known_networks import ODD, known_networks
@@ -70,3 +72,21 @@ def test_in_half_precision_a_fault_counts_that_changes_more_than_rounding_to_hal
     assert stored
     assert not any(trial.visible for trial in stored)
     assert all(2**10 * few.noise < many.noise < 2**12 * few.noise for few, many in zip(single, half, strict=True))
+
+
+def test_a_convolution_of_unknown_shape_and_an_epsilon_of_one_number_have_faults(tmp_path: Path) -> None:
+    shape, epsilon = np.array([1, 2, 8, 8]), np.array([1e-5], np.float32)
+    nodes = [
+        helper.make_node("Compress", ["shape", "all"], ["same"], axis=0),
+        helper.make_node("Reshape", ["x", "same"], ["image"]),
+        helper.make_node("Conv", ["image", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["c", "epsilon"], ["y"]),
+    ]
+    weights = {"shape": shape, "all": np.ones(4, bool), "w": np.ones((2, 2, 3, 3), np.float32), "epsilon": epsilon}
+    values = [helper.make_tensor_value_info(name, 1, dims) for name, dims in (("x", [128]), ("y", None))]
+    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "unknown", values[:1], values[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "unknown.onnx")
+    faults = {trial.faults[0] for trial in tried(str(tmp_path / "unknown.onnx"), together=0)}
+    assert {"convolution padded by reflection", "epsilon times 100"} <= faults

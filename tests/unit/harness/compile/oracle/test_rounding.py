@@ -70,6 +70,46 @@ def test_sums_in_another_order_are_right(seed: int, depth: int, width: int) -> N
     assert compare_answers([answer], truth, RELATIVE_TOLERANCE["float32"], moved, allowed).right
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([16, 64, 512]), st.sampled_from([0.0, 4.0, 64.0]))
+def test_numbers_stored_in_half_precision_are_right(seed: int, depth: int, width: int, far: float) -> None:
+    """Each result is added to a number and that is taken away again, which magnifies rounding."""
+    chance = np.random.default_rng(seed)
+    weights = {f"w{i}": (chance.standard_normal((width, width)) * width**-0.5).astype(np.float32) for i in range(depth)}
+    nodes, name = [], "x"
+    for layer in range(depth):
+        there, back = f"there{layer}", "y" if layer == depth - 1 else f"v{layer}"
+        nodes.append(helper.make_node("MatMul", [name, f"w{layer}"], [f"product{layer}"]))
+        nodes.append(helper.make_node("Add", [f"product{layer}", "far"], [there]))
+        nodes.append(helper.make_node("Sub", [there, "far"], [back]))
+        name = back
+    model = network(nodes, {**weights, "far": np.float32(far)}, (1, width))
+    x = chance.standard_normal((1, width)).astype(np.float32)
+    truth, half, single = OnnxRuntime(model).ask({"x": x}), np.float16, np.float32
+    answer = x.astype(half)
+    for weight in weights.values():
+        product = (answer.astype(single) @ weight.astype(half).astype(single)).astype(half)
+        answer = (product + half(far)) - half(far)
+    leeway = [
+        one.leeway(ROUNDING_FACTOR["float16_acc32"], "float16_acc32") for one in measure_leeway(model, {"x": x}, truth)
+    ]
+    least, rounding = RELATIVE_TOLERANCE["float16_acc32"], [one.rounding for one in leeway]
+    assert compare_answers([answer.astype(single)], truth, least, rounding, leeway).right
+
+
+def test_sums_in_float16_may_move_an_output_twice_as_far_as_sums_in_float32() -> None:
+    nodes = [helper.make_node("Add", ["x", "far"], ["there"]), helper.make_node("Sub", ["there", "far"], ["y"])]
+    model = network(nodes, {"far": np.float32(100.0)})
+    truth = OnnxRuntime(model).ask({"x": X})
+    measured, right = measure_leeway(model, {"x": X}, truth), {}
+    for precision in ("float16", "float16_acc32"):
+        leeway = [one.leeway(ROUNDING_FACTOR[precision], precision) for one in measured]
+        rounding = [one.rounding for one in leeway]
+        answer = truth[0] * np.float32(1 + 3 * measured[0].rounding[HALVES])
+        right[precision] = compare_answers([answer], truth, RELATIVE_TOLERANCE[precision], rounding, leeway).right
+    assert right == {"float16": True, "float16_acc32": False}
+
+
 def test_bounds_scales_and_indices_are_kept() -> None:
     nodes = [
         helper.make_node("Clip", ["x", "low", "high"], ["clipped"]),
