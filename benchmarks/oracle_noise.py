@@ -6,7 +6,8 @@ Networks are those of `benchmarks.known_networks`, by name or by group (zoo, lig
 LLVM path in each precision. Prints a table in Markdown, each row as soon as it is known, and the smallest margins.
 
 * `rounding`: how far onnxruntime's own answer moves if each number on the way moves by up to four units in the last
-  place of float32 (`harness.compile.oracle.rounding`), relative to the output's scale, at the output that moves most.
+  place of float32, or one of float16 (`harness.compile.oracle.rounding`), relative to the output's scale, at the output
+  that moves most.
 * `peak`, `rms`: the largest error over the peak, and the errors' root mean square over the output's, of TVM's answer.
 * `tolerance`: what the judge allows of both, with what its own sums are off by.
 * `reserve`: by how much all errors may grow until the judge says that the answer is wrong, with parts of an output and

@@ -31,7 +31,7 @@ RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precisio
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
 
 ROUNDING_FACTOR = {"float32": 8.0, "float16": 4.0, "float16_acc32": 2.0}
-"""How much further than rounding moves the outside answer (`harness.compile.oracle.rounding`) a path's may lie."""
+"""How much further than rounding moves the outside answer a path's may lie (docs/data/accuracy.md)."""
 
 
 class Tuning(str, Enum):
