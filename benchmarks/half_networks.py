@@ -55,9 +55,9 @@ Measured once, on 2026-11-28:
   `mobilenetv3_small_050` by more than rounding, 31 are caught, and 31 of 35 in the converter's file of it. The others
   change the output by at most 0.042, and its tolerance is 0.057. In `test_convnext_half` 8 of 18 are caught, in
   `squeezenet1_0` 32 of 38. The others change it by less than 0.01, half of the tolerance. With `--precision
-  float16_acc32` it is 33 of 35, 12 of 18 and 35 of 38; with 4 times the rounding it was 31, 8 and 32.
+  float16_acc32` it is 33 of 35, 12 of 18 and 35 of 38.
 * The same in trained networks with bounds and thresholds: of 26 faults in `basic_pitch` 17 are caught, and 24 in
-  `float16_acc32`. Where rounding is that of float32 times 2^13, it is 1. In `svtr` 18 of 18 are caught, and 17.
+  `float16_acc32`; in `svtr` 18 of 18.
 * `tashkeel` is `out-of-range` by our writing of it: its products of integers (`MatMulInteger`) become float products,
   whose sums of up to 1.42e5 are halves then. The network adds them in 32 bits.
 * With random statistics of batch norms, TinyNet's answers to two inputs differ by 1.3e-4 of the peak, and nothing in

@@ -45,15 +45,18 @@ class Truth:
     expected: Sequence[Array]
     relative_tolerance: float
     """Tolerance relative to the right answer's peak, and to its root mean square."""
-    rounding: Sequence[float] = ()
-    """What rounding may do to each output, in the same unit; empty if that is not known."""
     leeway: Sequence[Leeway] = ()
-    """How far each number of each output may be off besides; empty if that is not known."""
+    """What rounding may do to each output, and how far each of its numbers may be off besides; empty if not known."""
 
     other_inputs: Sequence[Array] = ()
     """Other inputs of the same kind; empty if they are not known."""
     other_expected: Sequence[Array] = ()
     """The right answer to those, as far as it is known."""
+
+    @property
+    def rounding(self) -> list[float]:
+        """What rounding may do to each output, relative to its scale; empty if that is not known."""
+        return [output.rounding for output in self.leeway]
 
     def judge(self, outputs: Sequence[Array]) -> Accuracy:
         """Compare a program's outputs with the right ones."""

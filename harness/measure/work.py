@@ -131,13 +131,11 @@ def limits(
 
 def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float, precision: str) -> Truth:
     """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
-    leeway = [output.leeway(rounding_factor, precision) for output in load_leeway(answers / LEEWAY)]
     return Truth(
         load_arrays(answers / INPUTS),
         load_arrays(answers / OUTPUTS),
         relative_tolerance,
-        [output.rounding for output in leeway],
-        leeway,
+        [output.leeway(rounding_factor, precision) for output in load_leeway(answers / LEEWAY)],
         *(load_arrays(file) if file.exists() else [] for file in (answers / OTHER_INPUTS, answers / OTHER_OUTPUTS)),
     )
 

@@ -15,8 +15,8 @@ DEFINED = (
     *("NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU", "Swish"),
 )
 """Operators with a definition in ONNX's other operators. TVM takes `Attention` for that of onnxruntime's domain."""
-REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
-PARTLY_READ = ("LayerNormalization", "RMSNormalization", *REDUCTIONS)
+OVER_NO_AXES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
+PARTLY_READ = ("LayerNormalization", "RMSNormalization", *OVER_NO_AXES)
 """Operators with a definition of which TVM reads some right; a network with another has all written so."""
 SMALLEST_NORM = 1.1754944e-38
 """Smallest normal float32: a vector of zeros is divided by it, and stays one, as in onnxruntime."""
@@ -40,7 +40,7 @@ def write_definitions(model: Any) -> str:
 
 def _is_misread(node: Any, view: NetworkView) -> bool:
     """Return whether TVM leaves out statistics, axes, or what a reduction over no axes does to each number."""
-    if node.op_type in REDUCTIONS:
+    if node.op_type in OVER_NO_AXES:
         return bool(attribute_of(node, "noop_with_empty_axes", 0))
     if node.op_type == "LayerNormalization":
         return any(name and view.is_read(name) for name in node.output[1:])

@@ -202,7 +202,7 @@ def test_a_witness_off_by_what_the_judge_itself_is_off_by_is_right(tmp_path: Pat
     judge = np.full((1, 100), 127.336, np.float32)
     serial = judge - np.float32(0.003)
     save_arrays(tmp_path / OUTPUTS, [serial])
-    truth = Truth([], [judge], 1e-5, [0.0], [Leeway(own=np.full((1, 100), 0.003, np.float32))])
+    truth = Truth([], [judge], 1e-5, [Leeway(own=np.full((1, 100), 0.003, np.float32))])
     report = compare_with_witness([np.zeros_like(judge)], truth, Answers(tmp_path, reused=False))
     assert report.with_judge
     assert not replace(report, with_path=True).blames_importer
