@@ -497,8 +497,7 @@ def _pad(net: Draw) -> str:
     if net.opset == 19 and net.chance():
         pads, axes = net.picks(2, 0, 1, 2), [net.integers(net.pick(2, -1))]
     else:
-        sizes = (0, 1, 2) if mode == "wrap" else (0, 1, 2, -1)  # TVM's wrap that also cuts reads beyond its tensor
-        pads, axes = [0 if place % rank < 2 else net.pick(*sizes) for place in range(2 * rank)], []
+        pads, axes = [0 if place % rank < 2 else net.pick(0, 1, 2, -1) for place in range(2 * rank)], []
     value = net.scalar(net.pick(0.0, 1.5)) if mode == "constant" else ""
     return net.add("Pad", net.integers(*pads), *([value, *axes] if axes or value else []), mode=mode)
 

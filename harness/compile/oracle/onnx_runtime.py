@@ -10,7 +10,7 @@ from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
-from harness.compile.models.preparation.padding import write_pads_of
+from harness.compile.models.preparation.padding import write_pads_of, write_repeats
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _rewritten(model: Any) -> bytes:
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
     compute_in_single(model, ["MeanVarianceNormalization"])  # ONNX defines it by constants in float32
+    write_repeats(model)
     _write_padding_of_pools(model)
     _write_sigmoids(model)
     model.ir_version = min(version, NEWEST_IR_VERSION)

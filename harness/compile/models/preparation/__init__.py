@@ -23,7 +23,7 @@ from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.one_hot import write_one_hots
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.order import remove_unread
-from harness.compile.models.preparation.padding import write_pads
+from harness.compile.models.preparation.padding import write_pads, write_repeats
 from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.reversed_sequences import write_reversals
@@ -50,6 +50,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_one_hots,
     write_cumulative_sums,
     write_top_k,
+    write_repeats,
     write_pads,
     leave_out_empties,
     resize_all_axes,

@@ -42,10 +42,11 @@ def _is_misread(node: Any, view: NetworkView) -> bool:
     """Return whether TVM leaves out statistics, axes, or what a reduction over no axes does to each number."""
     if node.op_type in OVER_NO_AXES:
         return bool(attribute_of(node, "noop_with_empty_axes", 0))
+    rank, axis = len(view.shape(node.input[0]) or ()), attribute_of(node, "axis", -1)
     if node.op_type == "LayerNormalization":
-        return any(name and view.is_read(name) for name in node.output[1:])
-    rank = len(view.shape(node.input[0]) or ())
-    return rank == 4 or attribute_of(node, "axis", -1) in (0, -rank)
+        several = rank == 4 and axis not in (3, -1)  # axes, which TVM cannot pack in fours, or has no schedule for
+        return several or any(name and view.is_read(name) for name in node.output[1:])
+    return rank == 4 or axis in (0, -rank)
 
 
 def inline(model: Any, kinds: Sequence[str]) -> bool:

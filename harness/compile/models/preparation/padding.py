@@ -1,7 +1,8 @@
 """Padding in numbers, where `auto_pad` and `output_shape` leave it to the importer.
 
 For `auto_pad` TVM's importer writes a separate operator, whose fused kernel may take more local memory than a device
-has. It leaves `output_shape` out. In an LpPool with `ceil_mode` it scales the last windows up to whole ones.
+has. It leaves `output_shape` out. In an LpPool with `ceil_mode` it scales the last windows up to whole ones. A Pad that
+repeats the tensor reads beyond it if it also cuts, or repeats more than there is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import is_onnx, set_attribute
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 
@@ -79,3 +80,36 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
     if node.op_type != "Conv" and min(totals) < -1:
         return None  # onnxruntime's pools then begin at the second pixel
     return [max(total, 0) for total in totals]
+
+
+def write_repeats(model: Any) -> str:
+    """Gather what a Pad repeats, where it also cuts or repeats more than the tensor; onnxruntime misreads that, too."""
+    view, writer = NetworkView(model), NodeWriter(model, "repeats")
+
+    def gathered(node: Any) -> list[Any] | None:
+        mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)
+        axes = view.constant(node, 3) if len(node.input) > 3 and node.input[3] else range(len(shape or ()))
+        if mode not in ("wrap", "reflect") or shape is None or pads is None or axes is None:
+            return None
+        ends = zip(axes, *pads.reshape(2, -1).tolist(), strict=True)
+        padded = [(axis, begin, end) for axis, begin, end in ends if begin or end]
+        if all(0 <= begin < shape[axis] > end >= 0 for axis, begin, end in padded):
+            return None
+        result = node.input[0]
+        for axis, begin, end in padded:
+            places = writer.integers(*_places(shape[axis], begin, end, mode))
+            output = node.output[0] if axis == padded[-1][0] else ""
+            result = writer.add("Gather", result, places, axis=axis, output=output)
+        return writer.take()
+
+    count = len(replace_nodes(model.graph, gathered, "Pad"))
+    return f"wrote {count} Pad by index" if count else ""
+
+
+def _places(extent: int, begin: int, end: int, mode: str) -> list[int]:
+    """Return the places along an axis that a Pad gathers, which first cuts and then repeats; -1 cuts one off."""
+    import numpy as np
+
+    kept = np.arange(max(-begin, 0), extent - max(-end, 0))
+    places: list[int] = np.pad(kept, (max(begin, 0), max(end, 0)), mode).tolist()  # type: ignore[call-overload]
+    return places

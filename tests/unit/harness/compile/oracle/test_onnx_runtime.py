@@ -186,3 +186,11 @@ def test_the_first_query_of_a_causal_attention_sees_the_first_key_alone(queries:
     (answer,) = OnnxRuntime(model).ask({"x": rng.random((1, 2, queries, 4), np.float32)})
     first = np.asarray(answer, np.float32)[:, :, 0]
     np.testing.assert_allclose(first, weights["v"][:, :, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "reflect"])
+def test_a_pad_of_more_than_the_tensor_repeats_it_as_numpy_does(mode: Any) -> None:
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
+    x = values(5)
+    (answer,) = OnnxRuntime(network([node], {"x": (5,)}, opset=19, pads=np.array([12, 1]))).ask({"x": x})
+    np.testing.assert_array_equal(answer, np.pad(x, (12, 1), mode))

@@ -99,6 +99,17 @@ def test_a_layer_norm_whose_statistics_are_read_is_written_as_onnx_defines_it(
         np.testing.assert_allclose(mine, right, atol=1e-6)
 
 
+@pytest.mark.parametrize(("axis", "written"), [(-1, False), (3, False), (2, True), (-3, True), (1, True)])
+def test_a_layer_norm_over_several_axes_of_images_is_written_as_onnx_defines_it(axis: int, written: bool) -> None:
+    shape = (2, 3, 4, 5)
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=axis)
+    model = network([node], {"x": shape}, scale=values(*shape[axis:], seed=1))
+    plain, _ = changed(model, write_definitions)
+    assert ("LayerNormalization" not in kinds(plain)) is written
+    x = values(*shape)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare"])
 @pytest.mark.parametrize("axes", [[], ["axes"]])
 def test_a_reduction_over_no_axes_still_changes_each_number(kind: str, axes: list[str]) -> None:

@@ -12,7 +12,7 @@ from onnx import helper
 from small_networks import answers, changed, network, values
 
 from harness.compile.models.outline import attribute_of
-from harness.compile.models.preparation.padding import write_pads
+from harness.compile.models.preparation.padding import write_pads, write_repeats
 
 MODES = ("SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -91,3 +91,29 @@ def test_an_output_shape_becomes_padding(mode: dict[str, str]) -> None:
 def test_a_window_over_a_shape_that_is_open_stays() -> None:
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")
     assert changed(network([node], {"x": [1, 1, "h", 4]}), write_pads)[1] == ""
+
+
+@given(
+    mode=st.sampled_from(["wrap", "reflect"]),
+    pads=st.tuples(*[st.integers(-2, 12)] * 2, st.integers(-1, 3), st.integers(-1, 3)),
+    with_axes=st.booleans(),
+)
+def test_a_pad_that_cuts_or_repeats_more_than_there_is_goes_by_index(
+    mode: str, pads: tuple[int, ...], with_axes: bool
+) -> None:
+    begins, ends = (pads[0], pads[2]), (pads[1], pads[3])
+    lists: dict[str, Any]
+    if with_axes:
+        names, lists = ["x", "pads", "", "axes"], {"pads": np.array([*begins, *ends]), "axes": np.array([-2, 2])}
+    else:
+        names, lists = ["x", "pads"], {"pads": np.array([0, *begins, 0, *ends])}
+    node = helper.make_node("Pad", names, ["y"], mode=mode)
+    model = network([node], {"x": (1, 5, 4)}, opset=19, **lists)
+    plain, said = changed(model, write_repeats)
+    assert said == ("" if min(pads) >= 0 and max(pads[:2]) < 5 and max(pads[2:]) < 4 else "wrote 1 Pad by index")
+    x = values(1, 5, 4)
+    shown = zip(begins, ends, (5, 4), strict=True)
+    rows, columns = [slice(max(-begin, 0), extent - max(-end, 0)) for begin, end, extent in shown]
+    repeated = [(max(begin, 0), max(end, 0)) for begin, end in zip(begins, ends, strict=True)]
+    (got,) = answers(plain, {"x": x})
+    np.testing.assert_array_equal(got, np.pad(x[:, rows, columns], [(0, 0), *repeated], mode))  # type: ignore[call-overload]
