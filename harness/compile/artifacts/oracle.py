@@ -242,6 +242,6 @@ def _require_finite(answers: Sequence[Array], question: Question, inputs: Mappin
         + (f"; it begins with {blamed}" if blamed else ""),
         hint=f"correct the model, or its inputs in {source}"
         if source
-        else 'correct the model, or set `inputs = "FILE.npz"` in the suite (docs/reference/settings.md)',
+        else "correct the model, or draw its inputs otherwise: --input 'NAME=uniform(0.1, 1)' (docs/how-to/models.md)",
         evidence=evidence,
     )
