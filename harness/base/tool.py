@@ -141,8 +141,6 @@ class Tool:
     quirks: str = ""
     """Place of a tuple of known defects of TVM (`harness.compile.quirks.base.Quirk`). The folder `reports` beside that
     module has a report of each."""
-    quirk_probes: str = ""
-    """Place of the probe of each of those, by its id: a function that asks the TVM of its process."""
     doctor_checks: Mapping[str, str] = field(default_factory=dict)
     """Places of checks of this host, by what they check (`harness.tools.shared.finding.Check`)."""
     shared_store: str = ""

@@ -9,6 +9,8 @@ from typing import Any
 import clml_golden
 import numpy as np
 import pytest
+from defects.clml import conv
+from defects.sample import network
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
@@ -17,8 +19,6 @@ from harness.compile.compiler.compat import type_of
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
 from harness.compile.quirks import Quirk, quirks_for
-from harness.tools.upstream.probes.clml import conv
-from harness.tools.upstream.probes.sample import network
 
 pytestmark = [pytest.mark.rest, pytest.mark.device, pytest.mark.slow]
 

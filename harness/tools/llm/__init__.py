@@ -19,7 +19,6 @@ TOOL = Tool(
         ),
     ),
     quirks="harness.tools.llm.quirks:QUIRKS",
-    quirk_probes="harness.tools.llm.quirks:PROBES",
     programs={"llm": "harness.tools.llm.cases:LlmTask", "mlc": "harness.tools.llm.cases:MlcTask"},
     record_parts={"llm": "harness.tools.llm.part:LlmPart"},
     part_views={"llm": "harness.tools.llm.table:VIEW"},

@@ -48,7 +48,6 @@ from harness.compile.schedules.tasks import (
     unscheduled_functions,
 )
 from harness.compile.schedules.trace import check, plain
-from harness.tools.shared.virtual_device import virtual_device
 from harness.tools.tune.drawing import schedule_of
 from harness.tools.tune.rounding import measure_task_rounding
 
@@ -236,6 +235,18 @@ def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
     if len(names) == 1:
         return {}
     return {scope: virtual_device(target, scope) for scope in names}
+
+
+def virtual_device(target: Any, scope: str) -> Any:
+    """Return a place for tensors: memory of this scope on the first device of a target.
+
+    The class moved to Relax in 0.27.
+    """
+    import tvm
+    from tvm import relax
+
+    make = getattr(relax, "VDevice", None) or tvm.ir.VDevice
+    return make(target, 0, scope)
 
 
 def _network(function: Any, scopes: Mapping[str, Any]) -> Any:

@@ -19,7 +19,6 @@ TOOL = Tool(
         ),
     ),
     quirks="harness.tools.upstream.tuner_quirks:QUIRKS",
-    quirk_probes="harness.tools.upstream.probes.tuner:PROBES",
     cache_kinds=(CacheKind("bisect", "results of a bisection"),),
     jobs={"probe": JobKind("harness.tools.upstream.quirk_probes:probe")},
 )

@@ -180,11 +180,16 @@ def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, packag
             )
         except subprocess.TimeoutExpired:
             return ProbeAnswer(Presence.CANNOT_TELL, f"it did not end within {timeout_s:.0f} s")
-    lines = done.stdout.strip().splitlines() or [""]
-    state = _ENDS.get((done.returncode, lines[-1]), Presence.CANNOT_TELL)
+    answer = answer_of(done.returncode, done.stdout, done.stderr)
+    return ProbeAnswer(answer.state, answer.seen.replace(str(package), "TVM") if package else answer.seen)
+
+
+def answer_of(code: int, printed: str, complaint: str = "") -> ProbeAnswer:
+    """Return what the program of a report found, by its exit code, what it printed, and what it complained of."""
+    lines = printed.strip().splitlines() or [""]
+    state = _ENDS.get((code, lines[-1]), Presence.CANNOT_TELL)
     if state is Presence.CANNOT_TELL:
-        message = (done.stderr.strip().splitlines() or lines)[-1]
-        return ProbeAnswer(state, f"exit code {done.returncode}: {message}".replace(str(package), "TVM"))
+        return ProbeAnswer(state, f"exit code {code}: {(complaint.strip().splitlines() or lines)[-1]}")
     return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from harness.compile.paths.clml.codegen import register
-from harness.compile.paths.clml.path import ClmlPath, partition_module, relax_passes
+from harness.compile.paths.clml.path import ClmlPath, relax_passes
 
-__all__ = ["ClmlPath", "partition_module", "register", "relax_passes"]
+__all__ = ["ClmlPath", "register", "relax_passes"]

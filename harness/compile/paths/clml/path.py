@@ -16,7 +16,6 @@ from harness.compile.compiler.passes import (
     clml_offload_passes,
     insert_before,
     own_pass,
-    passes_before,
 )
 from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import BuiltModule, PathFacts, Workaround, edit_relax
@@ -57,7 +56,8 @@ class ClmlPath(OpenCLPath):
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own passes that offload, then those of path `opencl`, all with the workarounds."""
         register()
-        return _run(relax_passes(target, workarounds), mod, target)
+        with target:
+            return run_passes(relax_passes(target, workarounds), mod)
 
     def check(self, built: BuiltModule) -> None:
         """Check as path `opencl` does, and that every called part is in the library. Raises `InvalidKernel`."""
@@ -80,11 +80,6 @@ class ClmlPath(OpenCLPath):
         )
 
 
-def partition_module(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
-    """Return the module after TVM cut it into parts and before code is generated from them; it carries its report."""
-    return _run(passes_before(relax_passes(target, workarounds), "RunCodegen"), mod, target)
-
-
 def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
     """Return the release's own passes with the workarounds; one more leaves the report in the module."""
     refusals: Refusals = {}
@@ -98,11 +93,6 @@ def _report(built: BuiltModule) -> dict[str, Any]:
     report = offload_of(built.module)
     assert report is not None, "`lower` always leaves it"
     return report
-
-
-def _run(passes: Passes, mod: Any, target: Any) -> Any:
-    with target:
-        return run_passes(passes, mod)
 
 
 def _description(refusals: Refusals, table: Sequence[Any]) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from compile_requests import request_for
+from defects.sample import concat, conv, lower, sum_of_stack
 
 from harness.base.failures import CompileFailure
 from harness.compile.artifacts.compile import compile_model
 from harness.compile.compiler.pass_runner import StepFailed, culprit, run_passes, run_step
-from harness.tools.upstream.probes.sample import concat, conv, lower, sum_of_stack
 from harness.tools.zoo.graph_layers import ImageGraph
 
 

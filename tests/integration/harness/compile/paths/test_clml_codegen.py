@@ -8,10 +8,10 @@ from typing import Any
 
 import clml_golden
 import pytest
+from defects.clml import conv
+from defects.sample import network
 
 from harness.compile.paths.clml.codegen import Partition, partition
-from harness.tools.upstream.probes.clml import conv
-from harness.tools.upstream.probes.sample import network
 
 pytestmark = pytest.mark.rest
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from defects.clml import constant, conv, partition_module, parts
+from defects.sample import network
 from pydantic import TypeAdapter
 
 from harness.base.case import Precision
 from harness.compile.paths.base import ImageLimits
-from harness.compile.paths.clml import ClmlPath, partition_module
+from harness.compile.paths.clml import ClmlPath
 from harness.compile.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.compile.quirks import quirks_for
 from harness.tools.explain.partitions import render
-from harness.tools.upstream.probes.clml import constant, conv, parts
-from harness.tools.upstream.probes.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 PIXELS = 8 * 8

@@ -8,12 +8,12 @@ from typing import Any
 
 import clml_golden
 import pytest
+from defects.clml import batch_norm, constant, conv, conv_transpose, count_composites
+from defects.sample import Emit, network
 
 from harness.base.case import Precision
 from harness.compile.paths.base import edit_model
 from harness.compile.quirks import quirks_for
-from harness.tools.upstream.probes.clml import batch_norm, constant, conv, conv_transpose, count_composites
-from harness.tools.upstream.probes.sample import Emit, network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 

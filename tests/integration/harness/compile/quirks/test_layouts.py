@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from defects.sample import Emit, lower, mask_and_its_opposite, network, source
 
 from harness.base.case import Precision
 from harness.compile.compiler.compat import type_of
 from harness.compile.quirks import quirks_for
-from harness.tools.upstream.probes.sample import Emit, lower, mask_and_its_opposite, network, source
 
 
 @pytest.mark.parametrize("groups", [8, 1])

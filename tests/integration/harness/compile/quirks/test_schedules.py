@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from defects.sample import Emit, network, source, sum_of_distances
 
 from harness.base.case import Precision
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks import quirks_for
 from harness.compile.quirks.kernel_names import LONGEST_KERNEL
-from harness.tools.upstream.probes.sample import Emit, network, source, sum_of_distances
 
 
 def built(module: Any) -> Any:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from defects import PROBES
 
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS
 from harness.compile.quirks import Presence, Quirk
-from harness.tools.upstream.quirk_probes import all_probes
 from harness.tools.upstream.report import reported_quirks
 
 pytestmark = pytest.mark.rest
 
-QUIRKS, PROBES = reported_quirks(), all_probes()
+QUIRKS = reported_quirks()
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
 

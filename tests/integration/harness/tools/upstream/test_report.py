@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import reproducers
+from defects import PROBES
 from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.quirks import Presence, Quirk
-from harness.tools.upstream.quirk_probes import all_probes
 from harness.tools.upstream.report import (
     SCRIPT,
     TABLE,
@@ -36,7 +36,7 @@ def answers() -> dict[str, tuple[int, str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("quirk", [q for q in QUIRKS if q.id in REPORTS], ids=lambda quirk: quirk.id)
 def test_a_program_agrees_with_the_probe(quirk: Quirk, answers: dict[str, tuple[int, str]]) -> None:
-    present = all_probes()[quirk.id]().state is Presence.PRESENT
+    present = PROBES[quirk.id]().state is Presence.PRESENT
     assert answers[quirk.id] == ((1, "defect present") if present else (0, "defect absent"))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from defects.sample import Emit, network
 from tvm import relax, tirx
 
 from harness.compile.compiler.compat import array_of, is_constant
 from harness.compile.quirks.constants import compute_constants
-from harness.tools.upstream.probes.sample import Emit, network
 
 NUMBERS = [0.0, -0.0, 1.0, -2.5, 1e-45, 3e-39, 1.1754944e-38, 16777217.0, 3e38, -3e38, np.inf, -np.inf, np.nan, 0.1]
 """Zeros, numbers below the normal ones, the largest, and what is no number."""

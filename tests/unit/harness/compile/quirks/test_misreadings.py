@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from defects.misreadings import EXAMPLES, network, resize
 
 from harness.base.failures import CompileFailure, MisreadOperator, revived
 from harness.base.outcome import Outcome, Owner
 from harness.compile.quirks.misreadings import MISREADINGS, Misreading
 from harness.measure.decide import decide
 from harness.measure.facts import Facts
-from harness.tools.upstream.probes.misreadings import EXAMPLES, network, resize
 
 every = pytest.mark.parametrize("misreading", MISREADINGS, ids=lambda one: one.id)
 

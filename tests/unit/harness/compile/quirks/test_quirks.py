@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from defects.sample import conv_and_padding, lower, network, source
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -29,7 +30,6 @@ from harness.compile.quirks import QUIRKS, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import fold_functions_of_constants, identifiers
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
-from harness.tools.upstream.probes.sample import conv_and_padding, lower, network, source
 
 
 def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:

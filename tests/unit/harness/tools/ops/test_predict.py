@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 import pytest
+from defects.clml import partition_module
 
 from harness.base.case import Precision
 from harness.base.request import CompileRequest
@@ -20,7 +21,6 @@ from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import edit_relax
 from harness.compile.paths.clml.codegen import op_name
 from harness.compile.paths.clml.offload import offload_of
-from harness.compile.paths.clml.path import partition_module
 from harness.compile.quirks import quirks_for, quirks_of
 from harness.tools.ops.predict import destination_of
 from harness.tools.ops.summary import NetworkSummary, summarize

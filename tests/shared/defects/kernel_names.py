@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from defects.sample import Probe, many_in_a_row, network, source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.kernel_names import LONGEST_KERNEL
-from harness.tools.upstream.probes.sample import Probe, many_in_a_row, network, source
 
 
 def _longest_name(*applied: Workaround) -> ProbeAnswer:

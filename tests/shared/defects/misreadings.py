@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from defects.sample import Probe
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import static_shape
 from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 from harness.compile.quirks.base import ProbeAnswer
-from harness.tools.upstream.probes.sample import Probe
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,12 +6,12 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+from defects.pipelines import accesses_images
+from defects.sample import Probe, conv, texture_target
 from harness.compile.compiler.compat import INTRINSICS, tir_function, without_intrinsics
 from harness.compile.paths.base import Workaround
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.shared.virtual_device import virtual_device
-from harness.tools.upstream.probes.pipelines import accesses_images
-from harness.tools.upstream.probes.sample import Probe, conv, texture_target
+from harness.tools.tune.candidate import virtual_device
 
 _COPY = """
 @T.prim_func(private=True, s_tir=True)

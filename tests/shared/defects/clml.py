@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from defects.sample import Emit, Probe, network
 from harness.compile.compiler.compat import dtype_of, type_of
+from harness.compile.compiler.pass_runner import run_passes
+from harness.compile.compiler.passes import passes_before
 from harness.compile.paths.base import ImageLimits, Workaround, edit_model, edit_relax
-from harness.compile.paths.clml import ClmlPath, partition_module
+from harness.compile.paths.clml import ClmlPath, relax_passes
 from harness.compile.paths.clml.offload import offload_of
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.compile.quirks.clml_edits import inner_outputs, offloaded_parts
-from harness.tools.upstream.probes.sample import Emit, Probe, network
 
 _CREATE_CONVOLUTION = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
 _SWAPPED_WINDOW = "{in_dims.w, in_dims.h}"
@@ -51,6 +53,12 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
 
     normed = emit(relax.op.nn.batch_norm(data, *(constant(4) for _ in range(4)), axis=1, **attributes))
     return relax.TupleGetItem(normed, 0)
+
+
+def partition_module(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+    """Return the module after TVM cut it into parts and before code is generated from them; it carries its report."""
+    with target:
+        return run_passes(passes_before(relax_passes(target, workarounds), "RunCodegen"), mod)
 
 
 def parts(mod: Any, applied: Sequence[Workaround]) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from defects.sample import Probe, conv, mask, max_pool, source
 from harness.base.case import Precision
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.quirks import quirks_for
 from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.upstream.probes.sample import Probe, conv, mask, max_pool, source
 
 _BOOL_CAST = "vector-bool-cast"
 SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")

@@ -5,12 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from harness.compile.paths.base import Workaround, edit_model
-from harness.compile.paths.kernels import kernels
-from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import ProbeAnswer
-from harness.tools.upstream.probes.misreadings import answer, roi_align
-from harness.tools.upstream.probes.sample import (
+from defects.misreadings import answer, roi_align
+from defects.sample import (
     Emit,
     Probe,
     clipped_conv,
@@ -21,6 +17,10 @@ from harness.tools.upstream.probes.sample import (
     source,
     sum_of_stack,
 )
+from harness.compile.paths.base import Workaround, edit_model
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import ProbeAnswer
 
 
 def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from defects.sample import Emit, Probe, network
 from harness.compile.paths.base import Workaround, edit_relax
 from harness.compile.quirks.base import ProbeAnswer
-from harness.tools.upstream.probes.sample import Emit, Probe, network
 
 
 def _roots_of_constants(*applied: Workaround) -> ProbeAnswer:

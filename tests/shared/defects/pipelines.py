@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from defects.sample import Probe, conv, lower, texture_target
 from harness.base.failures import InvalidKernel
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import check_images
 from harness.compile.quirks.base import ProbeAnswer
-from harness.tools.upstream.probes.sample import Probe, conv, lower, texture_target
 
 
 def _default_pipeline(*_applied: Workaround) -> ProbeAnswer:

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from harness.compile.compiler.compat import memory_scope
-from harness.compile.paths.base import Workaround
-from harness.compile.paths.lowered_module import memory_scopes
-from harness.compile.quirks.base import ProbeAnswer
-from harness.compile.quirks.layouts import reorders
-from harness.tools.upstream.probes.sample import (
+from defects.sample import (
     Probe,
     choice,
     conv,
@@ -26,6 +21,11 @@ from harness.tools.upstream.probes.sample import (
     split_channels,
     transposed_conv,
 )
+from harness.compile.compiler.compat import memory_scope
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.lowered_module import memory_scopes
+from harness.compile.quirks.base import ProbeAnswer
+from harness.compile.quirks.layouts import reorders
 
 _COPY = "vm.builtin.to_device"
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from device_runner.device import ADRENO_LOCAL_BYTES
-from harness.compile.compiler.compat import writes_texture
-from harness.compile.paths.base import Workaround
-from harness.compile.paths.kernels import kernels
-from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import Presence, ProbeAnswer
-from harness.tools.upstream.probes.sample import (
+from defects.sample import (
     Probe,
     average_pool,
     average_pool_into_image,
@@ -26,6 +20,12 @@ from harness.tools.upstream.probes.sample import (
     sum_of_distances,
     unpadded_grouped_conv,
 )
+from device_runner.device import ADRENO_LOCAL_BYTES
+from harness.compile.compiler.compat import writes_texture
+from harness.compile.paths.base import Workaround
+from harness.compile.paths.kernels import kernels
+from harness.compile.paths.opencl import OpenCLPath
+from harness.compile.quirks.base import Presence, ProbeAnswer
 
 _GROUP = 4
 """Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""

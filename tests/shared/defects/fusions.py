@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from harness.compile.compiler.tir import unbound_blocks
-from harness.compile.paths.base import Workaround
-from harness.compile.quirks.base import ProbeAnswer
-from harness.compile.quirks.texels import QUIRKS as TEXELS
-from harness.tools.upstream.probes.sample import (
+from defects.sample import (
     Probe,
     biased_conv_and_silu,
     conv_and_erf,
@@ -16,7 +12,11 @@ from harness.tools.upstream.probes.sample import (
     scatter,
     source,
 )
-from harness.tools.upstream.probes.texels import SERIAL_STORE
+from defects.texels import SERIAL_STORE
+from harness.compile.compiler.tir import unbound_blocks
+from harness.compile.paths.base import Workaround
+from harness.compile.quirks.base import ProbeAnswer
+from harness.compile.quirks.texels import QUIRKS as TEXELS
 
 _TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
 """Another defect, by which every store of a vector is serialised."""

@@ -1,25 +1,26 @@
 """Probes of the known defects of TVM: each asks the installed TVM whether it has one.
 
 A probe builds the smallest network that shows the defect. It takes the quirks whose workarounds are applied, none for
-TVM as it is. It is cheap, but it may raise or crash, so `harness.tools.upstream.quirk_probes` runs it in a process of
-its own.
+TVM as it is. The programs of the reports find the same without workarounds.
 """
 
 from __future__ import annotations
 
-from harness.tools.upstream.probes import (
+from defects import (
     clml,
     constants,
     fusions,
     importer,
     kernel_names,
     layouts,
+    llm,
     misreadings,
     pipelines,
     schedules,
     texels,
+    tuner,
 )
-from harness.tools.upstream.probes.sample import Probe
+from defects.sample import Probe
 
 PROBES: dict[str, Probe] = {
     **pipelines.PROBES,
@@ -32,5 +33,7 @@ PROBES: dict[str, Probe] = {
     **fusions.PROBES,
     **texels.PROBES,
     **clml.PROBES,
+    **tuner.PROBES,
+    **llm.PROBES,
 }
 """The probe of each quirk, by its id."""
