@@ -1,11 +1,18 @@
-"""Measures two requests in turns on one device, by the engine of `gate`, each judged by its own truth."""
+"""Two requests side by side: which cases are pairs, their sessions in turns on one device, and which one is faster.
+
+The engine is that of `gate`, and each case is judged by its own truth.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.base.case import Case
+from harness.base.failures import UsageError
+from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
@@ -13,13 +20,80 @@ from harness.judge.in_turns import Measure
 from harness.judge.report.verdicts import ComparisonView
 from harness.judge.sides import SeriesKey, Side, side_of
 from harness.judge.stats.pair import Rules
+from harness.judge.stats.shares import LARGEST_SHARE, share_interval, signed_share
 from harness.judge.stats.turns import Arm
+from harness.judge.verdict import Verdict
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
 from harness.measure.workbench import Request, make_ready, open_workbench
-from harness.tools.ab.answer import sentence
-from harness.tools.ab.pairs import CasePair, Pairing, pair_cases
+
+AXES = ("model", "path", "precision", "tuning")
+BOTH = ("a", "b")
+"""What the sides are called where they differ in nothing that a case names."""
+
+
+CasePair = Mapping[Arm, Case]
+"""One case of each side."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Cases of two requests, side by side."""
+
+    pairs: tuple[CasePair, ...]
+    differences: tuple[str, ...]
+    """Axes in which the sides differ; in the others a pair has one value."""
+    names: tuple[str, str]
+    """What people call base and head."""
+
+    def of_head(self, case_id: str) -> CasePair:
+        """Return the pair of a case of head, by its id."""
+        return next(pair for pair in self.pairs if pair[Arm.HEAD].id == case_id)
+
+    def common(self, pair: CasePair) -> str:
+        """Return what both cases of a pair are: the path, and whatever else tells this pair from others."""
+        axes = [axis for axis in AXES if axis not in self.differences]
+        telling = [axis for axis in axes if axis == "path" or len({_value(p[Arm.HEAD], axis) for p in self.pairs}) > 1]
+        return " ".join(_value(pair[Arm.HEAD], axis) for axis in telling) or pair[Arm.HEAD].id
+
+
+def pair_cases(base: Request, head: Request) -> Pairing:
+    """Pair the cases of two requests. Raises UsageError where more than one case could be meant."""
+    cases = list(base.cases), list(head.cases)
+    differences = tuple(axis for axis in AXES if len({frozenset(_values(side, axis)) for side in cases}) > 1)
+    for axis in differences:
+        for side in cases:
+            if len(values := _values(side, axis)) > 1:
+                message = f"the sides differ in the {axis}, and one of them has {', '.join(sorted(values))}"
+                raise UsageError(message, hint=f"name one {axis} for each side")
+
+    def key(case: Case) -> tuple[str, ...]:
+        return tuple(_value(case, axis) for axis in AXES if axis not in differences)
+
+    heads = {key(case): case for case in cases[1]}
+    pairs = tuple({Arm.BASE: case, Arm.HEAD: heads[key(case)]} for case in cases[0] if key(case) in heads)
+    if not pairs:
+        raise UsageError("the two sides have no case in common", hint="name the same paths for both")
+    names = tuple(" ".join(_value(side[0], axis) for axis in differences) for side in cases)
+    return Pairing(pairs, differences, _without_options(base, head) if names[0] == names[1] else (names[0], names[1]))
+
+
+def _without_options(base: Request, head: Request) -> tuple[str, str]:
+    shipped = [request.quirks.as_shipped for request in (base, head)]
+    if shipped[0] is shipped[1]:
+        return BOTH
+    names = ["as shipped" if alone else "with workarounds" for alone in shipped]
+    return names[0], names[1]
+
+
+def _values(cases: Sequence[Case], axis: str) -> set[str]:
+    return {_value(case, axis) for case in cases}
+
+
+def _value(case: Case, axis: str) -> str:
+    return dict(zip(AXES, case.id.split("-"), strict=True))[axis]
+
 
 MeasureArm = Callable[[CasePair, Arm], Record]
 """Runs one side of a pair in a fresh session."""
@@ -134,3 +208,51 @@ def _write_page(page: Path, records: Records, verdicts: ComparisonView) -> None:
 
     builds = [sides[arm] for sides in records.values() for arm in Arm]
     write_report(page, builds, verdicts.export, answer=verdicts.answer)
+
+
+def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
+    """Return how many times as fast the faster side is, and whether both are right.
+
+    Args:
+        comparison: What the sessions came to.
+        names: What people call base and head.
+        where: What both have in common, such as the path.
+    """
+    if wrong := _faults(comparison, names):
+        return f"{wrong} on {where}"
+    right = f"; {_correctness(comparison, names)}"
+    change = comparison.change
+    if not change or not math.isfinite(change.relative):
+        why = "; ".join(comparison.reasons).removeprefix("right on both sides; ")  # which `right` says
+        return f"undecided on {where}: {why}{right}"
+    base, head = names
+    if comparison.verdict is Verdict.SAME:
+        within = share_interval(change.low, change.high) if math.isfinite(change.low) else signed_share(change.relative)
+        return f"{head} is as fast as {base} on {where}: its time differs by {within}{right}"
+    slower = change.relative > 0
+    winner, other = (base, head) if slower else (head, base)
+    ends = [1 + end for end in (change.relative, change.low, change.high)]
+    middle, *ratios = ends if slower else [1 / end if end > 0 else math.inf for end in ends]
+    interval = f", {min(ratios):.2f} to {max(ratios):.2f}" if min(ratios) > 0 and max(ratios) < LARGEST_SHARE else ""
+    verdict = f"{winner} is {middle:.2f} times as fast as {other} on {where}{interval}{right}"
+    return verdict if comparison.verdict.changed else f"undecided, it looks as if {verdict}"
+
+
+def _faults(comparison: Comparison, names: tuple[str, str]) -> str:
+    """Return which sides have no latency, and why; empty if both are right."""
+    sides = [(name, side) for name, side in zip(names, (comparison.base, comparison.head), strict=True) if side]
+    faults = [f"{name} is {_word(side)} ({side.message})" for name, side in sides if side.outcome is not Outcome.OK]
+    if comparison.verdict in (Verdict.WRONG, Verdict.BROKEN) and not faults:
+        faults = [f"{names[1]} is {comparison.verdict.value} ({comparison.reasons[0]})"]
+    right = [f"{name} is right" for name, side in sides if side.outcome is Outcome.OK]
+    return ", ".join([*faults, *(right if len(faults) < len(sides) else [])]) if faults else ""
+
+
+def _word(side: Side) -> str:
+    return side.finding.value if side.finding else side.outcome.value
+
+
+def _correctness(comparison: Comparison, names: tuple[str, str]) -> str:
+    sides = (comparison.base, comparison.head)
+    empty = [name for name, side in zip(names, sides, strict=True) if side and side.vacuous]
+    return f"both right, which proves nothing of {' and '.join(empty)}" if empty else "both right"

@@ -16,8 +16,7 @@ from harness.cli.options import AsJson, require_output_file
 from harness.judge.report.screen import out, out_json, out_whole
 from harness.tools.doctor.bundle import write_bundle
 from harness.tools.doctor.device import examine_device
-from harness.tools.doctor.machine import examine
-from harness.tools.doctor.system_packages import fix_command, missing_packages
+from harness.tools.doctor.machine import examine, fix_command, missing_packages
 from harness.tools.shared.finding import Condition
 
 

@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.names import load
@@ -154,3 +154,30 @@ CHECKS: dict[str, Check] = {
     "phones": _phones,
 }
 """Checks of this host; each builds on those before it."""
+
+
+COMMAND = "sudo apt-get install -y --no-install-recommends"
+
+
+def missing_packages(root: Path = Path("/"), which: Callable[[str], object] = shutil.which) -> list[str]:
+    """Return the packages that a run needs and that are not there, by their Debian names. Any OpenCL counts as one.
+
+    `.ci/system-packages` installs the same.
+
+    Args:
+        root: Root of the file system.
+        which: Finds a program.
+    """
+    programs: Mapping[str, str] = {"g++": "g++", "bubblewrap": "bwrap", "mksh": "mksh", "toybox": "toybox"}
+    files: Mapping[str, Sequence[str]] = {
+        "pocl-opencl-icd": ("etc/OpenCL/vendors/*.icd",),
+        "opencl-headers": ("usr/include/CL/cl.h",),
+        "ocl-icd-opencl-dev": ("usr/lib/*/libOpenCL.so", "usr/lib*/libOpenCL.so"),
+    }
+    missing = [name for name, patterns in files.items() if not any(any(root.glob(pattern)) for pattern in patterns)]
+    return [*missing, *(name for name, program in programs.items() if not which(program))]
+
+
+def fix_command(missing: Sequence[str]) -> str:
+    """Return the command that brings packages; a comment if none is missing."""
+    return f"{COMMAND} {' '.join(missing)}" if missing else "# nothing is missing"

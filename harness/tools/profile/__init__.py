@@ -18,7 +18,7 @@ TOOL = Tool(
         "side by side": "harness.tools.profile.sides:RequestKernels",
     },
     page_sections={
-        "history": "harness.tools.profile.history:section",
+        "history": "harness.tools.profile.kernel_pages:section",
         "details": "harness.tools.profile.details:read_details",
     },
     watchers=("harness.tools.profile.watcher:KernelWatcher",),

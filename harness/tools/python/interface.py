@@ -8,6 +8,8 @@ results["net", "texture"].latency_ms
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from device_runner.device import DeviceEntry
+from device_runner.interrupt import end_at, interrupt, interruption
 from device_runner.names import suggestion
 from device_runner.registry import list_devices
 from device_runner.selection import select
@@ -30,8 +33,31 @@ from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
 from harness.measure.records.record import RecordFile
 from harness.measure.workbench import Request, run_request
-from harness.tools.python.interruptible import interruptible
 from harness.tools.python.results import Results, Verdicts
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the body alone, with KeyboardInterrupt.
+
+    Outside the main thread, and inside `end_at`, it changes nothing.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is interrupt:
+        yield
+        return
+    try:
+        with end_at(signal.SIGINT):
+            yield
+    except SystemExit:
+        if not interruption():
+            raise
+        with end_at():  # forgets the signal: the process goes on
+            pass
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
 
 Place: TypeAlias = "str | PathLike[str]"
 """A file, a folder, a glob or a URL."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from device_runner.failures import SetupMissing
 from device_runner.names import suggestion
 from harness.judge.report.exports import CaseExport, export_case
+from harness.judge.report.matrix import entries_of, matrices_of
+from harness.judge.report.page import environment
+from harness.judge.report.suite_page import conclusions_of
 from harness.judge.report.table import results_table
 from harness.judge.report.verdicts import ComparisonView
+from harness.judge.report.words import latency, percent
 from harness.judge.sides import Sides, by_series, sides_of
 from harness.measure.records.record import Record
 from harness.measure.workbench import RunResults
-from harness.tools.python import frames, notebook
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_IDS = 12
 """Cases that an error names."""
+HEADERS = ("case", "verdict", "base", "head", "change")
+"""Of the verdicts in a notebook."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,21 +76,35 @@ class Results(RunResults):
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row for each case. Raises SetupMissing without pandas."""
-        return frames.data_frame(self)
+        try:
+            import pandas
+        except ImportError:
+            raise SetupMissing("pandas is not installed", hint="pip install 'adreno-bench[pandas]'") from None
+        return pandas.DataFrame([case.plain() for case in self], columns=list(CaseExport.model_fields))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand a row for each case to `pyarrow.table()`, `polars.DataFrame()` and others by Arrow's C stream.
 
         Raises SetupMissing without pyarrow.
         """
-        return frames.arrow_table(self).__arrow_c_stream__(requested_schema)
+        try:
+            import pyarrow
+        except ImportError:
+            raise SetupMissing("pyarrow is not installed", hint="pip install 'adreno-bench[records]'") from None
+        columns = [(name, _arrow_type(field.annotation, pyarrow)) for name, field in CaseExport.model_fields.items()]
+        table = pyarrow.Table.from_pylist([case.plain() for case in self], pyarrow.schema(columns))
+        return table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return self.table() if self.records else "no results"
 
     def _repr_html_(self) -> str | None:
         """Return the matrix for a notebook; None without jinja2, and then it shows the table."""
-        return notebook.matrix_html(self._builds)
+        try:
+            macros: Any = environment().get_template("matrix.html.j2").module
+        except SetupMissing:
+            return None
+        return str(macros.notebook(matrices_of(entries_of(self._builds)), conclusions_of))
 
     def _ambiguity(self, asked: Sequence[str], fitting: Sequence[CaseExport]) -> str:
         """Return why words name no case or several, and what to write instead."""
@@ -132,5 +153,25 @@ class Verdicts(ComparisonView):
         return self.text()
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
-        return notebook.verdicts_html(self.export, self.answer)
+        """Return the answer for a notebook, and a row for each case, the worst first."""
+        from tabulate import tabulate
+
+        rows = [
+            (
+                case.case,
+                case.verdict.value,
+                *("-" if side is None else latency(side.latency_ms) for side in (case.base, case.head)),
+                percent(case.relative),
+            )
+            for case in self.export.worst_first
+        ]
+        return f"<p>{escape(self.answer)}</p>" + tabulate(rows, HEADERS, tablefmt="html", disable_numparse=True)
+
+
+def _arrow_type(annotation: Any, pyarrow: Any) -> Any:
+    """Return Arrow's type of a field of `CaseExport`: every column has one, whatever its values."""
+    if get_origin(annotation) is list:
+        return pyarrow.list_(_arrow_type(get_args(annotation)[0], pyarrow))
+    kinds = get_args(annotation) or (annotation,)
+    types = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
+    return next((types[kind] for kind in kinds if kind in types), pyarrow.string())

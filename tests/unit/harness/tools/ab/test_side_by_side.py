@@ -29,8 +29,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Request
-from harness.tools.ab.pairs import CasePair, Pairing, pair_cases
-from harness.tools.ab.side_by_side import judge_in_turns
+from harness.tools.ab.side_by_side import CasePair, Pairing, judge_in_turns, pair_cases
 
 A, B = Case("a", "opencl"), Case("b", "opencl")
 PAIRING = Pairing(({Arm.BASE: A, Arm.HEAD: B},), ("model",), ("a", "b"))

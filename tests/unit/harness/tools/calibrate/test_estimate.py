@@ -9,7 +9,7 @@ from harness.judge.stats.engine import compare
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise, SessionSummary
 from harness.judge.verdict import Verdict
-from harness.tools.calibrate.estimate import NoiseEstimate, estimate_noise, noise_between
+from harness.tools.calibrate.calibration import NoiseEstimate, estimate_noise, noise_between
 
 
 def sessions(count: int, seed: int = 0, bias: float = 0.01) -> list[list[float]]:

@@ -11,7 +11,7 @@ from places import ROOT
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.tools.doctor.system_packages import fix_command, missing_packages
+from harness.tools.doctor.machine import fix_command, missing_packages
 
 
 def test_an_empty_machine_needs_what_the_script_of_the_ci_installs(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from fake_records import a_record
 
 from device_runner.device import Pulse
 from harness.base.outcome import Outcome
-from harness.tools.live.live_matrix import MOST_ROWS, LiveMatrix
-from harness.tools.live.matrix_screen import MatrixScreen
+from harness.tools.live.matrix_screen import MOST_ROWS, LiveMatrix, MatrixScreen
 
 OPENCL, TEXTURE = "net-opencl-float32-untuned", "net-texture-float32-untuned"
 

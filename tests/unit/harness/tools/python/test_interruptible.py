@@ -8,7 +8,7 @@ import pytest
 from interruptible import ended_by
 
 from device_runner.interrupt import interruption
-from harness.tools.python.interruptible import interruptible
+from harness.tools.python.interface import interruptible
 
 
 def test_python_code_goes_on_after_ctrl_c_in_an_interruptible_part() -> None:
