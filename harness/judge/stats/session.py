@@ -161,66 +161,35 @@ def _valid(rows: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
 
 
 def _all_reasons(rows: Rows, sizes: Rows, limits: SampleLimits) -> list[tuple[str, ...]]:
-    """Return why each of these rows cannot carry a verdict. Most can, so what is said of the others is made late."""
-    reasons: list[tuple[str, ...]] = [()] * len(rows)
-    sound = _sound(rows, sizes, limits)
-    if not sound.all():
-        for place, why in zip(np.flatnonzero(~sound), _reasons(rows[~sound], sizes[~sound], limits), strict=True):
-            reasons[place] = why
-    return reasons
+    """Return why each of these rows cannot carry a verdict."""
+    reasons: dict[int, tuple[str, ...]] = {}
+    for place, reason in _complaints(rows, sizes, limits):
+        reasons[place] = (*reasons.get(place, ()), reason)
+    return [reasons.get(place, ()) for place in range(len(rows))]
 
 
-def _sound(rows: Rows, sizes: Rows, limits: SampleLimits) -> NDArray[np.bool_]:
-    """Return the rows of which nothing can be complained; what a limit does not bound is not looked at."""
+def _complaints(rows: Rows, sizes: Rows, limits: SampleLimits) -> Iterator[tuple[int, str]]:
+    """Yield the places of rows that break a limit, and how; what a limit does not bound is not looked at."""
     count = rows.shape[1]
-    sound: NDArray[np.bool_] = sizes >= limits.independent * count
+    for place in np.flatnonzero(sizes < limits.independent * count).tolist():
+        yield (
+            place,
+            f"the {count} samples depend on each other: they are worth only {sizes[place]:.1f} independent ones",
+        )
     if limits.warm_up < 1:
-        sound &= warm_ups(rows) <= limits.warm_up * count
+        slow = warm_ups(rows)
+        for place in np.flatnonzero(slow > limits.warm_up * count).tolist():
+            yield place, f"the first {slow[place]} of {count} samples are a warm-up"
     if math.isfinite(limits.drift):
-        sound &= np.abs(drifts(rows)) < limits.drift
+        changes = drifts(rows)
+        for place in np.flatnonzero(np.abs(changes) >= limits.drift).tolist():
+            if trend_p(rows[place]) <= limits.drift_p:
+                yield place, f"the samples drift by {signed_share(changes[place])} from first to last"
     if math.isfinite(limits.modes_apart):
         explained, distances = modes(np.log(rows), limits.fewest_in_mode)
-        sound &= (explained < limits.modes_explain) | (distances < math.log1p(limits.modes_apart))
-    return sound
-
-
-def _reasons(rows: Rows, sizes: Rows, limits: SampleLimits) -> Iterator[tuple[str, ...]]:
-    """Yield all that can be complained of each row."""
-    count = rows.shape[1]
-    columns = (sizes, warm_ups(rows), drifts(rows), *modes(np.log(rows), limits.fewest_in_mode))
-    measured = zip(*(column.tolist() for column in columns), strict=True)
-    for row, (effective, slow, change, share, log_apart) in zip(rows, measured, strict=True):
-        complaints = (
-            _too_alike(effective, count, limits),
-            _warming_up(slow, count, limits),
-            _drifting(change, row, limits),
-            _in_two_groups(share, log_apart, limits),
-        )
-        yield tuple(filter(None, complaints))
-
-
-def _too_alike(effective: float, count: int, limits: SampleLimits) -> str:
-    if effective >= limits.independent * count:
-        return ""
-    return f"the {count} samples depend on each other: they are worth only {effective:.1f} independent ones"
-
-
-def _warming_up(slow: int, count: int, limits: SampleLimits) -> str:
-    return "" if slow <= limits.warm_up * count else f"the first {slow} of {count} samples are a warm-up"
-
-
-def _drifting(change: float, row: Rows, limits: SampleLimits) -> str:
-    if abs(change) < limits.drift:
-        return ""
-    if trend_p(row) > limits.drift_p:
-        return ""
-    return f"the samples drift by {signed_share(change)} from first to last"
-
-
-def _in_two_groups(explained: float, log_apart: float, limits: SampleLimits) -> str:
-    if explained < limits.modes_explain or log_apart < math.log1p(limits.modes_apart):
-        return ""
-    return f"the samples fall into two groups {math.expm1(log_apart):.1%} apart"
+        two_groups = (explained >= limits.modes_explain) & (distances >= math.log1p(limits.modes_apart))
+        for place in np.flatnonzero(two_groups).tolist():
+            yield place, f"the samples fall into two groups {math.expm1(distances[place]):.1%} apart"
 
 
 class Location(str, Enum):
