@@ -107,7 +107,7 @@ def isa(
         out_json(isa_view.plain(toolchain, sides, remarks, timed))
     else:
         isa_view.show(toolchain, sides, remarks, timed)
-    if remarks or any(side.head.refused for side in sides):
+    if remarks or any(side.head.code.refused for side in sides):
         raise typer.Exit(ExitCode.WRONG_OR_BROKEN)
     if not sides:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
@@ -127,7 +127,7 @@ def _gate(
 ) -> None:
     from harness.tools.isa import view as isa_view
 
-    verdicts = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
+    verdicts = [judge_code(side.head.case, side.bases, side.head.code, tolerance) for side in sides]
     if as_json:
         out_json(isa_view.plain_verdicts(toolchain, verdicts, remarks))
     else:

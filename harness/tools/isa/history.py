@@ -141,5 +141,5 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
 def _compile(request: Request, toolchain: MesaToolchain) -> Record:
     (built,) = build_only(request, NO_DEVICE, SilentProgress())
     compiled = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
-    codes, run = codes_of(compiled, toolchain.identity), os.environ.get(asv_process.COMMIT) or new_id()
+    codes, run = codes_of(compiled), os.environ.get(asv_process.COMMIT) or new_id()
     return code_record(built, *codes, toolchain.identity, as_shipped=False, run=run)

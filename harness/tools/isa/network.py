@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from device_runner.failures import Failure
@@ -29,23 +30,18 @@ class GpuNetwork:
 
     case: str
     gpu: str
+    compiler: str
+    """Version of what made the kernels (`MesaToolchain.identity`)."""
     artifact: str
     kernels: tuple[CompiledKernel, ...]
 
-    def per_inference(self, field: str) -> int | None:
-        """Return the sum over all kernels; None if one of them is not known."""
-        return total([kernel.per_inference(field) for kernel in self.kernels])
-
-    @property
-    def intensity(self) -> float | None:
-        """Floating-point operations for each byte that is asked of memory; None if either is not known."""
-        flops, moved = self.per_inference("flops_run"), self.per_inference("bytes_run")
-        return flops / moved if flops is not None and moved else None
-
-    @property
-    def refused(self) -> list[CompiledKernel]:
-        """Kernels of which the compiler made no code."""
-        return [kernel for kernel in self.kernels if kernel.failure]
+    @cached_property
+    def code(self) -> MachineCode:
+        """What is kept of it."""
+        fields = ("flops_run", "bytes_run")
+        flops, moved = (total([kernel.per_inference(field) for kernel in self.kernels]) for field in fields)
+        intensity = flops / moved if flops is not None and moved else None
+        return MachineCode(self.gpu, self.compiler, tuple(map(_kernel, self.kernels)), intensity)
 
     def to_json(self) -> dict[str, Any]:
         """Return all numbers, as plain values."""
@@ -53,10 +49,10 @@ class GpuNetwork:
             "case": self.case,
             "gpu": self.gpu,
             "artifact": self.artifact,
-            "instructions_per_inference": self.per_inference("instructions"),
-            "instructions_run_per_inference": self.per_inference("instructions_run"),
-            "flops_per_byte": self.intensity,
-            "fewest_waves": code_of(self, "").fewest_waves,
+            "instructions_per_inference": self.code.per_inference("instructions"),
+            "instructions_run_per_inference": self.code.per_inference("instructions_run"),
+            "flops_per_byte": self.code.flops_per_byte,
+            "fewest_waves": self.code.fewest_waves,
             "kernels": [_plain(kernel) for kernel in self.kernels],
         }
 
@@ -64,6 +60,7 @@ class GpuNetwork:
 def network(
     case: str,
     gpu: str,
+    compiler: str,
     artifact: str,
     compiled: Sequence[CompiledKernel],
     launches: Mapping[str, Mapping[str, Any]] | None,
@@ -71,7 +68,7 @@ def network(
     """Put together what the compiler made of the kernels of one case, and what the artifact's manifest says of them."""
     planned = {name: PlannedLaunch(**fields) for name, fields in (launches or {}).items()}
     kernels = tuple(replace(kernel, launch=planned.get(kernel.name)) for kernel in compiled)
-    return GpuNetwork(case, gpu, artifact, kernels)
+    return GpuNetwork(case, gpu, compiler, artifact, kernels)
 
 
 def _plain(kernel: CompiledKernel) -> dict[str, Any]:
@@ -105,7 +102,7 @@ def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Seque
         launches = manifest.compiled.launches if manifest else None
         for gpu in gpus:
             results = [by_digest[gpu][kernel.digest] for kernel in kernels]
-            networks.append(network(case, gpu, artifacts[case], results, launches))
+            networks.append(network(case, gpu, toolchain.identity, artifacts[case], results, launches))
     return networks
 
 
@@ -123,15 +120,10 @@ def _source(case: str, key: str) -> str:
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-def code_of(network: GpuNetwork, compiler: str) -> MachineCode:
-    """Return what is kept of a network that the compiler of this version made."""
-    return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
-
-
-def codes_of(networks: Sequence[GpuNetwork], compiler: str) -> tuple[list[MachineCode], Failure | None]:
+def codes_of(networks: Sequence[GpuNetwork]) -> tuple[list[MachineCode], Failure | None]:
     """Return a case on several GPUs, and the message of the first kernel that the compiler refused."""
-    refused = [kernel.failure for network in networks for kernel in network.refused]
-    return [code_of(network, compiler) for network in networks], refused[0] if refused else None
+    refused = (kernel.failure for network in networks for kernel in network.kernels if kernel.failure)
+    return [network.code for network in networks], next(refused, None)
 
 
 def _kernel(kernel: CompiledKernel) -> KernelCode:
@@ -141,12 +133,9 @@ def _kernel(kernel: CompiledKernel) -> KernelCode:
         source=_hash(source.text.replace(kernel.name, "kernel")),
         code=_hash("\n".join(kernel.assembly)) if statistics else "",
         message=str(failure) if failure else "",
-        instructions=statistics.instructions if statistics else None,
         instructions_per_inference=kernel.per_inference("instructions"),
         instructions_run_per_inference=kernel.per_inference("instructions_run"),
-        registers=statistics.registers if statistics else None,
-        waves=statistics.waves if statistics else None,
-        spills=statistics.spills if statistics else None,
+        **{name: getattr(statistics, name, None) for name in ("instructions", "registers", "waves", "spills")},
     )
 
 

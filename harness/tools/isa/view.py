@@ -26,7 +26,7 @@ from harness.measure.workbench import Request
 from harness.tools.isa.code import CodeChange, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import GpuBuild, in_words
-from harness.tools.isa.network import GpuNetwork, code_of, codes_of, networks, work_of
+from harness.tools.isa.network import GpuNetwork, codes_of, networks, work_of
 from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
@@ -42,7 +42,6 @@ class CodeSide:
     """One case on one GPU, and what it is compared with."""
 
     head: GpuNetwork
-    code: MachineCode
     against: ComparisonBase
     """The base; without a title if there is none."""
     base: GpuNetwork | None = None
@@ -53,7 +52,7 @@ class CodeSide:
     @property
     def before(self) -> MachineCode | None:
         """The base's numbers, if they may be compared."""
-        return find_matching(self.bases, self.code)
+        return find_matching(self.bases, self.head.code)
 
 
 def plain(
@@ -70,7 +69,7 @@ def plain(
             "against": side.against.title,
             "words": _words(side, profiles),
             "device_said": side.against.outcome,
-            "kernels": [diff.to_json() for diff in compare(side.before, side.code)],
+            "kernels": [diff.to_json() for diff in compare(side.before, side.head.code)],
         }
         for side in sides
         if side.before
@@ -90,7 +89,7 @@ def show(
     parts += [f"{side.head.case} on {side.head.gpu}: {why}" for side in sides if (why := _not_compared(side))]
     if not any(side.against.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
-    parts += [_refusals(network) for network in heads if network.refused]
+    parts += [_refusals(network) for network in heads if network.code.refused]
     parts += list(
         dict.fromkeys(f"{side.head.case} on {side.against.outcome}" for side in sides if side.against.outcome)
     )
@@ -159,7 +158,7 @@ def _code(network: GpuNetwork, name: str) -> list[str] | None:
 
 
 def _networks(sides: Sequence[CodeSide]) -> str:
-    named = [(side.head.case, side.code) for side in sides]
+    named = [(side.head.case, side.head.code) for side in sides]
     named += [(side.against.title, side.before) for side in sides if side.before]
     rows = [
         (
@@ -180,9 +179,9 @@ def _networks(sides: Sequence[CodeSide]) -> str:
 
 def _words(side: CodeSide, profiles: Sequence[Profile]) -> list[str]:
     """Which operators differ most, and what profiles of a real GPU say of them."""
-    if side.before is None or not compare(side.before, side.code):
+    if side.before is None or not compare(side.before, side.head.code):
         return []
-    head = GpuBuild(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
+    head = GpuBuild(side.head.case, side.head.case, side.head.code, work_of(side.head.artifact))
     base = GpuBuild(
         side.against.title,
         side.against.case or side.head.case,
@@ -194,7 +193,7 @@ def _words(side: CodeSide, profiles: Sequence[Profile]) -> list[str]:
 
 def _not_compared(side: CodeSide) -> str:
     """Return why a side with a base is not compared with it; empty if it is, or if it has none."""
-    return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
+    return judge_code(side.head.case, side.bases, side.head.code).why if side.against.title and not side.before else ""
 
 
 def _kernels(network: GpuNetwork) -> str:
@@ -213,7 +212,7 @@ def _kernels(network: GpuNetwork) -> str:
 
 
 def _differences(side: CodeSide, base: MachineCode) -> str:
-    diffs = compare(base, side.code)
+    diffs = compare(base, side.head.code)
     title = f"{side.head.case} on {side.head.gpu}, against {side.against.title}"
     if not diffs:
         return f"{title}: every kernel is the same, instruction by instruction"
@@ -238,7 +237,7 @@ def _side_by_side(diff: KernelDiff) -> tuple[str, ...]:
 
 
 def _refusals(network: GpuNetwork) -> str:
-    lines = [f"{kernel.name}: {why.outcome}: {why}" for kernel in network.refused if (why := kernel.failure)]
+    lines = [f"{kernel.name}: {why.outcome}: {why}" for kernel in network.kernels if (why := kernel.failure)]
     return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
 
 
@@ -297,8 +296,7 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
     for head in heads:
         against = other.get(head.case, ComparisonBase(asked.against or ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
-        codes = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
-        sides.append(CodeSide(head, code_of(head, toolchain.identity), against, base, codes))
+        sides.append(CodeSide(head, against, base, (*against.codes, *([base.code] if base else []))))
     return sides, [f"{build.case.id}: {build.result}" for build in builds if not build.artifact]
 
 
@@ -313,7 +311,7 @@ def _keep(
 ) -> None:
     run = new_id()
     for build in builds:
-        codes, refused = codes_of([head for head in heads if head.case == build.case.id], compiler)
+        codes, refused = codes_of([head for head in heads if head.case == build.case.id])
         file.append(code_record(build, codes, refused, compiler, as_shipped=as_shipped, run=run))
 
 

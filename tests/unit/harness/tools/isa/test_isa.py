@@ -24,10 +24,10 @@ from harness.base.failures import UsageError
 from harness.cli import app
 from harness.tools.isa import apt, kernels, pinned, runner, sandbox
 from harness.tools.isa import view as isa_view
-from harness.tools.isa.code import CodeChange, MachineCode, compare
+from harness.tools.isa.code import CodeChange, compare
 from harness.tools.isa.failures import KernelCrash, KernelHang, KernelRefused, NoToolchain, UnknownOutput
 from harness.tools.isa.kernels import CompiledKernel, compile_kernels
-from harness.tools.isa.network import GpuNetwork, code_of, network
+from harness.tools.isa.network import GpuNetwork, network
 from harness.tools.isa.runner import KernelSource, parse, sources
 from harness.tools.isa.statistics import Statistics
 from harness.tools.isa.toolchain import MesaToolchain
@@ -214,17 +214,13 @@ def test_trips_are_those_of_the_loop(begin: int, step: int, limit: int, asked_fi
 
 def networks(toolchain: MesaToolchain, cache: Path) -> tuple[GpuNetwork, GpuNetwork]:
     launches = {name: {"threads": 1000, "group": 10, "per_inference": 2} for name in KERNELS}
-    one = network("case", "a740", "key", made(toolchain, cache, *KERNELS.values()), launches)
+    one = network("case", "a740", "Mesa 1, LLVM 2", "key", made(toolchain, cache, *KERNELS.values()), launches)
     return one, one
-
-
-def code(network: GpuNetwork, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
-    return code_of(network, compiler)
 
 
 def side(head: GpuNetwork, base: GpuNetwork | None = None) -> isa_view.CodeSide:
     against = isa_view.ComparisonBase("0.26.0" if base else "")
-    return isa_view.CodeSide(head, code(head), against, base, (code(base),) if base else ())
+    return isa_view.CodeSide(head, against, base, (base.code,) if base else ())
 
 
 def with_kernel(whole: GpuNetwork, name: str, **changes: Any) -> GpuNetwork:
@@ -253,8 +249,8 @@ def test_a_kernel_that_changed_is_named(
     toolchain: MesaToolchain, tmp_path: Path, changes: dict[str, Any], change: CodeChange
 ) -> None:
     base, head = networks(toolchain, tmp_path)
-    assert compare(code(base), code(head)) == []
-    found = compare(code(base), code(with_kernel(head, "nested_loops", **changes)))
+    assert compare(base.code, head.code) == []
+    found = compare(base.code, with_kernel(head, "nested_loops", **changes).code)
     assert [(one.name, one.change) for one in found] == [("nested_loops", change)]
 
 
@@ -263,17 +259,17 @@ def test_a_renamed_kernel_is_found_by_its_source(toolchain: MesaToolchain, tmp_p
     kernel = head.kernels[0]
     source = KernelSource("renamed", kernel.source.text.replace("nested_loops", "renamed"), "")
     renamed = dataclasses.replace(kernel, source=source)
-    assert compare(code(base), code(dataclasses.replace(head, kernels=(renamed, *head.kernels[1:])))) == []
+    assert compare(base.code, dataclasses.replace(head, kernels=(renamed, *head.kernels[1:])).code) == []
 
 
 def test_an_inference_is_known_if_every_kernel_is(toolchain: MesaToolchain, tmp_path: Path) -> None:
     whole, _ = networks(toolchain, tmp_path)
-    assert whole.per_inference("instructions_run") is None
+    assert whole.code.per_inference("instructions_run") is None
     known = dataclasses.replace(whole, kernels=(whole.kernels[0],))
     run = statistics_of(toolchain, tmp_path, "nested_loops").instructions_run
     assert run is not None
-    assert known.per_inference("instructions_run") == run * 1000 * 2
-    assert [one.name for one in whole.refused] == ["refused"]
+    assert known.code.per_inference("instructions_run") == run * 1000 * 2
+    assert [one.name for one in whole.code.refused] == ["refused"]
 
 
 def test_what_is_printed_fits_a_terminal_and_names_what_changed(
