@@ -24,9 +24,8 @@ from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.shared.revision_search import RevisionSearch
 from harness.tools.shared.toolchain import CaseBuild
-from harness.tools.upstream.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
+from harness.tools.upstream.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, BisectionStore, find_first_bad
 from harness.tools.upstream.bisect.judging import Inspection, Reason, RevisionJudge, RevisionRunner
-from harness.tools.upstream.bisect.question import BisectionStore
 
 COMMITS = 64
 WITHIN = 0.01

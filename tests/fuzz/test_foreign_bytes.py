@@ -59,7 +59,7 @@ from harness.tools.builders.shared_store import entry_text, read_entry
 from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of
-from harness.tools.fleet.visitor import read_name
+from harness.tools.fleet.serve import read_name
 from harness.tools.github.pull_request import PullRequest
 from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file

@@ -25,7 +25,6 @@ from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import AdbRefusal
 from harness.tools.fleet.offer import FIELD, Grant, Offer
-from harness.tools.fleet.visitor import read_name
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
 """What a session needs of a device. `reboot:`, `root:`, `tcpip:` and the rest stay with its host."""
@@ -255,3 +254,18 @@ def _keep_alive(connection: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def read_name(connection: socket.socket) -> tuple[str, list[str]]:
+    """Return what a client names, and its options. Raises HandshakeFailure if it is no client of TVM's, or OSError."""
+    deadline = Deadline(handshake.DEADLINE_S)
+    if handshake.read_word(connection, deadline) != handshake.MAGIC:
+        raise handshake.HandshakeFailure("not a TVM RPC client")
+    length = handshake.read_word(connection, deadline)
+    if not 0 < length <= handshake.MAX_KEY_BYTES:
+        raise handshake.HandshakeFailure(f"a key of {length} bytes")
+    name, *options = receive(connection, length, deadline).decode(errors="replace").split() or [""]
+    if not name.startswith(handshake.CLIENT):
+        handshake.refuse(connection)
+        raise handshake.HandshakeFailure(f"not a client, but {name!r}")
+    return name[len(handshake.CLIENT) :], options

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from device_runner.device import Array
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import INPUTS, KERNELS, LEEWAY, LIBRARY, OUTPUTS, CompileResult, save_arrays
@@ -33,7 +36,8 @@ from harness.compile.compiler.pass_runner import StepFailed
 from harness.compile.compiler.passes import names_of
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
-from harness.compile.oracle.leeway import save_leeway
+from harness.compile.oracle.leeway import SINGLE, Measured, save_leeway
+from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
 from harness.compile.paths.lowered_module import vdevices
@@ -49,7 +53,6 @@ from harness.compile.schedules.tasks import (
 )
 from harness.compile.schedules.trace import check, plain
 from harness.tools.tune.drawing import schedule_of
-from harness.tools.tune.rounding import measure_task_rounding
 
 TASKS, FUNCTIONS = "tasks.json", "functions.json"
 TRACE = "trace.json"
@@ -300,3 +303,29 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
         return tirx.if_then_else(at[-1] < extents[-1], source(*at), tirx.const(0, dtype))
 
     return te.create_prim_func([source, te.compute(extents, element, name="copied")])
+
+
+HALF_AMOUNT = 2.0**-8
+"""Most that a number of float16 is moved: four of its units in the last place, or it would often stay."""
+
+
+def measure_task_rounding(
+    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[Measured]:
+    """Measure the rounding of one compiled function, of which only the inputs can be moved."""
+    amount = HALF_AMOUNT if any(array.dtype == np.float16 for array in inputs) else AMOUNT[SINGLE]
+    moved = farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    movements = [relative_movement(*pair) / amount for pair in zip(moved, outputs, strict=True)]
+    return [Measured(rounding={name: each * most for name, most in AMOUNT.items()}) for each in movements]
+
+
+def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
+    """Return every real number with a random factor next to 1."""
+    rng = np.random.default_rng(draw)
+
+    def move(array: Array) -> Array:
+        amount = HALF_AMOUNT if array.dtype == np.float16 else AMOUNT[SINGLE]
+        moved: Array = array.astype(np.float64) * rng.uniform(1 - amount, 1 + amount, array.shape)
+        return moved.astype(array.dtype)
+
+    return [move(array) if array.dtype.kind == "f" else array for array in arrays]

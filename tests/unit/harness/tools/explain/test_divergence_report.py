@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from harness.base.outcome import Finding, Outcome, Owner
 from harness.compile.paths.kernels import kernels
 from harness.measure.facts import Accuracy
-from harness.tools.explain.divergence_report import DivergenceReport, PieceKernel, begin_alike
+from harness.tools.explain.divergence import DivergenceReport, PieceKernel, begin_alike
 from harness.tools.explain.locate import Divergence
 from harness.tools.explain.pieces import CuttableNetwork
 from harness.tools.explain.trial import PieceTrial

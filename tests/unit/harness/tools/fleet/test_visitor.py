@@ -14,7 +14,7 @@ from waiting import LONG_S
 
 from device_runner.deadline import Deadline
 from device_runner.rpc_server import handshake
-from harness.tools.fleet.visitor import read_name
+from harness.tools.fleet.serve import read_name
 
 
 @pytest.fixture

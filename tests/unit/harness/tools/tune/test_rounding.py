@@ -11,7 +11,7 @@ import pytest
 from harness.base.case import ROUNDING_FACTOR
 from harness.compile.oracle.leeway import SINGLE
 from harness.compile.oracle.rounding import AMOUNT
-from harness.tools.tune.rounding import measure_task_rounding
+from harness.tools.tune.candidate import measure_task_rounding
 
 X = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
 

@@ -29,9 +29,17 @@ from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream import bisect_command
-from harness.tools.upstream.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
+from harness.tools.upstream.bisect.bisection import (
+    STATE,
+    Bisection,
+    BisectionStore,
+    SearchResult,
+    bisection_store,
+    find_first_bad,
+    kernels_diff,
+    shorten,
+)
 from harness.tools.upstream.bisect.judging import Reason, RevisionJudge, RevisionRunner, reason_of, state_of
-from harness.tools.upstream.bisect.question import STATE, BisectionStore, bisection_store
 
 CASE = "tiny-opencl-float32-untuned"
 
