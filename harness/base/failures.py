@@ -95,8 +95,14 @@ _REVIVED: tuple[type[Failure], ...] = (
 )
 
 
+def described(failure: Failure) -> dict[str, str]:
+    """Return a failure as plain values, of which `revived` makes it again in another process."""
+    texts = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
+    return {**texts, "kind": type(failure).__name__}
+
+
 def revived(fields: Mapping[str, str]) -> Failure:
-    """Return a failure that another process wrote down, as the class that it names, or whose outcome it does."""
+    """Return a failure that `described` wrote down, as the class that it names, or whose outcome it does."""
     for kind in sorted(_REVIVED, key=lambda kind: kind.__name__ != fields.get("kind")):
         if kind.outcome == fields["outcome"]:
             return kind(fields["message"], hint=fields["hint"], evidence=fields["evidence"])

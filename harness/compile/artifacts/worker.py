@@ -17,9 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from device_runner.disk import disk_full
+from device_runner.failures import Failure, RigFailure
 from device_runner.lifetime import die_with_parent
 from device_runner.names import load
-from harness.base.failures import CompileOutOfMemory
+from harness.base.failures import CompileOutOfMemory, described
 from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult
 from harness.compile.compiler.pass_runner import LOG
 
@@ -39,10 +41,8 @@ def main(job_file: Path, parent: int) -> int:
         done = function(job, out)
         result = {"done": dataclasses.asdict(done) if isinstance(done, CompileResult) else done or {}}
     except Exception as error:  # whatever it is, the harness has to know
-        if _is_out_of_memory(error):
-            result = {"failure": _out_of_memory(job, error, base_bytes)}
-        else:
-            result = {"failure": _describe(error, out)}
+        failure = _out_of_memory(job, error, base_bytes) if _is_out_of_memory(error) else _failure_of(error, out)
+        result = {"failure": described(failure)}
     (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
     return 0
 
@@ -51,23 +51,19 @@ _NO_MEMORY = ("bad_alloc", "failed to map segment", "MemoryError")
 """What an error says that came of the limit on memory: in TVM, in a library that was loaded, in Python below TVM."""
 
 
-def _describe(error: BaseException, out: Path) -> dict[str, str]:
-    from device_runner.disk import disk_full
-    from device_runner.failures import Failure
-
+def _failure_of(error: Exception, out: Path) -> Failure:
+    """Return an error as the failure that it is, or comes of."""
     if not isinstance(error, Failure):
         error = disk_full(error, out.parent) or error
     if isinstance(error, Failure):
-        evidence = error.evidence or traceback.format_exc()
-        texts = {"message": error.message, "hint": error.hint, "evidence": evidence}
-        return {"outcome": error.outcome, "kind": type(error).__name__, **texts}
+        error.evidence = error.evidence or traceback.format_exc()
+        return error
     line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return {
-        "outcome": "infra-error",
-        "message": f"the worker failed: {type(error).__name__}: {line}",
-        "hint": "this is a bug in adreno-bench: report it with the record",
-        "evidence": traceback.format_exc(),
-    }
+    return RigFailure(
+        f"the worker failed: {type(error).__name__}: {line}",
+        hint="this is a bug in adreno-bench: report it with the record",
+        evidence=traceback.format_exc(),
+    )
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
@@ -80,7 +76,7 @@ def _is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def _out_of_memory(job: dict[str, Any], error: BaseException, base_bytes: int) -> dict[str, str]:
+def _out_of_memory(job: dict[str, Any], error: Exception, base_bytes: int) -> Failure:
     author, limit_bytes, peak_bytes = job["author"], job["memory_bytes"], _status_bytes("VmPeak") - base_bytes
     message = f"{author} needs more than {limit_bytes / 1e9:.3g} GB of memory"
     hint = "raise limits.build_memory_gb in the suite file"
@@ -88,13 +84,7 @@ def _out_of_memory(job: dict[str, Any], error: BaseException, base_bytes: int) -
         message = f"{author} asked at once for more than the rest of {limit_bytes / 1e9:.3g} GB of memory"
         message += f", with {peak_bytes / 1e9:.2g} GB in use"
         hint = "it computed a wrong size; a network that needs so much takes a higher limits.build_memory_gb"
-    return {
-        "outcome": CompileOutOfMemory.outcome,
-        "kind": CompileOutOfMemory.__name__,
-        "message": message,
-        "hint": hint,
-        "evidence": f"{type(error).__name__}: {error}",
-    }
+    return CompileOutOfMemory(message, hint=hint, evidence=f"{type(error).__name__}: {error}")
 
 
 def _status_bytes(field: str) -> int:

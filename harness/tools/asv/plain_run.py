@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
@@ -112,22 +113,8 @@ def _settings(conf: Any, options: Options, identity: Identity, machine: str) -> 
         if installed:  # of an environment that it did not make asv says nothing to benchmarks
             chosen[asv_process.COMMIT] = get_repo(conf).get_hash_from_name(commit) if commit else "existing"
             chosen[asv_process.ENVIRONMENT] = environments[0].name
-        stack.enter_context(_variables(chosen))
+        stack.enter_context(mock.patch.dict(os.environ, chosen))
         yield folder
-
-
-@contextlib.contextmanager
-def _variables(chosen: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in chosen}
-    os.environ.update(chosen)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextlib.contextmanager
@@ -146,11 +133,8 @@ def _failures() -> Iterator[list[Parameters]]:
                 failures.append(dict(zip(benchmark["param_names"], texts, strict=True)))
         return original(self, benchmark, result, *args, **options)
 
-    Results.add_result = add_result
-    try:
+    with mock.patch.object(Results, "add_result", add_result):
         yield failures
-    finally:
-        Results.add_result = original
 
 
 def is_finding(failed: Parameters, records: Iterable[Record]) -> bool:

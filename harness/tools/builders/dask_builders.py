@@ -20,7 +20,7 @@ from typing import Any
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.runtimes import clml
 from device_runner.store import Store, cache_root, sha256_of
-from harness.base.failures import revived
+from harness.base.failures import described, revived
 from harness.base.plan import Job
 from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Artifact
@@ -225,8 +225,7 @@ def make_on_worker(order: dict[str, Any]) -> dict[str, Any]:
     try:
         return {**answer, "store": _build(order, ObjectStore(order["store"], messages.append))}
     except Failure as failure:
-        fields = {name: getattr(failure, name) for name in ("outcome", "message", "hint", "evidence")}
-        return {**answer, "failure": {**fields, "kind": type(failure).__name__}}
+        return {**answer, "failure": described(failure)}
 
 
 def _other_tools(here: dict[str, str], there: dict[str, str]) -> str:

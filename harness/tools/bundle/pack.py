@@ -23,7 +23,7 @@ from device_runner.runtimes.phone.elf import read_elf
 from device_runner.runtimes.phone.store import PROGRAM
 from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
-from harness.base.failures import UsageError, reason_alone
+from harness.base.failures import UsageError, described, reason_alone
 from harness.base.plan import Job, Plan
 from harness.compile.artifacts.artifact import (
     BRANCHES,
@@ -226,7 +226,7 @@ def _packed(folder: Path, plan: Plan, results: Built) -> PackedCase:
         case=plan.case.id,
         artifact=_library(folder, f"artifacts/{HEAD}/{plan.case.id}.so", plan.compile.key, results[plan.compile.key]),
         answers=plan.oracle.key,
-        refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
+        refused=described(answers) if isinstance(answers, Failure) else {},
         quirks=list(plan.quirks),
         relative_tolerance=plan.relative_tolerance,
         rounding_factor=plan.rounding_factor,
@@ -244,15 +244,10 @@ def _packed(folder: Path, plan: Plan, results: Built) -> PackedCase:
 
 def _library(folder: Path, place: str, key: str, result: Artifact | Answers | Failure) -> PackedLibrary:
     if isinstance(result, Failure):
-        return PackedLibrary(key, "", failure=_failure_fields(result))
+        return PackedLibrary(key, "", failure=described(result))
     assert isinstance(result, Artifact)
     library = _copied(folder, result.loadable.library, place)
     return PackedLibrary(key, library, result.size_bytes, asdict(result.compiled))
-
-
-def _failure_fields(failure: Failure) -> dict[str, str]:
-    texts = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
-    return {"outcome": failure.outcome, "kind": type(failure).__name__, **texts}
 
 
 def runtime_of(kind: MachineKind, cache: Path) -> Runtime:

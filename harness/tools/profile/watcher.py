@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from device_runner.device import Device, Launch, Program, Session
 from device_runner.failures import Failure
-from harness.base.plan import Budget, Plan
-from harness.compile.artifacts.artifact import Artifact
+from harness.base.plan import Budget
 from harness.measure.context import Origin
 from harness.measure.facts import Facts, Latency
 from harness.measure.probes.base import Probe
 from harness.measure.records.record import Record
 from harness.measure.work import Work
 from harness.tools.profile.measure import append_profile, profile_of
+from harness.tools.shared.kernels.launches import Launches
 from harness.tools.shared.kernels.peaks import load_peaks, peaks_of
 from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
 
@@ -27,15 +26,6 @@ FEWEST, MOST = 3, 10
 """Inferences that are watched."""
 
 
-@dataclass(frozen=True)
-class ProgramLaunches:
-    """The launches of a program that was measured."""
-
-    plan: Plan
-    artifact: Artifact
-    inferences: Sequence[Sequence[Launch]]
-
-
 class KernelWatcher:
     """A probe that watches kernels after the samples, and keeps what it saw of the last program."""
 
@@ -43,8 +33,8 @@ class KernelWatcher:
     timed = True
 
     def __init__(self) -> None:
-        self.seen: ProgramLaunches | None = None
         self._work: Work | None = None
+        self._seen: Sequence[Sequence[Launch]] = ()
 
     def begin(self, device: Device, cache: Path, say: Callable[[str], None]) -> None:
         """Measure the peaks of the device, without which kernels have their times and no roofline."""
@@ -53,7 +43,7 @@ class KernelWatcher:
 
     def probe(self, work: Work) -> Probe:
         """Return this as the probe of a case, with nothing seen yet."""
-        self.seen, self._work = None, work
+        self._work, self._seen = work, ()
         return self
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
@@ -63,9 +53,8 @@ class KernelWatcher:
             return
         budget, count = work.plan.budget, inferences_to_watch(work.plan.budget, median(latency.timing.wall_ms))
         with suppress(Failure):
-            inferences = program.launches(count, timeout_s=budget.timeout_s)
-            yield (launches := ProgramLaunches(work.plan, work.artifact, inferences))
-            self.seen = launches
+            self._seen = program.launches(count, timeout_s=budget.timeout_s)
+            yield Launches(self._seen)
 
     def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
         """Append the profile of a record's case, if there is one, to the file beside the records."""
@@ -74,14 +63,12 @@ class KernelWatcher:
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
         """Profile of a record's case; None if the launches make no sense, or if its time means nothing."""
-        launches = self.seen
-        if launches is None or launches.plan.case.id != record.case or not record.comparable_ms:
+        work = self._work
+        if work is None or not self._seen or work.plan.case.id != record.case or not record.comparable_ms:
             return None
         peaks = load_peaks(cache, origin.identity.key) or Peaks()
         with suppress(Failure, ValueError):  # launches are what the device tells
-            return profile_of(
-                launches.plan, launches.artifact, origin, launches.inferences, median(record.wall_ms), peaks
-            )
+            return profile_of(work.plan, work.artifact, origin, self._seen, median(record.wall_ms), peaks)
         return None
 
 

@@ -160,15 +160,15 @@ def test_a_worker_that_finds_no_room_is_not_a_crash_of_the_compiler(small: Path,
 
 
 def test_a_worker_tells_in_its_own_words_what_the_disk_said(tmp_path: Path) -> None:
-    assert worker._describe(NO_SPACE, tmp_path / "out")["message"].startswith("the disk is full: ")
+    assert worker._failure_of(NO_SPACE, tmp_path / "out").message.startswith("the disk is full: ")
 
 
 def test_tvm_is_not_blamed_and_the_failure_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError) as caught, compiling.stepping("build"):
         raise RuntimeError("LLVM ERROR: IO failure on output stream: No space left on device")
-    told = worker._describe(caught.value, tmp_path / "out")
-    assert told["message"].startswith("the disk is full: ")
-    assert told["outcome"] not in REPEATABLE
+    told = worker._failure_of(caught.value, tmp_path / "out")
+    assert told.message.startswith("the disk is full: ")
+    assert told.outcome not in REPEATABLE
 
 
 def test_a_library_that_cannot_be_linked_for_want_of_room(tmp_path: Path) -> None:
