@@ -57,8 +57,6 @@ def judge_again(
 
 def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, again: bool) -> bool:
     """Judge the answer once: of the program run `again`, or the one that was timed last."""
-    first = facts.get(Answer)
-    assert first
     try:
         if not again:
             stale, outputs = False, program.timed_answer(timeout_s=timeout_s)
@@ -73,7 +71,7 @@ def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, aga
         complaint = "its answer to other inputs is that to the case's own: launches are dropped"
         facts.add(replace(accuracy, right=False, complaint=_sentence(complaint, number)))
         return False
-    if _equal(outputs, first.outputs):
+    if _equal(outputs, facts[Answer].outputs):
         return True
     if accuracy.right:
         facts.add(replace(accuracy, varies=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Steadiness
@@ -270,6 +270,10 @@ class Facts:
         """Return the fact of this type; None if it is not known."""
         fact = self._by_type.get(kind)
         return fact if isinstance(fact, kind) else None
+
+    def __getitem__(self, kind: type[T]) -> T:
+        """Return the fact of this type, which is known."""
+        return cast("T", self._by_type[kind])
 
     @property
     def running(self) -> RunningFact | None:

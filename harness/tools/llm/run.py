@@ -166,8 +166,7 @@ class StepProbe:
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Sample the step within the thermal limits."""
-        part, budget = facts.get(LlmPart), self.plan.budget
-        assert part
+        part, budget = facts[LlmPart], self.plan.budget
         launches = None
         with contextlib.suppress(RigFailure):  # without the probe
             launches = len(program.launches(2, timeout_s=budget.timeout_s)[-1])
@@ -180,9 +179,7 @@ class StepProbe:
 
 
 def _update(facts: Facts, **fields: object) -> LlmPart:
-    part = facts.get(LlmPart)
-    assert part
-    return part.model_copy(update=fields)
+    return facts[LlmPart].model_copy(update=fields)
 
 
 def build_libraries(

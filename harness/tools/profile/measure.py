@@ -87,12 +87,8 @@ def watch_case(plan: Plan, built: Built, run: Run, repeat: int, peaks: Peaks, pr
     if (decision := decide(facts)).outcome is not Outcome.OK:
         hint = decision.hint or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench diverge {plan.case.id}`"
         raise UsageError(f"{plan.case.id} is not profiled, because it is {decision.outcome.value}", hint=hint)
-    artifact, launches, wall = facts.get(Artifact), facts.get(Launches), facts.get(WallTime)
-    assert artifact
-    assert launches
-    assert wall
-    inferences = launches.inferences
-    profile = profile_of(plan, artifact, run.origin, inferences, wall.ms, peaks, facts.get(Batches))
+    inferences, wall_ms = facts[Launches].inferences, facts[WallTime].ms
+    profile = profile_of(plan, facts[Artifact], run.origin, inferences, wall_ms, peaks, facts.get(Batches))
     return WatchedProfile(profile, inferences)
 
 

@@ -25,8 +25,7 @@ class RepeatProbe:
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Accuracy]:
         """Yield the accuracy of the inference that is furthest off its tolerance, or wrong."""
-        worst, count = facts.get(Accuracy), len(self.plan.repeats) + 1
-        assert worst
+        worst, count = facts[Accuracy], len(self.plan.repeats) + 1
         for number, truth in enumerate(self.truths(), 2):
             outputs, _ = program.run(truth.inputs, timeout_s=self.plan.budget.timeout_s)
             accuracy = truth.judge(outputs)

@@ -59,9 +59,8 @@ class TaskProbe:
         """Watch the launches of some inferences."""
         first_ms = kernels_ms(program, 1)
         far_behind = self.best_ms is not None and first_ms > FAR_BEHIND * self.best_ms
-        accuracy = facts.get(Accuracy)
-        assert accuracy
-        yield TaskTiming(first_ms if far_behind else kernels_ms(program, repeats(first_ms)), accuracy.max_rel_err)
+        ms = first_ms if far_behind else kernels_ms(program, repeats(first_ms))
+        yield TaskTiming(ms, facts[Accuracy].max_rel_err)
 
 
 class CandidateRunner:
@@ -93,17 +92,13 @@ class CandidateRunner:
         """
         facts = Facts()
         self._measure(artifact, truth, [TaskProbe(best_ms)], facts)
-        timed = facts.get(TaskTiming)
-        assert timed
-        return timed
+        return facts[TaskTiming]
 
     def load(self, artifact: Artifact, truth: Truth) -> tuple[Program, float]:
         """Return a task that is right, loaded and warm, and its error. Raises as `time` does."""
         facts = Facts()
         program = self._measure(artifact, truth, (), facts)
-        accuracy = facts.get(Accuracy)
-        assert accuracy
-        return program, accuracy.max_rel_err
+        return program, facts[Accuracy].max_rel_err
 
     def _measure(self, artifact: Artifact, truth: Truth, probes: Sequence[Probe], facts: Facts) -> Program:
         began = time.monotonic()
