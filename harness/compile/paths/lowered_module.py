@@ -87,7 +87,7 @@ def require_threads(mod: Any, path: str) -> None:
 
 def require_dispatch(mod: Any) -> None:
     """Raise UnsupportedOperator for a sort or a scan that no pass of TVM's pipeline has given a kernel."""
-    if names := [name for operator, name in _SORTS_AND_SCANS.items() if list(_calls(mod, operator))]:
+    if names := [name for operator, name in _SORTS_AND_SCANS.items() if _calls(mod, operator)]:
         raise UnsupportedOperator(
             f"TVM's pipeline for Adreno has no kernel for {', '.join(names)}",
             hint="fix k, the axis and its extent: then TopK, and CumSum of up to 4096 places, are written otherwise",
@@ -154,21 +154,34 @@ def memory_scopes(mod: Any) -> list[str]:
 
 def calls_of_functions(mod: Any) -> list[str]:
     """List the compiled functions that `main` calls, in its order and as often as it does."""
-    return [str(call.op.name_hint) for call in _calls(mod, "")]
+    from tvm import ir
+
+    return [str(call.op.name_hint) for call in calls_in(mod[ENTRY]) if isinstance(call.op, ir.GlobalVar)]
 
 
-def _calls(mod: Any, operator: str) -> Iterator[Any]:
-    """Yield calls of an operator in `main`; of compiled functions if it is empty."""
+def bindings(function: Any) -> Iterator[Any]:
+    """Yield the bindings of a function in order."""
+    for block in function.body.blocks:
+        yield from block.bindings
+
+
+def calls_in(function: Any) -> Iterator[Any]:
+    """Yield the calls that a function binds, in order."""
+    from tvm import relax
+
+    return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
+
+
+def op_name(call: Any) -> str:
+    """Return the operator that is called, empty if it is no operator."""
     import tvm
 
-    for block in mod[ENTRY].body.blocks:
-        for binding in block.bindings:
-            call = binding.value
-            op = getattr(call, "op", None)
-            if (isinstance(op, tvm.ir.Op) and op.name == operator) or (
-                isinstance(op, tvm.ir.GlobalVar) and not operator
-            ):
-                yield call
+    return str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
+
+
+def _calls(mod: Any, operator: str) -> list[Any]:
+    """Return the calls of an operator in `main`."""
+    return [call for call in calls_in(mod[ENTRY]) if op_name(call) == operator]
 
 
 _LAUNCH_PARAMETERS = "kernel_launch_params"

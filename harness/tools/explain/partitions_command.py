@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from harness.base.failures import UsageError
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
@@ -22,6 +24,6 @@ def partitions(
     if not reports:
         raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
     if as_json:
-        out_json([{"case": case, **report.to_json()} for case, report in reports.items()])
+        out_json([{"case": case, **asdict(report)} for case, report in reports.items()])
     else:
         out("\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items()))

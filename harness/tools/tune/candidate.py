@@ -40,7 +40,7 @@ from harness.compile.oracle.leeway import SINGLE, Measured, save_leeway
 from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
-from harness.compile.paths.lowered_module import vdevices
+from harness.compile.paths.lowered_module import calls_in, op_name, vdevices
 from harness.compile.quirks import quirks_of
 from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.spaces import space_of
@@ -123,14 +123,12 @@ def _calls(mod: Any) -> dict[str, int]:
     import tvm
 
     calls: dict[str, int] = {}
-    for block in mod["main"].body.blocks:
-        for binding in block.bindings:
-            value = binding.value
-            if getattr(getattr(value, "op", None), "name", "") != "relax.call_tir" or len(value.args) != 2:
-                continue
-            if isinstance(value.args[0], tvm.ir.GlobalVar) and tuple_fields(type_of(value)) is None:
-                name = str(value.args[0].name_hint)
-                calls[name] = calls.get(name, 0) + 1
+    for call in calls_in(mod["main"]):
+        if op_name(call) != "relax.call_tir" or len(call.args) != 2:
+            continue
+        if isinstance(call.args[0], tvm.ir.GlobalVar) and tuple_fields(type_of(call)) is None:
+            name = str(call.args[0].name_hint)
+            calls[name] = calls.get(name, 0) + 1
     return calls
 
 

@@ -12,7 +12,7 @@ norm is `"batchnorm": [axis, epsilon, center, scale]` as strings, epsilon with s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.store import cache_root
 from harness.compile.compiler.compat import dtype_of, is_constant, is_tensor, name_of, tuple_fields, type_of
+from harness.compile.paths.lowered_module import bindings, calls_in, op_name
 
 Entry = list[int]
 """`[node, output, 0]`, as it stands in the graph."""
@@ -177,26 +178,6 @@ class _Writer:
         self.nodes.append({**node, "attrs": attributes})
         self.outputs.append(len(tensors))
         return [[index, output, 0] for output in range(len(tensors))]
-
-
-def bindings(function: Any) -> Iterator[Any]:
-    """Yield the bindings of a function in order."""
-    for block in function.body.blocks:
-        yield from block.bindings
-
-
-def calls_in(function: Any) -> Iterator[Any]:
-    """Yield the calls that a function binds, in order."""
-    from tvm import relax
-
-    return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
-
-
-def op_name(call: Any) -> str:
-    """Return the operator that is called, empty if it is no operator."""
-    import tvm
-
-    return str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
 
 
 def tensors_of(kind: Any) -> list[Any]:

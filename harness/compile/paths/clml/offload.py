@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, return_type, type_of
-from harness.compile.paths.clml.codegen import bindings, calls_in, op_name, shape_of, tensors_of
+from harness.compile.paths.clml.codegen import shape_of, tensors_of
 from harness.compile.paths.clml.offload_report import OffloadReport, RemainingOperators, Subgraph
 from harness.compile.paths.clml.patterns import Refusals
+from harness.compile.paths.lowered_module import bindings, calls_in, calls_of_functions, op_name
 
 ATTRIBUTE = "adreno_bench.offload"
 """Under it a lowered module carries its own report, as JSON text."""
@@ -33,13 +34,7 @@ def describe(mod: Any, refusals: Refusals, rooted: Iterable[str]) -> OffloadRepo
 
     `rooted` are the operators that some pattern ends in.
     """
-    from tvm import ir
-
-    called = Counter(
-        binding.value.op.name_hint
-        for binding in bindings(mod["main"])
-        if isinstance(getattr(binding.value, "op", None), ir.GlobalVar)
-    )
+    called = Counter(calls_of_functions(mod))
     partitions = ((str(var.name_hint), function) for var, function in mod.functions_items())
     subgraphs = tuple(
         _subgraph(name, function, called[name])

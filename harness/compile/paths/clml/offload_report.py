@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,3 @@ class OffloadReport:
     """Offloaded operators, 0 to 1."""
     mac_share: float
     """Offloaded multiply-accumulates, 0 to 1."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain

@@ -42,6 +42,9 @@ class ClmlFacts(PathFacts):
     boundary_bytes: int
 
 
+_COUNTS = ("operators", "operators_offloaded", "macs", "macs_offloaded", "boundary_bytes")
+
+
 @dataclass(frozen=True)
 class ClmlPath(OpenCLPath):
     """Parts of the network as JSON graphs for Qualcomm's library. Target `qcom/adreno-opencl-clml`.
@@ -75,8 +78,7 @@ class ClmlPath(OpenCLPath):
             subgraphs=len(parts),
             subgraph_calls=sum(part["calls"] for part in parts),
             small_subgraphs=sum(part["may_lose"] for part in parts),
-            **{key: report[key] for key in ("operators", "operators_offloaded", "macs", "macs_offloaded")},
-            boundary_bytes=report["boundary_bytes"],
+            **{key: report[key] for key in _COUNTS},
         )
 
 
@@ -100,6 +102,6 @@ def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
 
     def note(mod: Any) -> Any:
         report = describe(mod, refusals, map(root_operator, (entry[1] for entry in table)))
-        return mod.with_attr(ATTRIBUTE, json.dumps(report.to_json()))
+        return mod.with_attr(ATTRIBUTE, json.dumps(asdict(report)))
 
     return own_pass("DescribeOffload", note)

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.compile.compiler.compat import is_constant, is_tensor, tuple_fields, type_of
 from harness.compile.paths.base import Edits, Workaround
-from harness.compile.paths.clml.codegen import op_name
+from harness.compile.paths.lowered_module import op_name
 
 CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
 

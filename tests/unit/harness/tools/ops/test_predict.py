@@ -19,8 +19,8 @@ from harness.compile.compiler.passes import adreno_relax_passes, names_of
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import edit_relax
-from harness.compile.paths.clml.codegen import op_name
 from harness.compile.paths.clml.offload import offload_of
+from harness.compile.paths.lowered_module import op_name
 from harness.compile.quirks import quirks_for, quirks_of
 from harness.tools.ops.predict import destination_of
 from harness.tools.ops.summary import NetworkSummary, summarize
