@@ -168,25 +168,16 @@ def _bless(group: Sequence[Session], side: Side, emulated: bool) -> Blessing:
 
 
 def _baseline(right: Sequence[Session], timed: Sequence[Session]) -> Baseline:
+    """Return what is kept of the sessions that were right: of the last one, and the times of those that have some."""
     last = right[-1]
-    return Baseline(
-        case=last.case,
-        identity_key=last.identity_key,
-        kind="latency" if timed else "correctness",
-        emulated=last.emulated,
-        artifact=last.artifact,
-        tvm=last.compilers.tvm,
-        ffi=last.compilers.ffi,
-        quirks=last.quirks,
-        max_abs_err=last.max_abs_err,
-        tolerance=last.tolerance,
-        facts=last.facts,
-        settings=last.settings,
-        network=last.network,
-        truth=last.truth,
-        unchecked=last.unchecked,
-        sessions=[BlessedSession.of(record) for record in timed],
-    )
+    own: dict[str, Any] = {
+        "kind": "latency" if timed else "correctness",
+        "tvm": last.compilers.tvm,
+        "ffi": last.compilers.ffi,
+        "sessions": [BlessedSession.of(record) for record in timed],
+    }
+    same = Baseline.model_fields.keys() - own.keys() - {"schema_version"}
+    return Baseline(**{name: getattr(last, name) for name in same}, **own)
 
 
 def load(folder: Path) -> list[Baseline]:

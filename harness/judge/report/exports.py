@@ -149,42 +149,26 @@ def write_records(
 
 
 def export_case(record: Record) -> CaseExport:
-    """Return a session for programs."""
+    """Return a session for programs; what a record has under the same name is taken as it is there."""
     right = record.outcome is Outcome.OK and record.path not in record.emulated
     numbers = summarise_samples(record.wall_ms) if right else None
     memory = record.part(PeakMemory) or PeakMemory()
     names = ("min_ms", "median_ms", "low_ms", "high_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms", "stddev_ms")
-    return CaseExport(
-        case=record.case,
-        model=record.model,
-        path=record.path,
-        precision=record.precision,
-        tuning=record.tuning,
-        as_shipped=record.as_shipped,
-        identity=record.identity_key,
-        gpu=record.identity.gpu,
-        tvm=record.compilers.tvm,
-        emulated=list(record.emulated),
-        outcome=record.outcome,
-        owner=record.owner,
-        message=record.message,
-        remarks=[remark.word for remark in remarks(record)],
-        artifact=record.artifact,
-        quirks=list(record.quirks),
-        started_at=record.started_at,
-        latency_ms=finite(location_ms(record.wall_ms)) if right else None,
-        **{name: getattr(numbers, name) if numbers else None for name in names},
-        device_latency_ms=finite(location_ms(record.device_ms)) if right else None,
-        first_run_ms=record.first_run_ms,
-        init_ms=record.init_ms,
-        max_abs_err=finite(record.max_abs_err),
-        tolerance=finite(record.tolerance),
-        library_bytes=record.library_bytes,
-        peak_memory_bytes=memory.process_bytes,
-        peak_gpu_memory_bytes=memory.gpu_bytes,
-        wall_ms=record.wall_ms,
-        device_ms=record.device_ms,
-    )
+    own: dict[str, Any] = {
+        "identity": record.identity_key,
+        "gpu": record.identity.gpu,
+        "tvm": record.compilers.tvm,
+        "remarks": [remark.word for remark in remarks(record)],
+        "latency_ms": finite(location_ms(record.wall_ms)) if right else None,
+        **{name: getattr(numbers, name, None) for name in names},
+        "device_latency_ms": finite(location_ms(record.device_ms)) if right else None,
+        "max_abs_err": finite(record.max_abs_err),
+        "tolerance": finite(record.tolerance),
+        "peak_memory_bytes": memory.process_bytes,
+        "peak_gpu_memory_bytes": memory.gpu_bytes,
+    }
+    same = {name: getattr(record, name) for name in CaseExport.model_fields.keys() - own.keys()}
+    return CaseExport(**same, **own)
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:

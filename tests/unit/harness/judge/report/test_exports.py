@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from benchmarks.export_schema import FILE, text
 from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
-from harness.measure.records.record import Record
+from harness.judge.report.exports import export_case
+from harness.measure.records.record import Record, Releases
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 SCHEMA = json.loads(text())
@@ -55,6 +56,11 @@ def test_what_show_exports_is_as_the_schema_says(records: Path) -> None:
     assert right["latency_ms"] == pytest.approx(10, rel=0.05)
     assert len(right["wall_ms"]) == 10
     assert (wrong["latency_ms"], wrong["max_abs_err"], wrong["outcome"]) == (None, None, "wrong-result")
+
+
+def test_an_export_names_what_compiled_a_case() -> None:
+    old = Releases(tvm="0.25.0.post1", ffi="0.1.12")
+    assert export_case(a_record(compiled_with=old)).tvm == old.tvm
 
 
 @pytest.mark.parametrize("command", ["gate", "compare"])
