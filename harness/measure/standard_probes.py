@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Protocol
 
 from device_runner.device import Program, Session
 from device_runner.names import load
@@ -21,16 +20,11 @@ from harness.measure.probes.latency import measure
 from harness.measure.progress import RunStep
 from harness.measure.work import Preparation, Work
 
+ProbeMaker = Callable[[Work, Preparation, Run, Step], Probe | None]
+"""Makes a probe of one case, or None. `Tool.probes` names the places of such functions.
 
-class ProbeMaker(Protocol):
-    """Makes a probe of one case. `Tool.probes` names the places of such functions.
-
-    It is asked for each case before its session opens, so the module that has it should import little. A fact that the
-    probe yields is kept as a part of the record if its type is registered in `Tool.record_parts`.
-    """
-
-    def __call__(self, work: Work, prepared: Preparation, run: Run, step: Step) -> Probe | None:
-        """Return the probe; None for a case of which it measures nothing."""
+It is asked for each case before its session opens, so the module that has it should import little. A fact that the
+probe yields is kept as a part of the record if its type is registered in `Tool.record_parts`."""
 
 
 def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> Sequence[Probe]:

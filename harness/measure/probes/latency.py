@@ -12,8 +12,8 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
+from device_runner.device import Program
 from harness.base.plan import Budget
 from harness.compile.paths import family_of
 from harness.measure.facts import Timing
@@ -47,18 +47,8 @@ def device_clock(path: str) -> str:
     return CLML_EVENTS if family_of(path) == "clml" else KERNELS
 
 
-class Timed(Protocol):
-    """What can be timed: `device_runner.device.Program`, or a step of a program with several functions."""
-
-    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Return samples to the answer in the device's host memory, by the device's clock."""
-
-    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        """Return samples of the sum of kernel times."""
-
-
 def measure(
-    program: Timed,
+    program: Program,
     budget: Budget,
     look: Callable[[float], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
@@ -87,7 +77,7 @@ def measure(
     )
 
 
-def _quick_look(program: Timed, budget: Budget) -> Timing:
+def _quick_look(program: Program, budget: Budget) -> Timing:
     """Three samples of wall time, straight after the first run; the other clock would take as long again."""
     return Timing(
         wall_ms=program.wall_ms(QUICK_SAMPLES, timeout_s=budget.timeout_s),
@@ -98,7 +88,7 @@ def _quick_look(program: Timed, budget: Budget) -> Timing:
     )
 
 
-def warm_up(program: Timed, budget: Budget, clock: Callable[[], float]) -> list[float]:
+def warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> list[float]:
     """Run until the times are steady for as long as they have to be, or the warm-up's share of the budget is spent.
 
     Returns all of them, in ms.
@@ -132,7 +122,7 @@ def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
     return times[-count:]
 
 
-def _lasting(program: Timed, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
+def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
     """Time inferences for these seconds, at least `fewest`; return their ms. An `each_ms` of 0 means unknown."""
     times: list[float] = []
     while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):

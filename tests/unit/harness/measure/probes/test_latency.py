@@ -3,11 +3,13 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_runner.device import Program
 from harness.base.plan import Budget
 from harness.measure.probes.latency import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, measure
 
@@ -40,7 +42,7 @@ class FakeProgram:
 
 def run(steady_ms: float, times: list[float], budget: Budget):  # type: ignore[no-untyped-def]
     clock = FakeClock()
-    return measure(FakeProgram(clock, steady_ms, iter(times)), budget, clock=clock), clock
+    return measure(cast("Program", FakeProgram(clock, steady_ms, iter(times))), budget, clock=clock), clock
 
 
 def test_nothing_is_kept_before_the_times_are_steady() -> None:
@@ -87,7 +89,7 @@ def test_one_call_stays_well_below_its_deadline() -> None:
             calls.append(repeat)
             return super().wall_ms(repeat, timeout_s=timeout_s)
 
-    measure(Counting(clock, 2.0), Budget(seconds=20, timeout_s=1.0), clock=clock)
+    measure(cast("Program", Counting(clock, 2.0)), Budget(seconds=20, timeout_s=1.0), clock=clock)
     assert max(calls) * 2.0 <= 500
 
 
