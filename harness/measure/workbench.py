@@ -132,15 +132,11 @@ class Request:
 
     def builder(self, progress: Progress) -> Builder:
         """Return what builds for the plans; a context manager."""
-
-        def watch(job: Job, state: str, seconds: float) -> None:
-            progress.build(job.title, state, seconds)
-
         shared, remote = shared_store(self.suite.store, progress.say), None
         if self.builders and shared:
             place = place_of("remote_builders")
             remote = load(place)(self.builders, shared, progress.say)
-        return Builder(self.cache, self.suite.limits, watch=watch, shared=shared, remote=remote)
+        return Builder(self.cache, self.suite.limits, watch=progress.build, shared=shared, remote=remote)
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ REPEATABLE = (
 )
 """Outcomes that the same input gives again, unless it was a limit of ours that was met."""
 
-Watcher = Callable[[Job, str, float], None]
-"""Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`,
+Watcher = Callable[[str, str, float], None]
+"""Told (title of a job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`,
 `built elsewhere`, `reused` or `failed`."""
 
 
@@ -151,7 +151,7 @@ class Builder:
 
     def begin(self, job: Job) -> Future[Artifact | Answers | Failure]:
         """Make a job in the background."""
-        self._watch(job, "queued", 0.0)
+        self._watch(job.title, "queued", 0.0)
         return self._pool.submit(self._make, job, next(self._places))
 
     def _make(self, job: Job, place: int) -> Artifact | Answers | Failure:
@@ -161,10 +161,10 @@ class Builder:
         except Failure as failure:
             result, state = failure, "failed"
         if isinstance(result, (failures.NoOutsideAnswer, failures.CompileFailure)) and job.otherwise:
-            self._watch(job, state, time.monotonic() - began)
+            self._watch(job.title, state, time.monotonic() - began)
             return _unchecked(self._make(job.otherwise, place), result.message)
         if not self._closed:  # what was stopped has not failed
-            self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
+            self._watch(job.title, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
         return result
 
     def find(self, job: Job) -> Artifact | Answers | Failure | None:
@@ -195,7 +195,7 @@ class Builder:
             nonlocal state
             if self._shared and self._shared.fetch(store.kind, job.key, scratch):
                 return
-            self._watch(job, "building", 0.0)
+            self._watch(job.title, "building", 0.0)
             if self._elsewhere and self._elsewhere.takes(job):
                 state = "built elsewhere"
                 self._elsewhere.make(job, self._limits, scratch, place)
@@ -260,7 +260,7 @@ class Builder:
                 step = step_file.read_text(encoding="utf-8")
                 if step and step != last:
                     last = step
-                    self._watch(job, f"building: {step}", time.monotonic() - began)
+                    self._watch(job.title, f"building: {step}", time.monotonic() - began)
         return None
 
 

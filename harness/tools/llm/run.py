@@ -18,7 +18,7 @@ from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.plan import Job, Plan
+from harness.base.plan import Plan
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Limits
 from harness.base.tool import tools
@@ -189,10 +189,6 @@ def build_libraries(
     if abi != "host" and abi not in TRIPLES:
         raise UsageError(f"there is no ABI {abi!r}", hint=f"known: host, {', '.join(TRIPLES)}")
     jobs = [LlmTask.build(task.program(), None, QuirkPolicy(), TRIPLES.get(abi)) for task in tasks]
-
-    def watch(job: Job, state: str, seconds: float) -> None:
-        progress.build(job.title, state, seconds)
-
-    with Builder(cache, Limits(), watch=watch) as builder:
+    with Builder(cache, Limits(), watch=progress.build) as builder:
         built = builder.build(jobs)
     return [built[job.key] for job in jobs]

@@ -14,7 +14,6 @@ import typer
 from device_runner.files import write_whole
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
-from harness.base.plan import Job
 from harness.base.process import cores
 from harness.base.tables import counted
 from harness.cli.options import (
@@ -72,11 +71,7 @@ def _list_quirks(as_json: bool) -> None:
     installed, listed, plain = versions(), reported_quirks(), []
     if not as_json:
         out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
-
-    def watch(job: Job, state: str, seconds: float) -> None:
-        screen.build(job.title, state, seconds)
-
-    with Screen() as screen, probe_answers(listed, cache_root(), watch) as answers:
+    with Screen() as screen, probe_answers(listed, cache_root(), screen.build) as answers:
         for quirk, answer in zip(listed, answers, strict=True):
             plain.append(_plain(quirk, answer))
             if not as_json:

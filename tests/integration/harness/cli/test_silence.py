@@ -131,7 +131,7 @@ def test_what_takes_long_is_said_again_and_again(name: str, tmp_path: Path, monk
             pass
 
         def begin(self, job: Job) -> SimpleNamespace:
-            self.watch(job, "queued", 0.0)
+            self.watch(job.title, "queued", 0.0)
             return SimpleNamespace(result=slow)
 
     def slow_asv(*_: Any, output: Callable[[str], None]) -> NoReturn:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness.base.plan import Job
 from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
 from harness.tools.upstream import quirk_probes
 from harness.tools.upstream.quirk_probes import LIMITS, probe_answers
@@ -21,20 +20,11 @@ pytestmark = pytest.mark.rest
 NOBODY = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
 
 
-class Watch:
-    """The states of all probes, in their order."""
-
-    def __init__(self) -> None:
-        self.states: list[tuple[str, str]] = []
-
-    def __call__(self, job: Job, state: str, _seconds: float) -> None:
-        self.states.append((job.title, state))
-
-
 def asked(cache: Path, *quirks: Quirk, **more: Any) -> tuple[list[ProbeAnswer], list[tuple[str, str]]]:
-    watch = Watch()
-    with probe_answers(quirks, cache, watch, **more) as answers:
-        return list(answers), watch.states
+    """The answers, and the states of all probes, in their order."""
+    states: list[tuple[str, str]] = []
+    with probe_answers(quirks, cache, lambda title, state, _: states.append((title, state)), **more) as answers:
+        return list(answers), states
 
 
 def test_an_answer_is_asked_for_once_and_then_found(tmp_path: Path) -> None:
