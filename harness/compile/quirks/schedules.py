@@ -108,6 +108,8 @@ class _ReductionTrial:
     """Channels of a group whose sums other work-items read, although they are private."""
     results: int = 1
     """How many results a work-group computes that sums rows."""
+    one_each: bool = False
+    """Whether a work-group runs what follows a reduction for its own results alone."""
 
 
 _NO_REDUCTION = _ReductionTrial()
@@ -126,10 +128,11 @@ def _trial(func: Any, target: Any) -> _ReductionTrial:
         return _NO_REDUCTION
     rule = _reduction_rule(share=False)
     try:
-        schedule = rule.apply(func, target, False) or dlight.gpu.GeneralReduction().apply(func, target, False)
+        one_each = rule.apply(func, target, False)
+        schedule = one_each or dlight.gpu.GeneralReduction().apply(func, target, False)
     except (RuntimeError, AssertionError) as error:
         return _ReductionTrial(error=error, results=rule.results)
-    return _ReductionTrial(schedule, None, rule.channels, rule.results)
+    return _ReductionTrial(schedule, None, rule.channels, rule.results, one_each is not None)
 
 
 def _reduction_rule(*, share: bool) -> Any:
@@ -190,6 +193,25 @@ def fallback_if_pairs_are_read(func: Any, target: Any) -> Any:
     """Return the generic fallback for functions of which a rule for reductions asserts that they read in one place."""
     asserts = isinstance(_trial(func, target).error, AssertionError)
     return _fallback(func, target) if asserts and not writes_texture(func) else None  # an image takes texels
+
+
+def fallback_if_result_is_padded(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions that pad a result of a reduction, where a rule leaves the padding out.
+
+    That is `gpu.Reduction`; `gpu.GeneralReduction` covers it, or raises.
+    """
+    trial = _trial(func, target)
+    left_out = (trial.one_each or trial.error) and _pads_a_result(func) and not writes_texture(func)
+    return _fallback(func, target) if left_out else None
+
+
+def _pads_a_result(func: Any) -> bool:
+    """Return whether an operator after a reduction stores what it reads under a condition, as a padding does."""
+    blocks = [part.block for part in walk(func.body) if is_block(part)]
+    reductions = [place for place, block in enumerate(blocks) if block.init is not None]
+    after = blocks[max(reductions, default=len(blocks)) + 1 :]
+    stored = [getattr(block.body, "value", None) for block in after]
+    return any(getattr(getattr(value, "op", None), "name", "").endswith(".if_then_else") for value in stored)
 
 
 def reduction_with_shared_tile(func: Any, target: Any) -> Any:
@@ -327,6 +349,16 @@ QUIRKS = (
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=put_first(fallback_if_pairs_are_read)),
+    ),
+    Quirk(
+        "reduction-padded",
+        "a padding at the end of the axes of a mean, a sum or an average pool, or of what follows it, is written in "
+        "part: the rest of the tensor keeps what was there; behind a softmax it does not compile",
+        upstream="src/relax/analysis/tir_op_pattern_kind.cc: a padding that reads element i for element i is taken for "
+        "elementwise, and fused; python/tvm/s_tir/dlight/gpu/reduction.py runs it once for each result",
+        workaround="such functions get dlight's gpu.Fallback schedule",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=put_first(fallback_if_result_is_padded)),
     ),
     Quirk(
         "reduction-epilogue-private",

@@ -117,6 +117,16 @@ def first_row_of_difference() -> Any:
     return network(body, (1, 5, 8))
 
 
+def mean_and_padding() -> Any:
+    """Return means of 24 rows, and 976 rows more."""
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        return relax.op.nn.pad(emit(relax.op.mean(data, [3], keepdims=True)), (0, 0, 0, 0, 0, 244, 0, 0))
+
+    return network(body, (1, 4, 6, 8))
+
+
 def sum_of_distances() -> Any:
     """Return how far each of eight numbers is from all others together."""
     from tvm import relax

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -16,6 +17,7 @@ from defects.sample import (
     first_row_of_difference,
     grouped_conv_and_activation,
     lower,
+    mean_and_padding,
     source,
     sum_of_distances,
     unpadded_grouped_conv,
@@ -67,6 +69,17 @@ def _sum_of_distances(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(False, "a sum of distances is scheduled")
 
 
+def _padded_mean(*applied: Workaround) -> ProbeAnswer:
+    """Count the numbers of a padded mean that its schedule writes."""
+    from tvm import s_tir
+
+    functions = lower(mean_and_padding(), applied).functions.items()
+    schedule = s_tir.Schedule(next(function for name, function in functions if "pad" in name.name_hint))
+    last = schedule.get_child_blocks(s_tir.dlight.analysis.get_root_block(schedule))[-1]
+    runs = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(last))
+    return ProbeAnswer.of(runs < 1000, f"a padded mean writes {runs} of 1000 numbers")
+
+
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
     """Build a convolution and a padding, and count its local memory."""
     most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
@@ -102,6 +115,7 @@ PROBES: dict[str, Probe] = {
     "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
     "reduction-part-read": fails_to_lower(first_row_of_difference, "the first row of a difference is scheduled"),
     "reduction-of-pairs": _sum_of_distances,
+    "reduction-padded": _padded_mean,
     "reduction-epilogue-private": _private_numbers,
     "reduction-of-one": _sum_of_one,
     "inner-reduction-tile": _unpadded_groups,
