@@ -177,7 +177,7 @@ OPERATORS: dict[str, Operator] = {
     "softmax_of_columns": lambda net: net.add("Softmax", axis=3),
     "layer_norm": lambda net: net.add("LayerNormalization", net.positive(net.shape[3]), net.weight(net.shape[3])),
     "layer_norm_of_channels": _normalize_channels,
-    "pad": lambda net: net.add("Pad", net.integers(0, 0, 1, 2, 0, 0, 1, 0)),
+    "pad": lambda net: net.add("Pad", net.integers(0, 0, 0, 0, 0, 0, 1, 2)),  # TVM takes it for elementwise
     "reflect": lambda net: _if(
         min(net.shape[2:]) > 1, net, "Pad", net.integers(0, 0, 1, 1, 0, 0, 1, 1), mode="reflect"
     ),
