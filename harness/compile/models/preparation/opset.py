@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, inlined, node_name, static_shape
+from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, all_nodes, inlined, node_name, static_shape
 from harness.compile.models.preparation.editing import is_onnx, set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
@@ -32,17 +32,17 @@ def convert_opset(model: Any) -> str:
     from onnx import version_converter
 
     version = opset_of(model)
-    old = version < OLDEST_OPSET or (version == OLDEST_OPSET and any(is_onnx(n, "Resize") for n in model.graph.node))
-    if not old or not any(is_onnx(node) for node in model.graph.node):
+    nodes = [node for node in all_nodes(model.graph) if is_onnx(node)]
+    if not nodes or version > OLDEST_OPSET or (version == OLDEST_OPSET and all(n.op_type != "Resize" for n in nodes)):
         return ""
     text = f"the network is in operator set {version}, which ONNX cannot convert"
     hint = f"export it with operator set {CONVERTED_TO}"
-    for node in model.graph.node:
+    for node in nodes:
         if version < OLDEST_READABLE and {"axis", "broadcast"} <= {attribute.name for attribute in node.attribute}:
             # onnx 1.23 converts it into a network that computes something else.
             raise ModelError(f"{text}: {node.op_type} {node_name(node)!r} broadcasts along an axis", hint=hint)
     model.ir_version = max(model.ir_version, OLDEST_IR_VERSION)  # in older ones the converter wants weights as inputs
-    nearest = [_nearest(model, node) for node in model.graph.node if is_onnx(node, "Upsample", "Resize")]
+    nearest = [_nearest(model, node) for node in nodes if is_onnx(node, "Upsample", "Resize")]
     try:
         converted = version_converter.convert_version(model, CONVERTED_TO)
     except Exception as error:  # the converter raises errors of every kind
@@ -53,7 +53,7 @@ def convert_opset(model: Any) -> str:
     if _inputs_of(converted) != _inputs_of(model):  # onnx 1.23 takes the batch off what a Scan of set 8 reads
         return ""
     model.CopyFrom(converted)
-    for node, mode in zip([node for node in model.graph.node if is_onnx(node, "Resize")], nearest, strict=True):
+    for node, mode in zip([n for n in all_nodes(model.graph) if is_onnx(n, "Resize")], nearest, strict=True):
         # onnx 1.23 leaves these to their defaults, by which other pixels are taken, and gives results other names.
         set_attribute(node, "coordinate_transformation_mode", "asymmetric")
         set_attribute(node, "nearest_mode", mode)

@@ -59,6 +59,26 @@ def test_images_within_an_old_network_are_enlarged_as_before(kind: str, opset: i
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+@pytest.mark.parametrize(("kind", "opset"), [("Upsample", 9), ("Resize", 10)])
+def test_images_in_a_branch_of_an_old_network_are_enlarged_as_before(kind: str, opset: int) -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["x", "s"], [name], mode=mode)],
+            name,
+            [],
+            [helper.make_empty_tensor_value_info(name)],
+        )
+        for name, mode in (("then", "linear"), ("else", "nearest"))
+    }
+    node = helper.make_node("If", ["yes"], ["y"], **branches)
+    x = values(*SHAPE)
+    for yes in (True, False):
+        model = network([node], {"x": SHAPE}, opset=opset, s=SCALES, yes=yes)
+        plain, said = changed(model, convert_opset)
+        assert said == f"converted operator set {opset} to {CONVERTED_TO}"
+        np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_an_old_file_whose_weights_are_no_inputs_is_converted() -> None:
     """As onnxruntime reads it, though the format asks for them before its fourth version."""
     node = helper.make_node("Add", ["x", "w"], ["y"])
