@@ -24,15 +24,13 @@ def write_one_hots(model: Any) -> str:
         count, axis = int(depth.item()), attribute_of(node, "axis", -1) % (len(shape) + 1)
         if 8 * count > LARGEST_GROWTH_BYTES:
             return None
-        # Without axes of 1 before it: of (1, 1, 1, 1, 4) TVM would make an image, which has no texels of int64.
-        places = np.arange(count, dtype=np.int64).reshape([-1, *[1] * (len(shape) - axis)])
-        indices = write.add("Cast", node.input[0], to=TensorProto.INT64)
-        negative = write.add("Less", indices, write.constant(np.zeros((), np.int64)))
-        size = write.constant(np.array(count, np.int64))
-        whole = write.add("Mul", write.add("Cast", negative, to=TensorProto.INT64), size)
-        indices = write.add("Add", indices, whole)
+        # |index - place + depth / 2| is depth / 2 at the place, from either end. This reads the index once, as a float:
+        # TVM's simplifier takes minutes for a comparison of an integer with what is fused with it.
+        middles = (np.arange(count) - count / 2).astype(np.float32).reshape([-1, *[1] * (len(shape) - axis)])
+        indices = write.add("Cast", write.add("Cast", node.input[0], to=TensorProto.INT64), to=TensorProto.FLOAT)
         indices = write.add("Reshape", indices, write.integers(*shape[:axis], 1, *shape[axis:]))
-        chosen = write.add("Equal", indices, write.constant(places))
+        distances = write.add("Abs", write.add("Sub", indices, write.constant(middles)))
+        chosen = write.add("Equal", distances, write.constant(np.array(count / 2, np.float32)))
         off, on = (write.constant(value) for value in values)
         write.add("Where", chosen, on, off, output=node.output[0])
         return write.take()

@@ -36,3 +36,13 @@ def test_places_along_the_last_axis_have_no_other_axes() -> None:
     plain, _ = changed(network([node], {"x": [1, 3, 7, 6]}, dtype=TensorProto.INT64, **weights), write_one_hots)
     assert [1, 1, 1, 1, 4] not in [list(tensor.dims) for tensor in plain.graph.initializer]
     assert [4] in [list(tensor.dims) for tensor in plain.graph.initializer]
+
+
+def test_an_index_is_read_once_and_compared_as_a_float() -> None:
+    """TVM's simplifier takes ten minutes for a network that compares an integer which casts and a Softsign lead to."""
+    node = helper.make_node("OneHot", ["x", "depth", "values"], ["y"])
+    model = network([node], {"x": [3]}, dtype=TensorProto.INT64, depth=np.array(4), values=np.array([0, 1], np.float32))
+    plain, _ = changed(model, write_one_hots)
+    assert kinds(plain) == ["Cast", "Cast", "Reshape", "Sub", "Abs", "Equal", "Where"]
+    compared = next(tensor for tensor in plain.graph.initializer if tensor.name == plain.graph.node[5].input[1])
+    assert compared.data_type == TensorProto.FLOAT
