@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compile.models.outline import inner_graphs
+from harness.compile.models.preparation.editing import copy_of
 
 _TYPES = ("dtype", "to")
 """Attributes that name a number format."""
@@ -27,10 +28,7 @@ def in_single(model: Any) -> Any:
 
 
 def _widened(model: Any, narrow: int, wide: int) -> Any:
-    import onnx
-
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     del whole.graph.value_info[:]
     _widen(whole.graph, narrow, wide)
     return whole

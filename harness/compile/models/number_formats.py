@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.compile.models.preparation.editing import copy_of
+
 SUFFIX = "/plain"
 _FLOATS = ("BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1")
 _INTEGERS = {"INT4": "INT8", "UINT4": "UINT8", "INT2": "INT8", "UINT2": "UINT8"}
@@ -24,11 +26,8 @@ def plain_type(kind: int) -> int:
 
 def with_plain_copies(model: Any, names: Sequence[str], kinds: Mapping[str, int]) -> tuple[Any, list[str]]:
     """Return the network with a plain copy of each of these tensors that needs one, and the names to ask for."""
-    import onnx
-
     odd = [name for name in names if plain_type(kinds.get(name, 0))]
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     whole.graph.node.extend(cast(name, name + SUFFIX, plain_type(kinds[name])) for name in odd)
     return whole, [name + SUFFIX if name in odd else name for name in names]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import constants
 from harness.compile.models.preparation.branches import take_branches
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.preparation.editing import copy_of, is_onnx
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.truth import with_outputs
 
@@ -19,11 +19,9 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
 
     An If inside a loop, which may take both, is not among them. Raises NoAnswer, Refusal.
     """
-    import onnx
     from onnx import numpy_helper
 
-    plain, names = onnx.ModelProto(), list[str]()
-    plain.CopyFrom(model)
+    plain, names = copy_of(model), list[str]()
     while choices := [node for node in plain.graph.node if is_onnx(node, "If")]:
         weights = constants(plain)
         conditions = [name for name in dict.fromkeys(node.input[0] for node in choices) if name not in weights]

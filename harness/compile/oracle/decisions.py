@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from harness.compile.models.preparation.editing import copy_of
 from harness.compile.oracle.operands import CHOOSING, compared_operands, decisions
 
 if TYPE_CHECKING:
@@ -42,17 +43,15 @@ def chooses(model: Any) -> bool:
 
 def hold(model: Any, decided: Values) -> Any:
     """Return the network with these decisions as constants."""
-    import onnx
     from onnx import numpy_helper
 
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     nodes = []
     for node in whole.graph.node:
         node.output[:] = [f"{name}/undecided" if name in decided else name for name in node.output]
         if not all(name.endswith("/undecided") for name in node.output if name):
             nodes.append(node)
-    undecided = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    undecided = [copy_of(node) for node in nodes]
     del whole.graph.node[:], whole.graph.value_info[:]
     whole.graph.node.extend(undecided)
     whole.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in decided.items())
@@ -61,11 +60,9 @@ def hold(model: Any, decided: Values) -> Any:
 
 def with_pushes(model: Any, compared: Values) -> Any:
     """Return the network with an input for each of these tensors, `NAME/push`, that is added where it is compared."""
-    import onnx
     from onnx import helper
 
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     nodes, pushed = list(whole.graph.node), set()
     del whole.graph.node[:], whole.graph.value_info[:]
     for name, array in compared.items():

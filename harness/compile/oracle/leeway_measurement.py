@@ -16,7 +16,7 @@ from harness.compile.models.double_precision import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
 from harness.compile.models.outline import inlined, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.preparation.editing import copy_of, is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED
@@ -163,8 +163,7 @@ class _JudgedNetwork:
 
 def _with_decisions(model: Any, inputs: Values) -> Any:
     """Return the network with each operator that rounds to 8 bits inside as ones that show what is rounded."""
-    whole = type(model)()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     if any(kind_of(node) == QUANTISED for node in whole.graph.node):  # it rounds in each step
         fix_shapes(whole, input_specs(whole, {name: array.shape for name, array in inputs.items()}))
         prepare(whole)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
+from harness.compile.models.preparation.editing import copy_of
 from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
 from harness.compile.oracle.operands import data_operands
@@ -105,10 +106,7 @@ def move_numbers(
     That includes the branches of an `If` and the bodies of loops and scans. What is computed of `exact` numbers alone
     is exact, too, and stays.
     """
-    import onnx
-
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     seeds = map(float, itertools.count(100_000 * draw))
     _move_graph(whole.graph, types, seeds, {}, exact, amount)
     return whole

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.preparation.definitions import inline
+from harness.compile.models.preparation.editing import copy_of, is_onnx
 from harness.compile.models.preparation.opset import opset_of
 
 if TYPE_CHECKING:
@@ -68,13 +69,10 @@ class _SumWriter:
 
 def as_means(model: Any, types: Types, long: int) -> tuple[Any, Types]:
     """Return the network with global pools and norms of channels as the sums that they are, and its types."""
-    from onnx import ModelProto
-
     model, types = as_functions(model, types, (ONLY_FUNCTION,), long)
     if not any(is_onnx(node, *_POOLS, *_NORMS) for node in model.graph.node):
         return model, types
-    plain, opset = ModelProto(), opset_of(model)
-    plain.CopyFrom(model)
+    plain, opset = copy_of(model), opset_of(model)
     del plain.graph.node[:], plain.graph.value_info[:]
     for node in model.graph.node:
         shape = static_shape(types.get(node.input[0])) if is_onnx(node, *_POOLS, *_NORMS) else None
@@ -112,40 +110,14 @@ def _norm_of_groups(node: Any, shape: Shape, scales: int, opset: int) -> list[An
 
 def as_functions(model: Any, types: Types, operators: Sequence[str], long: int) -> tuple[Any, Types]:
     """Return the network with these operators as the functions that ONNX defines them by, where a sum may be long."""
-    import onnx
-    from onnx import inliner
 
     def may_be_long(node: Any) -> bool:
         return is_onnx(node, *operators) and math.prod(static_shape(types.get(node.input[0])) or (0,)) >= long
 
     present = sorted({node.op_type for node in model.graph.node if may_be_long(node)})
-    if not present:
+    if not present or not inline(plain := copy_of(model), present):
         return model, types
-    typed = onnx.ModelProto()
-    typed.CopyFrom(model)
-    for node in typed.graph.node:
-        if node.op_type in present:
-            _write_defaults(node, opset_of(model))  # which the inliner leaves out
-    del typed.graph.value_info[:]
-    typed.graph.value_info.extend(
-        onnx.ValueInfoProto(name=name, type=onnx.TypeProto(tensor_type=kind)) for name, kind in types.items()
-    )  # also of weights, which the inliner asks for
-    functions = [("", kind) for kind in present]
-    plain = inliner.inline_selected_functions(typed, functions, inline_schema_functions=True)
     return plain, tensor_types(plain)
-
-
-def _write_defaults(node: Any, opset: int) -> None:
-    """Give a node of ONNX's own the attributes that it leaves to their defaults."""
-    import onnx
-
-    present = {attribute.name for attribute in node.attribute}
-    attributes = onnx.defs.get_schema(node.op_type, opset, "").attributes
-    node.attribute.extend(
-        attribute.default_value
-        for name, attribute in attributes.items()
-        if name not in present and attribute.default_value.name
-    )
 
 
 def convolution_terms(node: Any, weight: Shape) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import constants, inner_graphs, static_shape
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.preparation.editing import copy_of, is_onnx
 from harness.compile.oracle.operands import data_operands
 from harness.compile.oracle.sum_forms import (
     FUNCTIONS,
@@ -105,10 +105,7 @@ def _is_float(types: Types, name: str) -> bool:
 
 def _rewritten(model: Any, replace: Callable[[Any], Sequence[Any]]) -> Any:
     """Return the network with each operator replaced by what computes it otherwise, in branches and bodies, too."""
-    import onnx
-
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     _rewrite_graph(whole.graph, replace)
     return whole
 

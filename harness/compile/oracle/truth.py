@@ -15,6 +15,7 @@ from device_runner.names import load
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.number_formats import with_plain_copies
 from harness.compile.models.outline import tensor_types
+from harness.compile.models.preparation.editing import copy_of
 from harness.compile.models.spec import Original
 from harness.compile.oracle.judge import NoAnswer, Refusal
 
@@ -95,8 +96,7 @@ def with_outputs(model: Any, names: Sequence[str]) -> Any:
     """Return the network with these tensors as its outputs."""
     import onnx
 
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     del whole.graph.output[:]
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return whole

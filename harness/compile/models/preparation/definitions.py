@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, copy_of, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
 DEFINED = (
@@ -53,8 +53,7 @@ def inline(model: Any, kinds: Sequence[str]) -> bool:
     """Return whether ONNX's inliner could write all of these kinds, which it cannot where a type is unknown."""
     from onnx import defs, inliner
 
-    typed = type(model)()
-    typed.CopyFrom(model)
+    typed = copy_of(model)
     _note_types(typed)
     for node in typed.graph.node:
         if is_onnx(node, *kinds):  # the inliner of onnx 1.23 loses defaults that a definition refers to

@@ -78,16 +78,16 @@ def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]
         nodes += [node] if others is None else others
         gone += [] if others is None else [node]
     if gone:
-        nodes, gone = [_copy(node) for node in nodes], [_copy(node) for node in gone]
+        nodes, gone = [copy_of(node) for node in nodes], [copy_of(node) for node in gone]
         del graph.node[:]
         graph.node.extend(nodes)
     return gone
 
 
-def _copy(node: Any) -> Any:
-    """Return a copy that lives longer than the list which the node is in."""
-    copy = type(node)()
-    copy.CopyFrom(node)
+def copy_of(message: Any) -> Any:
+    """Return a copy of a network, or of a node, that lives longer than the list which the node is in."""
+    copy = type(message)()
+    copy.CopyFrom(message)
     return copy
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import INTEGER_PRODUCTS, NetworkView, attribute_of, kind_of
+from harness.compile.models.outline import NetworkView, attribute_of, kind_of
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 if TYPE_CHECKING:
@@ -61,19 +61,13 @@ class _Places:
     bias: int = 0
 
 
-_PLACES = dict(
-    zip(
-        INTEGER_PRODUCTS,
-        (
-            _Places(3, 2, 5, (1, 4, 6), 7, 8),
-            _Places(3, 2, 5, (1, 4, 6), 7),
-            _Places(1, 2, 3),
-            _Places(1, 2, 3),
-        ),
-        strict=True,
-    )
-)
-_PLACES[_QGEMM] = _Places(3, 2, 5, (1, 4, 7), 8, 6)
+_PLACES = {
+    "QLinearConv": _Places(3, 2, 5, (1, 4, 6), 7, 8),
+    "QLinearMatMul": _Places(3, 2, 5, (1, 4, 6), 7),
+    "ConvInteger": _Places(1, 2, 3),
+    "MatMulInteger": _Places(1, 2, 3),
+    _QGEMM: _Places(3, 2, 5, (1, 4, 7), 8, 6),
+}
 
 
 class _Product:
