@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.preparation.editing import copy_of
-from harness.compile.oracle.operands import CHOOSING, compared_operands, decisions
+from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -39,6 +39,26 @@ def compared_names(model: Any) -> list[str]:
 def chooses(model: Any) -> bool:
     """Return whether it answers anywhere where something is: such integers are names, and not numbers."""
     return any(node.op_type in CHOOSING for node in model.graph.node)
+
+
+def compared_with_themselves(model: Any, compared: Values) -> Iterator[tuple[str, Array]]:
+    """Yield compared tensors, with which of their numbers meet themselves: `Equal(MaxPool(x), x)` at each peak.
+
+    Both sides have the same number, chosen from the same tensor, and no rounding comes between them.
+    """
+    chosen: dict[str, set[str]] = {}
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        origins = [chosen.get(name, {name} - weights) for name in node.input]
+        if is_onnx(node, *SELECTING):
+            chosen.update(dict.fromkeys(node.output, set[str]().union(*origins)))
+        elif is_onnx(node, *COMPARING) and origins[0] & origins[1] and {*node.input} <= compared.keys():
+            first, second = (compared[name] for name in node.input)
+            same = first == second
+            for name, shape in zip(node.input, (first.shape, second.shape), strict=True):
+                extents = [1] * (same.ndim - len(shape)) + [*shape]
+                axes = tuple(axis for axis, extent in enumerate(extents) if extent == 1)
+                yield name, same.any(axis=axes, keepdims=True).reshape(shape)
 
 
 def hold(model: Any, decided: Values) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import constants, inner_graphs
 from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.oracle.operands import SELECTING
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 LARGEST = 2.0**24
 """Largest number up to which float32 has all whole ones."""
 _KEEP_WHOLE = (
-    *("Add", "Sub", "Mul", "Neg", "Abs", "Min", "Max", "Sum", "Where", "Cast", "Identity", "Relu", "Clip", "Sign"),
-    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile", "Concat", "Split", "Slice", "Pad"),
-    *("Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMin", "ReduceSum", "CumSum", "Trilu", "Range"),
+    *SELECTING,
+    *("Add", "Sub", "Mul", "Neg", "Abs", "Sum", "Cast", "Sign", "ReduceSum", "CumSum", "Trilu", "Range"),
 )
 """Operators whose results are whole numbers if all their operands are."""
 

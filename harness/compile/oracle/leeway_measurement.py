@@ -148,6 +148,8 @@ class _JudgedNetwork:
             name: _reach(value, movements[name], precision, name not in bounded, name in divided)
             for name, value in compared.items()
         }
+        for name, same in decisions.compared_with_themselves(self.model, compared):
+            distances[name][same] = 0
         judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
         answers = [judge.ask({**self.inputs, **draw}) for draw in decisions.pushes(distances)]
         alike = [each for each in answers if all(a.shape == o.shape for a, o in zip(each, self.outputs, strict=True))]

@@ -32,13 +32,22 @@ DATA: Mapping[str, tuple[int, ...]] = {
 }
 """Places of the operands that are numbers, by operator."""
 
+COMPARING = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+
 COMPARED: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("Floor", "Ceil", "Round", "Sign", "QuantizeLinear", "DynamicQuantizeLinear"), FIRST),
     **dict.fromkeys(("ArgMax", "ArgMin", "Hardmax", "NonZero", "IsNaN", "IsInf", "Unique", "OneHot"), FIRST),
-    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), (0, 1)),
+    **dict.fromkeys(COMPARING, (0, 1)),
     **dict.fromkeys(("Mod", "NonMaxSuppression"), (0, 1)),
 }
 """Operators that decide: a rounding before them changes nothing, or makes a step. The places of what they compare."""
+
+SELECTING = (
+    *("Max", "Min", "ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool", "TopK", "Where", "Identity", "Relu", "Clip"),
+    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile", "Concat", "Split", "Slice", "Pad"),
+    *("Gather", "GatherElements", "GatherND"),
+)
+"""Operators whose results are some of their operands' numbers, as they are."""
 
 CHOOSING = ("ArgMax", "ArgMin", "TopK", "Hardmax", "NonZero", "Unique", "NonMaxSuppression")
 """Operators that answer where something is. Between two such answers there is no third."""

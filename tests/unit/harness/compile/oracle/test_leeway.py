@@ -223,6 +223,52 @@ def test_exact_numbers_have_no_ties() -> None:
     assert not judged(model, off, whole).right
 
 
+PEAKS = network(
+    [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Reshape", ["m", "image"], ["heat"]),
+        helper.make_node("MaxPool", ["heat"], ["largest"], kernel_shape=[3, 3], pads=[1] * 4),
+        helper.make_node("Equal", ["largest", "heat"], ["peak"]),
+        helper.make_node("Cast", ["peak"], ["kept"], to=F),
+        helper.make_node("Mul", ["heat", "kept"], ["y"]),
+    ],
+    {"w": W, "image": np.array([1, 1, 8, 8])},
+)
+"""The end of a CenterNet: only the peaks of a map stay."""
+NOT_LARGEST = network(
+    [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("ReduceMax", ["m"], ["largest"], axes=[1]),
+        helper.make_node("Less", ["m", "largest"], ["less"]),
+        helper.make_node("Where", ["less", "zero", "m"], ["y"]),
+    ],
+    {"w": W, "zero": np.float32(0)},
+)
+
+
+@pytest.mark.parametrize("model", [PEAKS, NOT_LARGEST])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_number_that_is_compared_with_itself_is_no_tie(model: onnx.ModelProto, precision: str) -> None:
+    truth = answer_of(model)
+    assert judged(model, truth, precision=precision).right
+    wrong = truth.copy()
+    wrong.flat[np.abs(truth).argmax()] = 0
+    assert not judged(model, wrong, precision=precision).right
+
+
+def test_numbers_of_two_tensors_that_are_equal_by_chance_are_a_tie() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("MatMul", ["x", "v"], ["n"]),
+        helper.make_node("Less", ["m", "n"], ["less"]),
+        helper.make_node("Cast", ["less"], ["y"], to=F),
+    ]
+    model = network(nodes, {"w": W, "v": W})
+    truth = answer_of(model)
+    assert not truth.any()
+    assert judged(model, np.ones_like(truth)).right
+
+
 def test_what_is_measured_is_kept(tmp_path: Path) -> None:
     model = tie_network([helper.make_node("QuantizeLinear", ["m", "scale", "zero"], ["y"])])
     measured = measure_leeway(model, {"x": X}, [answer_of(model)])
