@@ -64,6 +64,9 @@ def _rewritten(model: Any) -> bytes:
     constants, version = len(graph.initializer), model.ir_version
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
+    view = NetworkView(model)
+    if any(_keeps_extent(node, view) for node in all_nodes(graph) if is_onnx(node, "Resize")):
+        raise NoAnswer("onnxruntime 1.24 does not crop an extent that a Resize keeps")
     compute_in_single(model, ["MeanVarianceNormalization"])  # ONNX defines it by constants in float32
     write_repeats(model)
     _write_padding_of_pools(model)
@@ -74,6 +77,16 @@ def _rewritten(model: Any) -> bytes:
     graph.node.extend(plain.node)
     model.ir_version = version
     return data
+
+
+def _keeps_extent(node: Any, view: NetworkView) -> bool:
+    """Return whether a Resize crops an axis to as many pixels as it has."""
+    before, after, region = view.shape(node.input[0]), view.shape(node.output[0]), view.constant(node, 1)
+    crops = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    if not crops or before is None or after is None or region is None:
+        return False
+    ends = zip(attribute_of(node, "axes", range(len(before))), *region.reshape(2, -1), strict=True)
+    return any(before[axis] == after[axis] and (begin, end) != (0, 1) for axis, begin, end in ends)
 
 
 def _write_padding_of_pools(model: Any) -> None:

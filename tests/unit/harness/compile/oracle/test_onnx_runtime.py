@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from small_networks import network, values
 
 from harness.compile.oracle import onnx_runtime
+from harness.compile.oracle.judge import NoAnswer
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
@@ -194,3 +195,22 @@ def test_a_pad_of_more_than_the_tensor_repeats_it_as_numpy_does(mode: Any) -> No
     x = values(5)
     (answer,) = OnnxRuntime(network([node], {"x": (5,)}, opset=19, pads=np.array([12, 1]))).ask({"x": x})
     np.testing.assert_array_equal(answer, np.pad(x, (12, 1), mode))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_what_is_cropped_to_as_many_pixels_has_no_answer(mode: str) -> None:
+    """onnxruntime 1.24 leaves such an extent as it is, and TVM's answer was called wrong."""
+
+    def model(columns: int, end: float) -> onnx.ModelProto:
+        how = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+        node = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **how)
+        region, sizes = np.array([0, 0, 0.1, 0, 1, 1, 0.9, end], np.float32), np.array([1, 2, 10, columns])
+        return network([node], {"x": [1, 2, 5, 6]}, region=region, sizes=sizes)
+
+    x = values(1, 2, 5, 6)
+    with pytest.raises(NoAnswer, match="does not crop an extent"):
+        OnnxRuntime(model(6, 0.7))
+    for plain in (model(6, 1), model(9, 0.7)):
+        (right,) = ReferenceEvaluator(plain).run(None, {"x": x})
+        (answer,) = OnnxRuntime(plain).ask({"x": x})
+        assert np.abs(np.asarray(answer) - right).max() < 1e-5
