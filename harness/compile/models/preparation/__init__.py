@@ -30,20 +30,19 @@ from harness.compile.models.preparation.reversed_sequences import write_reversal
 from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 
+_OPEN = (write_constants, remove_identities, fold_constants, take_constant_branches, unroll_loops)
+"""Steps that bring out what branches and bodies hold; definitions hold some, too."""
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,
     convert_opset,
     unlist_weights,
+    *_OPEN,
     compute_in_single,
     write_definitions,
-    write_constants,
-    remove_identities,
-    fold_constants,
-    take_constant_branches,
+    *_OPEN,
     write_quantised_as_floats,
     dequantise_narrow_weights,
     write_spectra,
-    unroll_loops,
     unroll,
     write_reversals,
     write_gathers,

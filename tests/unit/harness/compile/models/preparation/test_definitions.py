@@ -175,3 +175,24 @@ def test_constants_of_a_definition_become_tensors() -> None:
 def test_an_operator_of_another_domain_stays() -> None:
     node = helper.make_node("Attention", ["x"], ["y"], domain="com.microsoft", num_heads=2)
     assert changed(network([node], {"x": SHAPE}), write_definitions)[1] == ""
+
+
+@pytest.mark.parametrize("kind", ["If", "Loop"])
+def test_what_branches_and_bodies_hold_is_prepared_as_well(kind: str) -> None:
+    """TVM's importer has no LpNormalization, wherever it stands."""
+    inner = [helper.make_node("LpNormalization", ["x"], ["inner"], axis=1)]
+    ends = [helper.make_tensor_value_info("inner", TensorProto.FLOAT, [2, 3])]
+    if kind == "If":
+        branches = {f"{name}_branch": helper.make_graph(inner, name, [], ends) for name in ("then", "else")}
+        node = helper.make_node("If", ["yes"], ["y"], **branches)
+        model = network([node], {"x": (2, 3)}, yes=np.array(True))
+    else:
+        go_on = helper.make_tensor_value_info("go_on", TensorProto.BOOL, [])
+        given = [helper.make_tensor_value_info("round", TensorProto.INT64, []), go_on]
+        body = helper.make_graph(inner, "body", given, [go_on, *ends])
+        node = helper.make_node("Loop", ["rounds", "yes"], ["y"], body=body)
+        model = network([node], {"x": (2, 3)}, rounds=np.array(2), yes=np.array(True))
+    plain, _ = changed(model, prepare)
+    assert not {kind, "LpNormalization"} & set(kinds(plain))
+    x = values(2, 3)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
