@@ -273,8 +273,7 @@ def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
 
 
 def _refuse(complaint: str) -> Accuracy:
-    infinite = float("inf")
-    return Accuracy(False, infinite, infinite, 0.0, False, 0.0, complaint)
+    return Accuracy(False, math.inf, math.inf, 0.0, False, 0.0, complaint)
 
 
 USUAL_BOUNDS = (-1.0, 0.0, 1.0)

@@ -62,7 +62,16 @@ def inlined(model: Any) -> Any:
     """Return the network with each call of a function of its own as what the function does."""
     from onnx import inliner
 
-    return inliner.inline_local_functions(model) if model.functions else model
+    if not model.functions:
+        return model
+    whole = type(model)()
+    whole.CopyFrom(model)
+    defaults = {(each.domain, each.name, each.overload): each.attribute_proto for each in whole.functions}
+    for call in (node for part in (whole.graph, *whole.functions) for node in all_nodes(part)):
+        names = {attribute.name for attribute in call.attribute}  # the inliner of onnx 1.23 knows no others
+        attributes = defaults.get((call.domain, call.op_type, call.overload), ())
+        call.attribute.extend(default for default in attributes if default.name not in names)
+    return inliner.inline_local_functions(whole)
 
 
 def constant_of(node: Any) -> Any | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
-from small_networks import answers, changed, network, values
+from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.preparation.loops import unroll_loops
-from harness.compile.models.preparation.opset import CONVERTED_TO, convert_opset, opset_of
+from harness.compile.models.preparation.opset import CONVERTED_TO, convert_opset, inline_functions, opset_of
 
 SHAPE = (1, 4, 5, 7)
 SCALES = np.array([1, 1, 2.5, 1.4], np.float32)
@@ -102,3 +103,26 @@ def test_a_scan_with_a_batch_keeps_its_inputs() -> None:
     model = network([node], {"start": (1, 2), "x": (1, 3, 2)}, opset=8)
     plain, said = changed(model, convert_opset)
     assert (opset_of(plain), said, unroll_loops(plain)) == (8, "", "")
+
+
+@pytest.mark.parametrize("given", [{}, {"slope": 0.25}])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_call_of_a_function_keeps_the_defaults_of_its_attributes(depth: int, given: dict[str, float]) -> None:
+    """The inliner of onnx 1.23 takes a slope of 0.01, that of LeakyRelu itself, where the function says 0.5."""
+    steep = helper.make_node("LeakyRelu", ["a"], ["b"])
+    steep.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
+    own, slope = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)], [helper.make_attribute("slope", 0.5)]
+    call = helper.make_node("Steep", ["a"], ["b"], domain="own", **given)
+    functions = [
+        helper.make_function("own", "Steep", ["a"], ["b"], [steep], own, attribute_protos=slope),
+        helper.make_function("own", "Outer", ["a"], ["b"], [call], own),
+    ]
+    outer = helper.make_node("Outer", ["x"], ["y"], domain="own")
+    outermost = outer if depth == 2 else helper.make_node("Steep", ["x"], ["y"], domain="own", **given)
+    model = network([outermost], {"x": SHAPE})
+    model.opset_import.append(own[1])
+    model.functions.extend(functions)
+    plain, said = changed(model, inline_functions)
+    assert (kinds(plain), said) == (["LeakyRelu"], "inlined 2 functions")
+    x = values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
