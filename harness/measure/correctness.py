@@ -301,7 +301,10 @@ def vacuous(
         elif math.isnan(each):
             reasons[index] = "is not finite if its numbers are moved by a rounding: how far it may be off is not known"
     for index, (want, its) in enumerate(zip(oracle, leeway, strict=False)):
-        rms = peak_and_rms(want.astype(np.float64))[1] if want.dtype.kind == "f" else 0.0
+        peak, rms = peak_and_rms(want.astype(np.float64)) if want.dtype.kind == "f" else (0.0, 0.0)
+        own = 0.0 if its.own is None else float(its.own.max(initial=0.0))
+        if own > MOST_ROUNDING * peak > 0:
+            reasons[index] = reasons[index] or f"is lost in its judge's sums, off by {own / peak:.2g} of its scale"
         if math.isfinite(its.spread) and 2 * its.spread > MOST_ROUNDING * rms > 0:
             ties = f"is lost in ties, which may move it by {2 * its.spread / rms:.2g} of its scale"
             reasons[index] = reasons[index] or ties

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 LARGEST = 2.0**24
 """Largest number up to which float32 has all whole ones."""
-_KEEP_WHOLE = (
-    *SELECTING,
-    *("Add", "Sub", "Mul", "Neg", "Abs", "Sum", "Cast", "Sign", "ReduceSum", "CumSum", "Trilu", "Range"),
-)
+_SUMS = ("Sum", "ReduceSum", "CumSum")
+_KEEP_WHOLE = (*SELECTING, *_SUMS, "Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Sign", "Trilu", "Range")
 """Operators whose results are whole numbers if all their operands are."""
 
 

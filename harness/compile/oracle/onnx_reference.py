@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from harness.compile.models.outline import all_nodes, attribute_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.compile.oracle.judge import Values
 
-OLDEST_BATCH_NORM = 14
-"""First operator set whose batch norms onnx 1.23 computes for inference; older ones are off by 3 % of the peak."""
+RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "LRN": 999}
+"""First operator set of which onnx 1.23 computes an operator right, 999 if there is none."""
 
 
 class OnnxReference:
@@ -23,9 +24,12 @@ class OnnxReference:
         import onnx
         from onnx.reference import ReferenceEvaluator
 
-        self.name = f"onnx.reference {onnx.__version__}"
-        if opset_of(model) < OLDEST_BATCH_NORM and any(n.op_type == "BatchNormalization" for n in model.graph.node):
-            raise NoAnswer(f"onnx.reference mistakes batch norms of operator sets before {OLDEST_BATCH_NORM}")
+        self.name, opset = f"onnx.reference {onnx.__version__}", opset_of(model)
+        for node in all_nodes(model.graph):
+            stacks = node.op_type == "Loop" and len(node.output) > len(node.input) - 2  # it joins the rounds' results
+            signed = node.op_type == "LpNormalization" and attribute_of(node, "p", 2) == 1  # it sums no magnitudes
+            if stacks or signed or opset < RIGHT_FROM.get(node.op_type, 0):
+                raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
             self._evaluator = ReferenceEvaluator(model)
         except Exception as error:  # it raises errors of every kind

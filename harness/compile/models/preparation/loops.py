@@ -11,7 +11,7 @@ from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, constant_of, constants, node_name
 from harness.compile.models.preparation.branches import rename, take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
-from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, copy_of, inner_reads, is_onnx, replace_nodes
 from harness.compile.models.preparation.gathers import along, cut
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.opset import opset_of
@@ -83,8 +83,7 @@ class _Body:
         """Write operators once more; returns the new names of their results."""
         made = {name: self.writer.name() for node in nodes for name in node.output if name}
         for node in nodes:
-            copy = type(node)()
-            copy.CopyFrom(node)
+            copy = copy_of(node)
             rename(copy, {**names, **made})
             copy.name = next(filter(None, copy.output))  # no name may stand twice
             self.writer.nodes.append(copy)
@@ -99,8 +98,7 @@ class _Body:
         """Write the body's weights into the network around it; returns their new names."""
         names = {}
         for tensor in self.graph.initializer:
-            copy = type(tensor)()
-            copy.CopyFrom(tensor)
+            copy = copy_of(tensor)
             names[tensor.name] = copy.name = self.writer.name()
             self.writer.graph.initializer.append(copy)
         return names

@@ -21,8 +21,7 @@ def opset_of(model: Any) -> int:
 
 def inline_functions(model: Any) -> str:
     """Put the bodies of functions in the place of their calls."""
-    count = len(model.functions)
-    if count:
+    if count := len(model.functions):
         model.CopyFrom(inlined(model))
     return f"inlined {count} functions" if count else ""
 
@@ -69,9 +68,8 @@ def _nearest(model: Any, node: Any) -> str:
 def _inputs_of(model: Any) -> dict[str, tuple[int, ...] | None]:
     """Return the shapes of what a user gives."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    return {
-        value.name: static_shape(value.type.tensor_type) for value in model.graph.input if value.name not in weights
-    }
+    inputs = (value for value in model.graph.input if value.name not in weights)
+    return {value.name: static_shape(value.type.tensor_type) for value in inputs}
 
 
 def unlist_weights(model: Any) -> str:
@@ -79,8 +77,7 @@ def unlist_weights(model: Any) -> str:
     graph = model.graph
     weights = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in weights]
-    count = len(graph.input) - len(inputs)
-    if not count:
+    if not (count := len(graph.input) - len(inputs)):
         return ""
     del graph.input[:]
     graph.input.extend(inputs)

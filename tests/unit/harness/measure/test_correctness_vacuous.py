@@ -98,3 +98,15 @@ def test_an_answer_that_ties_may_move_by_more_than_rounding_may_proves_nothing()
     assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.5 * rms)]) == [
         "output 0 of 1 is lost in ties, which may move it by 1 of its scale"
     ]
+
+
+def test_an_answer_whose_judge_is_off_by_more_than_rounding_may_be_proves_nothing() -> None:
+    """One quotient of two roundings, as of a norm of zeros, widened the tolerance of all other numbers."""
+    own = np.zeros_like(LOGITS)
+    peak = float(np.abs(LOGITS).max())
+    own.flat[3] = 0.1 * peak
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]) == []
+    own.flat[3] = 0.5 * peak
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]) == [
+        "output 0 of 1 is lost in its judge's sums, off by 0.5 of its scale"
+    ]
