@@ -1,12 +1,13 @@
 """Small networks around one operator each, with attributes and shapes at random, with a suite file of them.
 
-    python -m benchmarks.operator_attributes FOLDER [--seed N | --today] [--count N] [OPERATOR ...]
+    python -m benchmarks.operator_attributes FOLDER [--seed N | --today] [--count N] [--chain N] [OPERATOR ...]
     adreno-bench run --quick --suite FOLDER/adreno-bench.toml --records FOLDER/records.jsonl --findings-are-fine
     python -m benchmarks.operator_attributes FOLDER --results
 
-The operators take turns. A network has a convolution, a rectifier or nothing before and behind its operator. The same
-seed writes the same files: `--today` takes the number of the day. A network without a judge is drawn again. `--results`
-prints how many are right, and exits with 1 if one is not, unless TVM lacks its operator or is known to misread it.
+The operators take turns. A network has a convolution, a rectifier or nothing before and behind its operator; with
+`--chain` it has two operators and more, up to so many (`benchmarks.operator_chains`). The same seed writes the same
+files: `--today` takes the number of the day. A network without a judge is drawn again. `--results` prints how many are
+right, and exits with 1 if one is not, unless TVM lacks its operator or is known to misread it.
 """
 
 from __future__ import annotations
@@ -1018,7 +1019,7 @@ def network(name: str, *seed: int) -> onnx.ModelProto:
         try:
             model = _finish(net, [results] if isinstance(results, str) else results)
             answers = first_answer(judges_of(model), seeded_inputs(input_specs(model), 0)).outputs
-            _note_shapes(model, answers)
+            note_shapes(model, answers)
             onnx.checker.check_model(model, full_check=True)
             if not all(answer.size for answer in answers):
                 continue
@@ -1033,7 +1034,7 @@ def _finish(net: Draw, results: Sequence[str]) -> onnx.ModelProto:
     return net.typed_model(*(_end(net, result) for result in results))
 
 
-def _note_shapes(model: onnx.ModelProto, answers: Sequence[Any]) -> None:
+def note_shapes(model: onnx.ModelProto, answers: Sequence[Any]) -> None:
     """Give results the shapes that ONNX does not infer."""
     for value, answer in zip(model.graph.output, answers, strict=True):
         if not value.type.tensor_type.HasField("shape"):
@@ -1106,11 +1107,17 @@ def main(*arguments: str) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--today", action="store_const", dest="seed", const=today())
     parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--chain", type=int, default=1, help="most operators of a network")
     parser.add_argument("--results", action="store_true")
     chosen = parser.parse_intermixed_args(arguments)
     if chosen.results:
         return int(print_results(chosen.folder) > 0)
-    write_suite(chosen.folder, dict(networks(chosen.seed, chosen.count, chosen.operators)))
+    if chosen.chain > 1:
+        from benchmarks.operator_chains import chains
+
+        write_suite(chosen.folder, dict(chains(chosen.seed, chosen.count, chosen.chain, chosen.operators)))
+    else:
+        write_suite(chosen.folder, dict(networks(chosen.seed, chosen.count, chosen.operators)))
     return 0
 
 
