@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "LRN": 999}
 """First operator set of which onnx 1.23 computes an operator right, 999 if there is none."""
+NOT_READ = ("activations", "clip", "input_forget", "sequence_lens")
+"""What it leaves out of a recurrent operator; the last is an input."""
 
 
 class OnnxReference:
@@ -28,7 +30,9 @@ class OnnxReference:
         for node in all_nodes(model.graph):
             stacks = node.op_type == "Loop" and len(node.output) > len(node.input) - 2  # it joins the rounds' results
             signed = node.op_type == "LpNormalization" and attribute_of(node, "p", 2) == 1  # it sums no magnitudes
-            if stacks or signed or opset < RIGHT_FROM.get(node.op_type, 0):
+            given = {each.name for each in node.attribute} | {"sequence_lens" for name in node.input[4:5] if name}
+            partly = node.op_type in ("GRU", "LSTM", "RNN") and not given.isdisjoint(NOT_READ)
+            if stacks or signed or partly or opset < RIGHT_FROM.get(node.op_type, 0):
                 raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
             self._evaluator = ReferenceEvaluator(model)

@@ -69,6 +69,8 @@ def test_what_nobody_knows_has_no_answer_and_each_says_why() -> None:
         ("LpNormalization", 22, {"p": 1}),
         ("RoiAlign", 10, {}),
         ("Loop", 22, {}),
+        ("GRU", 28, {"hidden_size": 3, "activations": ["Sigmoid", "Relu"]}),
+        ("LSTM", 28, {"hidden_size": 3, "clip": 0.5}),
     ],
 )
 def test_what_the_reference_mistakes_is_not_asked_of_it(kind: str, opset: int, attributes: dict[str, Any]) -> None:
