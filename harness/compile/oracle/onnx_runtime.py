@@ -61,13 +61,13 @@ def _rewritten(model: Any) -> bytes:
     """Return the network as onnxruntime computes it right. The model itself stays as it is."""
     graph, plain = model.graph, type(model.graph)()
     plain.node.extend(graph.node)
-    constants, version = len(graph.initializer), model.ir_version
+    view, constants, version = NetworkView(model), len(graph.initializer), model.ir_version
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
-    view = NetworkView(model)
     if any(_keeps_extent(node, view) for node in all_nodes(graph) if is_onnx(node, "Resize")):
         raise NoAnswer("onnxruntime 1.24 does not crop an extent that a Resize keeps")
-    compute_in_single(model, ["MeanVarianceNormalization"])  # ONNX defines it by constants in float32
+    # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
+    compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
     write_repeats(model)
     _write_padding_of_pools(model)
     _write_sigmoids(model)

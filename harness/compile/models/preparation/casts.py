@@ -72,9 +72,10 @@ def compute_in_single(model: Any, kinds: Sequence[str] = IN_SINGLE) -> str:
             return None
         for place, name in enumerate(node.input):
             node.input[place] = write.add("Cast", name, to=TensorProto.FLOAT) if halves[place] else name
-        half, node.output[0] = node.output[0], write.name()
         write.nodes.append(node)
-        write.add("Cast", node.output[0], to=TensorProto.FLOAT16, output=half)
+        if getattr(view.kind(node.output[0]), "elem_type", TensorProto.FLOAT16) == TensorProto.FLOAT16:
+            half, node.output[0] = node.output[0], write.name()
+            write.add("Cast", node.output[0], to=TensorProto.FLOAT16, output=half)
         return write.take()
 
     count = len(replace_nodes(model.graph, in_single, *kinds))
