@@ -28,7 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
-from harness.compile.oracle.judge import NoAnswer
+from harness.compile.oracle.judge import NoAnswer, Refusal
 from harness.compile.oracle.leeway import Measured
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
@@ -474,8 +474,11 @@ def main() -> None:
     chosen = parser.parse_args()
     tried: list[Trial] = []
     for network in known_networks(chosen.networks):
-        tried += trials(network, chosen.depths, chosen.together, chosen.precision)
-        print(f"{network.name}: {len(tried)} trials so far", file=sys.stderr, flush=True)
+        try:
+            tried += trials(network, chosen.depths, chosen.together, chosen.precision)
+            print(f"{network.name}: {len(tried)} trials so far", file=sys.stderr, flush=True)
+        except (NoAnswer, Refusal) as reason:
+            print(f"{network.name}: left out, {reason}", file=sys.stderr, flush=True)
     print("\n\n".join(report(tried)))
 
 

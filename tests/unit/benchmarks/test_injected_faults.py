@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from benchmarks.injected_faults import FAULTS, Trial, report, trials
+from benchmarks.injected_faults import FAULTS, Trial, main, report, trials
 from benchmarks.known_networks import ODD, known_networks
 
 
@@ -90,3 +90,19 @@ def test_a_convolution_of_unknown_shape_and_an_epsilon_of_one_number_have_faults
     onnx.save(model, tmp_path / "unknown.onnx")
     faults = {trial.faults[0] for trial in tried(str(tmp_path / "unknown.onnx"), together=0)}
     assert {"convolution padded by reflection", "epsilon times 100"} <= faults
+
+
+def test_a_network_that_onnxruntime_lacks_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind, domain in (("Relu", ""), ("Mystery", "mine")):
+        ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+        graph = helper.make_graph([helper.make_node(kind, ["x"], ["y"], domain=domain)], kind, ends[:1], ends[1:])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / f"{kind}.onnx")
+    files = [str(tmp_path / f"{kind}.onnx") for kind in ("Mystery", "Relu")]
+    monkeypatch.setattr("sys.argv", ["injected_faults", *files, "--depths", "1", "--together", "0"])
+    main()
+    printed = capsys.readouterr()
+    assert "Mystery: left out, onnxruntime" in printed.err
+    assert "| Relu |" in printed.out
