@@ -31,6 +31,7 @@ from harness.compile.artifacts.artifact import (
     save_values,
 )
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
+from harness.compile.models.double_precision import without_bfloats
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
@@ -89,7 +90,7 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
     specs = list(input_specs(parse(question.model)))
     inputs = question.inputs(specs)
     began = time.monotonic()
-    model, whole = load(original.onnx), original.with_fixed(inputs)
+    model, whole = without_bfloats(load(original.onnx)), original.with_fixed(inputs)
     ruling = judge_original(original, model, whole)
     run_s = time.monotonic() - began
 

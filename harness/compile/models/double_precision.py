@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.models.outline import inner_graphs
-from harness.compile.models.preparation.editing import copy_of
+from harness.compile.models.outline import inlined, inner_graphs, tensor_types
 
 _TYPES = ("dtype", "to")
 """Attributes that name a number format."""
@@ -27,8 +26,17 @@ def in_single(model: Any) -> Any:
     return _widened(model, TensorProto.FLOAT16, TensorProto.FLOAT)
 
 
+def without_bfloats(model: Any) -> Any:
+    """Return the network in single precision where it is in bfloat16, which neither onnxruntime nor TVM computes."""
+    from onnx import TensorProto
+
+    bfloats = any(kind.elem_type == TensorProto.BFLOAT16 for kind in tensor_types(model).values())
+    return _widened(inlined(model), TensorProto.BFLOAT16, TensorProto.FLOAT) if bfloats else model
+
+
 def _widened(model: Any, narrow: int, wide: int) -> Any:
-    whole = copy_of(model)
+    whole = type(model)()
+    whole.CopyFrom(model)
     del whole.graph.value_info[:]
     _widen(whole.graph, narrow, wide)
     return whole

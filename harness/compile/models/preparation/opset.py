@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
+from harness.compile.models.double_precision import without_bfloats
 from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, all_nodes, inlined, node_name, static_shape
 from harness.compile.models.preparation.editing import is_onnx, set_attribute
 
@@ -24,6 +25,14 @@ def inline_functions(model: Any) -> str:
     if count := len(model.functions):
         model.CopyFrom(inlined(model))
     return f"inlined {count} functions" if count else ""
+
+
+def widen_bfloats(model: Any) -> str:
+    """Compute in float32 what is in bfloat16."""
+    if (plain := without_bfloats(model)) is model:
+        return ""
+    model.CopyFrom(plain)
+    return "computed bfloat16 in float32"
 
 
 def convert_opset(model: Any) -> str:

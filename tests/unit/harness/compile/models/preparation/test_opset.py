@@ -11,7 +11,13 @@ from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.preparation.loops import unroll_loops
-from harness.compile.models.preparation.opset import CONVERTED_TO, convert_opset, inline_functions, opset_of
+from harness.compile.models.preparation.opset import (
+    CONVERTED_TO,
+    convert_opset,
+    inline_functions,
+    opset_of,
+    widen_bfloats,
+)
 
 SHAPE = (1, 4, 5, 7)
 SCALES = np.array([1, 1, 2.5, 1.4], np.float32)
@@ -126,3 +132,23 @@ def test_a_call_of_a_function_keeps_the_defaults_of_its_attributes(depth: int, g
     assert (kinds(plain), said) == (["LeakyRelu"], "inlined 2 functions")
     x = values(*SHAPE)
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+def test_bfloat16_is_computed_in_float32() -> None:
+    """TVM's OpenCL code of it does not compile, and onnxruntime has few operators of it."""
+    numbers = [0.5, 1.5, -2, 3, 1, 0.25, 8]
+    weight = helper.make_tensor("w", TensorProto.BFLOAT16, [7], numbers)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["small"], to=TensorProto.BFLOAT16),
+        helper.make_node("Mul", ["small", "w"], ["product"]),
+        helper.make_node("Tanh", ["product"], ["bounded"]),
+        helper.make_node("Cast", ["bounded"], ["y"], to=TensorProto.FLOAT),
+    ]
+    model = network(nodes, {"x": SHAPE})
+    model.graph.initializer.append(weight)
+    plain, said = changed(model, widen_bfloats)
+    assert said == "computed bfloat16 in float32"
+    assert changed(plain, widen_bfloats)[1] == ""
+    x = values(*SHAPE)
+    expected = np.tanh(x * np.array(numbers, np.float32))
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], expected, atol=1e-6)
