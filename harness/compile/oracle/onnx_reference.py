@@ -30,8 +30,8 @@ class OnnxReference:
         for node in all_nodes(model.graph):
             stacks = node.op_type == "Loop" and len(node.output) > len(node.input) - 2  # it joins the rounds' results
             signed = node.op_type == "LpNormalization" and attribute_of(node, "p", 2) == 1  # it sums no magnitudes
-            given = {each.name for each in node.attribute} | {"sequence_lens" for name in node.input[4:5] if name}
-            partly = node.op_type in ("GRU", "LSTM", "RNN") and not given.isdisjoint(NOT_READ)
+            fields = {each.name for each in node.attribute} | {"sequence_lens" for name in node.input[4:5] if name}
+            partly = node.op_type in ("GRU", "LSTM", "RNN") and not fields.isdisjoint(NOT_READ)
             if stacks or signed or partly or opset < RIGHT_FROM.get(node.op_type, 0):
                 raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
