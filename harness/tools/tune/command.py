@@ -42,7 +42,6 @@ def tune(
     out: Annotated[
         Path, typer.Option(metavar="FILE", callback=options.require_output_file, help="Schedules file to append to.")
     ] = DEFAULT_OUT,
-    cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: options.AsJson = False,
 ) -> None:
     """Search for schedules that are faster than TVM's own.
@@ -56,11 +55,6 @@ def tune(
     from harness.tools.tune.tune import Bench
     from harness.tools.tune.tune import tune as look
 
-    if cost_model != "random":
-        raise UsageError(
-            "cost models were removed: xgb found slower schedules than random choice (docs/how-to/tune.md)",
-            hint="leave --cost-model out",
-        )
     request = _tunable(without_programs(what.request()))
     with Screen() as screen:
         source = devices_behind(tracker) if tracker else None

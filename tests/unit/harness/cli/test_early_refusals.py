@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from complaints import complaint
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
 from device_runner.failures import RigFailure
 from device_runner.files import what_else
-from harness.cli import app
 from harness.measure.records.record import RecordFile
 
 SUITES = {
@@ -155,16 +152,6 @@ def test_a_file_of_another_kind_is_no_network_of_the_zoo(command: list[str], nam
 def test_a_file_and_nothing_are_nothing_else(tmp_path: Path) -> None:
     assert what_else(tmp_path / "good.toml") == what_else(tmp_path / "gone") == ""
     assert what_else(tmp_path) == "a folder"
-
-
-def test_a_cost_model_of_earlier_versions_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(*_: Any, **__: Any) -> None:
-        raise AssertionError("its devices were opened")
-
-    monkeypatch.setattr("harness.tools.tune.devices.open_devices", opened)
-    assert "leave --cost-model out" in complaint("tune", "--suite", "good.toml", "--cost-model", "xgb")
-    with pytest.raises(AssertionError, match="its devices were opened"):
-        CliRunner().invoke(app, ["tune", "--suite", "good.toml", "--cost-model", "random"], catch_exceptions=False)
 
 
 def test_operators_that_tvm_lacks_are_all_named_before_a_device_is_opened() -> None:
