@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.base.failures import UsageError, reason_alone
 from harness.base.tables import counted
 from harness.base.terminal import tell
-from harness.judge.report.comparison import CaseComparison, ComparisonExport
 from harness.judge.report.screen import out, out_whole
 from harness.judge.verdict import Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.report.comparison import CaseComparison, ComparisonExport
 
 AUTHOR = "github-actions[bot]"
 """Who writes with the token that a job is given."""
