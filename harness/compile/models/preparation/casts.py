@@ -17,12 +17,12 @@ from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 FLOATS = (1, 10, 11)
 """ONNX's numbers of float32, float16 and float64."""
 IN_SINGLE = (
-    *("Celu", "Clip", "DFT", "Elu", "GridSample", "LRN", "LpNormalization", "MeanVarianceNormalization", "RoiAlign"),
-    *("STFT", "Selu", "ThresholdedRelu"),
+    *("BatchNormalization", "Celu", "Clip", "DFT", "Elu", "GridSample", "LRN", "LpNormalization"),
+    *("MeanVarianceNormalization", "RoiAlign", "STFT", "Selu", "ThresholdedRelu"),
 )
 """Operators that the importer, TVM's legalisation or the steps behind this one write in float32, whatever their number
-format is, so that the next convolution has halves on one side alone. Of Clip those with other bounds, as before
-operator set 11."""
+format is, so that the next convolution has halves on one side alone. Of Clip those with other bounds, as before set 11.
+`FoldBatchnormToConv2D`, of the path clml, raises at a variance of halves, to which it adds a float32 epsilon."""
 
 
 def write_casts(model: Any) -> str:
@@ -68,7 +68,7 @@ def compute_in_single(model: Any, kinds: Sequence[str] = IN_SINGLE) -> str:
     def in_single(node: Any) -> list[Any] | None:
         halves = [getattr(view.kind(name), "elem_type", 0) == TensorProto.FLOAT16 for name in node.input]
         bounds_fit = not node.attribute and all(half for half, name in zip(halves, node.input, strict=True) if name)
-        if not halves[0] or (node.op_type == "Clip" and bounds_fit):
+        if not halves[0] or node.output[1:] or (node.op_type == "Clip" and bounds_fit):
             return None
         for place, name in enumerate(node.input):
             node.input[place] = write.add("Cast", name, to=TensorProto.FLOAT) if halves[place] else name

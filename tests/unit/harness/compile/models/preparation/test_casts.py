@@ -31,6 +31,7 @@ def test_any_other_cast_stays(given: str, kind: str) -> None:
 
 
 OPERANDS = {
+    "BatchNormalization": dict(zip(("scale", "bias", "mean", "variance"), 1 + values(4, 4) / 8, strict=True)),
     "GridSample": {"grid": values(1, 2, 2, 2) / 2},
     "RoiAlign": {"places": np.array([[0.0, 0.0, 2.0, 2.0]]), "images": np.array([0])},
     "Clip": {"low": np.array(-0.5)},
@@ -71,3 +72,9 @@ def test_a_clip_of_halves_that_has_bounds_of_halves_stays() -> None:
     )
     old = helper.make_node("Clip", ["x"], ["y"], min=0.0, max=6.0)
     assert changed(network([old], {"x": SHAPE}, opset=10, dtype=TensorProto.FLOAT16), compute_in_single)[1]
+
+
+def test_a_batch_norm_of_halves_in_training_stays() -> None:
+    own: dict[str, Any] = {name: np.ones(4, np.float16) for name in ("scale", "bias", "mean", "variance")}
+    node = helper.make_node("BatchNormalization", ["x", *own], ["y", "m", "v"], training_mode=1)
+    assert changed(network([node], {"x": (1, 4, 3, 3)}, dtype=TensorProto.FLOAT16, **own), compute_in_single)[1] == ""
