@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.models.outline import inlined, inner_graphs, tensor_types
+from harness.compile.models.outline import copy_of, inlined, inner_graphs, tensor_types
 
 _TYPES = ("dtype", "to")
 """Attributes that name a number format."""
@@ -35,8 +35,7 @@ def without_bfloats(model: Any) -> Any:
 
 
 def _widened(model: Any, narrow: int, wide: int) -> Any:
-    whole = type(model)()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     del whole.graph.value_info[:]
     _widen(whole.graph, narrow, wide)
     return whole

@@ -58,14 +58,20 @@ def outline(model: Any) -> Any:
     return copy
 
 
+def copy_of(message: Any) -> Any:
+    """Return a copy of a network, or of a node, that lives longer than the list which the node is in."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
 def inlined(model: Any) -> Any:
     """Return the network with each call of a function of its own as what the function does."""
     from onnx import inliner
 
     if not model.functions:
         return model
-    whole = type(model)()
-    whole.CopyFrom(model)
+    whole = copy_of(model)
     defaults = {(each.domain, each.name, each.overload): each.attribute_proto for each in whole.functions}
     for call in (node for part in (whole.graph, *whole.functions) for node in all_nodes(part)):
         names = {attribute.name for attribute in call.attribute}  # the inliner of onnx 1.23 knows no others

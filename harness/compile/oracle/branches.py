@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import constants
+from harness.compile.models.outline import constants, copy_of
 from harness.compile.models.preparation.branches import take_branches
-from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.truth import with_outputs
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.models.outline import copy_of
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.double_precision import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
-from harness.compile.models.outline import inlined, kind_of, tensor_types
+from harness.compile.models.outline import copy_of, inlined, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
-from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED

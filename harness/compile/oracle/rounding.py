@@ -12,8 +12,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import attribute_of, inner_graphs, static_shape
-from harness.compile.models.preparation.editing import copy_of
+from harness.compile.models.outline import attribute_of, copy_of, inner_graphs, static_shape
 from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
 from harness.compile.oracle.operands import data_operands

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import attribute_of, static_shape, tensor_types
+from harness.compile.models.outline import attribute_of, copy_of, static_shape, tensor_types
 from harness.compile.models.preparation.definitions import inline
-from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.opset import opset_of
 
 if TYPE_CHECKING:

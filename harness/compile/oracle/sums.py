@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import constants, inner_graphs, static_shape
-from harness.compile.models.preparation.editing import copy_of, is_onnx
+from harness.compile.models.outline import constants, copy_of, inner_graphs, static_shape
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.oracle.operands import data_operands
 from harness.compile.oracle.sum_forms import (
     FUNCTIONS,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.names import load
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.number_formats import with_plain_copies
-from harness.compile.models.outline import tensor_types
-from harness.compile.models.preparation.editing import copy_of
+from harness.compile.models.outline import copy_of, tensor_types
 from harness.compile.models.spec import Original
 from harness.compile.oracle.judge import NoAnswer, Refusal
 

@@ -31,7 +31,7 @@ from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 
 _OPEN = (write_constants, remove_identities, fold_constants, take_constant_branches, unroll_loops)
-"""Steps that bring out what branches and bodies hold; definitions hold some, too."""
+"""Steps that replace branches and loops by what is in them. They run twice, since definitions have branches as well."""
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,
     widen_bfloats,

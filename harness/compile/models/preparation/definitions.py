@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.compile.models.outline import NetworkView, attribute_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import NodeWriter, copy_of, is_onnx, replace_nodes
+from harness.compile.models.outline import NetworkView, attribute_of, copy_of, static_shape, tensor_types
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
 DEFINED = (

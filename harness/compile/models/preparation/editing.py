@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import all_nodes, inner_graphs
+from harness.compile.models.outline import all_nodes, copy_of, inner_graphs
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
@@ -82,13 +82,6 @@ def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]
         del graph.node[:]
         graph.node.extend(nodes)
     return gone
-
-
-def copy_of(message: Any) -> Any:
-    """Return a copy of a network, or of a node, that lives longer than the list which the node is in."""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    return copy
 
 
 def drop(sequence: Any, unwanted: Iterable[Any]) -> None:

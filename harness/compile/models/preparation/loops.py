@@ -8,10 +8,18 @@ from typing import Any
 
 from harness.base.failures import ModelError
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, constant_of, constants, node_name
+from harness.compile.models.outline import (
+    NetworkView,
+    all_nodes,
+    attribute_of,
+    constant_of,
+    constants,
+    copy_of,
+    node_name,
+)
 from harness.compile.models.preparation.branches import rename, take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
-from harness.compile.models.preparation.editing import NodeWriter, copy_of, inner_reads, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
 from harness.compile.models.preparation.gathers import along, cut
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.opset import opset_of

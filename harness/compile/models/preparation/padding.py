@@ -83,7 +83,7 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
 
 
 def write_repeats(model: Any) -> str:
-    """Gather what a Pad repeats, where it also cuts or repeats more than the tensor; onnxruntime misreads that, too."""
+    """Replace a Pad by Gather if it cuts and repeats, or repeats more than the tensor. onnxruntime misreads those."""
     view, writer = NetworkView(model), NodeWriter(model, "repeats")
 
     def gathered(node: Any) -> list[Any] | None:
