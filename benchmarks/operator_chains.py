@@ -3,8 +3,8 @@
     python -m benchmarks.operator_attributes FOLDER --chain 3 [--seed N | --today] [--count N] [OPERATOR ...]
 
 What an operator takes as its input is a new one, or an earlier result that is cut, padded or repeated to its shape.
-Some results are added to earlier ones, some go through 8 bits, some are outputs, too. All operators of a network are of
-one operator set: one that needs another is drawn again.
+Some results are added to earlier ones, some are rounded to 8 bits, and some are also outputs. All operators of a
+network are of one operator set: one that needs another is drawn again.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def chain(names: Sequence[str], *seed: int) -> onnx.ModelProto:
 
 
 def _step(net: ChainDraw, name: str) -> list[str]:
-    """Add an operator, and what goes on from its results; returns those that are outputs, too."""
+    """Add an operator and what reads its results; returns the results that are also outputs of the network."""
     for _ in range(DRAWS):
         before = list(net.nodes), list(net.weights), dict(net.inputs), list(net.readable), net._opset
         try:
