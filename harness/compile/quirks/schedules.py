@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -195,23 +196,32 @@ def fallback_if_pairs_are_read(func: Any, target: Any) -> Any:
     return _fallback(func, target) if asserts and not writes_texture(func) else None  # an image takes texels
 
 
-def fallback_if_result_is_padded(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions that pad a result of a reduction, where a rule leaves the padding out.
+def fallback_if_extents_change(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions that pad or cut a result of a reduction, where a rule is not right.
 
     That is `gpu.Reduction`; `gpu.GeneralReduction` covers it, or raises.
     """
     trial = _trial(func, target)
-    left_out = (trial.one_each or trial.error) and _pads_a_result(func) and not writes_texture(func)
-    return _fallback(func, target) if left_out else None
+    unfit = (trial.one_each or trial.error) and _changes_extents(func) and not writes_texture(func)
+    return _fallback(func, target) if unfit else None
 
 
-def _pads_a_result(func: Any) -> bool:
-    """Return whether an operator after a reduction stores what it reads under a condition, as a padding does."""
+def _changes_extents(func: Any) -> bool:
+    """Return whether an operator after a reduction stores fewer numbers, or some under a condition as a padding does."""
     blocks = [part.block for part in walk(func.body) if is_block(part)]
-    reductions = [place for place, block in enumerate(blocks) if block.init is not None]
-    after = blocks[max(reductions, default=len(blocks)) + 1 :]
+    last = max((place for place, block in enumerate(blocks) if block.init is not None), default=None)
+    if last is None:
+        return False
+    after, results = blocks[last + 1 :], _results(blocks[last])
     stored = [getattr(block.body, "value", None) for block in after]
-    return any(getattr(getattr(value, "op", None), "name", "").endswith(".if_then_else") for value in stored)
+    pads = any(getattr(getattr(value, "op", None), "name", "").endswith(".if_then_else") for value in stored)
+    return pads or any(_results(block) < results for block in after)
+
+
+def _results(block: Any) -> int:
+    from tvm import tirx
+
+    return math.prod(int(axis.dom.extent) for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar)
 
 
 def reduction_with_shared_tile(func: Any, target: Any) -> Any:
@@ -351,14 +361,15 @@ QUIRKS = (
         edits=Edits(relax=put_first(fallback_if_pairs_are_read)),
     ),
     Quirk(
-        "reduction-padded",
-        "a padding at the end of the axes of a mean, a sum or an average pool, or of what follows it, is written in "
-        "part: the rest of the tensor keeps what was there; behind a softmax it does not compile",
-        upstream="src/relax/analysis/tir_op_pattern_kind.cc: a padding that reads element i for element i is taken for "
-        "elementwise, and fused; python/tvm/s_tir/dlight/gpu/reduction.py runs it once for each result",
+        "reduction-extents",
+        "a mean, a sum or an average pool is padded at the end of its axes, or cut to their first element: all others "
+        "write it as well, or the padding keeps what was there; behind a softmax it does not compile",
+        upstream="src/relax/analysis/tir_op_pattern_kind.cc: what reads element i for element i is taken for "
+        "elementwise, whatever its extents, and fused; python/tvm/s_tir/dlight/gpu/reduction.py runs it once for each "
+        "result",
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_result_is_padded)),
+        edits=Edits(relax=put_first(fallback_if_extents_change)),
     ),
     Quirk(
         "reduction-epilogue-private",

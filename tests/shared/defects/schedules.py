@@ -115,7 +115,7 @@ PROBES: dict[str, Probe] = {
     "reduction-schedule-raises": fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
     "reduction-part-read": fails_to_lower(first_row_of_difference, "the first row of a difference is scheduled"),
     "reduction-of-pairs": _sum_of_distances,
-    "reduction-padded": _padded_mean,
+    "reduction-extents": _padded_mean,
     "reduction-epilogue-private": _private_numbers,
     "reduction-of-one": _sum_of_one,
     "inner-reduction-tile": _unpadded_groups,

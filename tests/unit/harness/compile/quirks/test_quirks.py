@@ -72,7 +72,7 @@ def test_path_and_precision_decide() -> None:
         "builtin-suffix",
         "reduction-part-read",
         "reduction-of-pairs",
-        "reduction-padded",
+        "reduction-extents",
         "reduction-epilogue-private",
         "reduction-of-one",
         "inner-reduction-tile",
