@@ -202,6 +202,14 @@ def tangents() -> bytes:
     return net.finish((net.conv(net.op("Tan", angles), 8, 3, pad=1), net.shape)).to_bytes()
 
 
+def bytes_beyond(operator: str, *operands: int, **attributes: Any) -> bytes:
+    """Bytes of a convolution's result that an operator takes beyond a byte, as numbers, between two convolutions."""
+    net = Layers()
+    taken = net.op("Cast", net.op("Mul", net.op("Abs", net.conv(net.input, 8, 3, pad=1)), np.float32(90)), to=2)
+    beyond = net.op(operator, taken, *(np.uint8(operand) for operand in operands), **attributes)
+    return net.ended(net.op("Mul", net.op("Cast", beyond, to=1), np.float32(0.01)))
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -394,6 +402,23 @@ def test_tangents_are_right_only_when_worked_around(answer: Answer, path: str) -
     np.testing.assert_allclose(answer(tangents(), path), answer(tangents(), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises((RuntimeError, CompileFailure), match=r"OpenCL build error|Unresolved call tirx.tan"):
         answer(tangents(), path, but_for="builtin-suffix")
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+@pytest.mark.parametrize(
+    "net",
+    [
+        bytes_beyond("Sub", 3),
+        pytest.param(bytes_beyond("Mul", 7), marks=pytest.mark.long),
+        bytes_beyond("BitShift", 3, direction="LEFT"),
+    ],
+    ids=["difference", "product", "shift"],
+)
+def test_bytes_that_are_cast_are_right_only_when_worked_around(answer: Answer, path: str, net: bytes) -> None:
+    (right,) = answer(net, "cpu")
+    np.testing.assert_allclose(answer(net, path)[0], right, rtol=0, atol=1e-3)
+    (as_shipped,) = answer(net, path, but_for="narrow-integers")
+    assert np.abs(as_shipped - right).max() > 1
 
 
 def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:

@@ -103,16 +103,22 @@ def copy_function(function: Any) -> Any:
 
 
 def map_calls(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
-    """Return a statement of TIR with each call rewritten, from the innermost out. The way to do it is new in 0.27."""
+    """Return a statement of TIR with each call rewritten, from the innermost out."""
     import tvm
+    from tvm import tirx
+
+    return map_parts(statement, (tvm.ir.Call if hasattr(tvm.ir, "Call") else tirx.Call,), rewrite)
+
+
+def map_parts(statement: Any, kinds: tuple[type, ...], rewrite: Callable[[Any], Any]) -> Any:
+    """Return a statement of TIR with each part of these kinds rewritten, from the innermost out. 0.27 has a new way."""
     import tvm_ffi
     from tvm import tirx
 
-    kind = tvm.ir.Call if hasattr(tvm.ir, "Call") else tirx.Call
     if not hasattr(tirx, "stmt_functor"):
-        return tvm_ffi.structural_map(statement, (kind, rewrite))
+        return tvm_ffi.structural_map(statement, (kinds, rewrite))
     return tirx.stmt_functor.ir_transform(
-        statement, None, lambda part: rewrite(part) if isinstance(part, kind) else None
+        statement, None, lambda part: rewrite(part) if isinstance(part, kinds) else None
     )
 
 

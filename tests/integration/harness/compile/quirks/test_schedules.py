@@ -12,7 +12,7 @@ from harness.base.case import Precision
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks import quirks_for
-from harness.compile.quirks.kernel_names import LONGEST_KERNEL
+from harness.compile.quirks.kernel_source import LONGEST_KERNEL
 
 
 def built(module: Any) -> Any:

@@ -70,6 +70,7 @@ def test_path_and_precision_decide() -> None:
         "roi-align-half-pixel",
         "long-kernel-name",
         "builtin-suffix",
+        "narrow-integers",
         "reduction-part-read",
         "reduction-of-pairs",
         "reduction-extents",

@@ -1,11 +1,11 @@
-"""Names of kernels, and of functions in them, that files and drivers cannot take."""
+"""What kernels say otherwise than OpenCL C takes it: their names, functions, and integers that C widens."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from device_runner.names import shorten
-from harness.compile.compiler.compat import map_calls, rewrite_main, tuple_fields, type_of, with_main
+from harness.compile.compiler.compat import map_calls, map_parts, rewrite_main, tuple_fields, type_of, with_main
 from harness.compile.compiler.passes import Passes, insert_before, own_pass
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
@@ -16,6 +16,8 @@ LONGEST_KERNEL = 120
 _LONGEST_NAME = LONGEST_KERNEL - len("_kernel_99")
 """Most characters of a function's name, which its kernels' names begin with."""
 
+_NARROW = {"int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort"}
+"""Integers that C computes as int, by their names in OpenCL C."""
 _BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 """Functions that OpenCL C has for numbers of every precision under these names."""
 
@@ -64,6 +66,25 @@ def _with_builtins(body: Any) -> Any:
     return map_calls(body, rewrite)
 
 
+def keep_integers_narrow(passes: Passes) -> Passes:
+    """Once loops are vectors, which C does not widen, cut sums and products of narrow integers to their bits."""
+    return insert_before(passes, "InjectVirtualThread", statement_pass("KeepIntegersNarrow", _with_narrow_integers))
+
+
+def _with_narrow_integers(body: Any) -> Any:
+    from tvm import tirx
+
+    def rewrite(part: Any) -> Any:
+        kind = str(getattr(part, "dtype", None) or part.ty)
+        return tirx.call_pure_extern(kind, f"convert_{_NARROW[kind]}", part) if kind in _NARROW else part
+
+    def rewrite_call(call: Any) -> Any:  # what is a class of its own since 0.27
+        return rewrite(call) if getattr(call.op, "name", "").endswith((".shift_left", ".bitwise_not")) else call
+
+    kinds = (getattr(tirx, name, None) for name in ("Add", "Sub", "Mul", "LShift", "BitwiseNot"))
+    return map_parts(map_calls(body, rewrite_call), tuple(filter(None, kinds)), rewrite)
+
+
 QUIRKS = (
     Quirk(
         "long-kernel-name",
@@ -81,5 +102,14 @@ QUIRKS = (
         workaround="they are called by the names of OpenCL's own functions",
         paths=("opencl", "texture", "clml"),
         edits=Edits(tir=call_builtins),
+    ),
+    Quirk(
+        "narrow-integers",
+        "a sum, product or left shift of 8 or 16 bits that does not fit them keeps more bits, where it is cast or "
+        "compared in the same kernel: wrong numbers",
+        upstream="src/target/source/codegen_c.cc: PrintBinaryExpr writes C's operators, which compute in int",
+        workaround="such results are converted back to their bits",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(tir=keep_integers_narrow),
     ),
 )

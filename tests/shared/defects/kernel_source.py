@@ -1,4 +1,4 @@
-"""Probes of the names of kernels, and of functions in them."""
+"""Probes of what kernels say otherwise than OpenCL C takes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
-from harness.compile.quirks.kernel_names import LONGEST_KERNEL
+from harness.compile.quirks.kernel_source import LONGEST_KERNEL
 
 
 def _longest_name(*applied: Workaround) -> ProbeAnswer:
@@ -25,7 +25,18 @@ def _inverse_tangent(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of("atanf(" in kernel.body, "a kernel calls `atanf`", "a kernel calls `atan`")
 
 
+def _cast_sum(*applied: Workaround) -> ProbeAnswer:
+    """Build a sum of bytes and a cast of it, and look whether the kernel cuts the sum to 8 bits."""
+    from tvm import relax
+
+    doubled = network(lambda emit, data: relax.op.astype(emit(relax.op.add(data, data)), "float32"), dtype="uint8")
+    (kernel,) = kernels(source(doubled, applied, OpenCLPath()))
+    cut = "convert_uchar(" in kernel.body or "(uchar)" in kernel.body
+    return ProbeAnswer.of(not cut, "a cast reads a sum of bytes as int", "a sum of bytes is cut to a byte")
+
+
 PROBES: dict[str, Probe] = {
     "long-kernel-name": _longest_name,
     "builtin-suffix": _inverse_tangent,
+    "narrow-integers": _cast_sum,
 }
