@@ -207,7 +207,7 @@ def fallback_if_extents_change(func: Any, target: Any) -> Any:
 
 
 def _changes_extents(func: Any) -> bool:
-    """Return whether an operator after a reduction stores fewer numbers, or some under a condition as a padding does."""
+    """Return whether an operator after a reduction stores fewer numbers, or some under a condition, as a padding."""
     blocks = [part.block for part in walk(func.body) if is_block(part)]
     last = max((place for place, block in enumerate(blocks) if block.init is not None), default=None)
     if last is None:
