@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import constants, copy_of
-from harness.compile.models.preparation.branches import take_branches
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.preparation.branches import WORDS, chosen_if, lift_branches
+from harness.compile.models.preparation.order import remove_unread
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.truth import with_outputs
 
@@ -21,16 +21,14 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
     """
     from onnx import numpy_helper
 
-    plain, names = copy_of(model), list[str]()
-    while choices := [node for node in plain.graph.node if is_onnx(node, "If")]:
-        weights = constants(plain)
-        conditions = [name for name in dict.fromkeys(node.input[0] for node in choices) if name not in weights]
-        inner = [name for name in conditions if name not in inputs]
-        values = OnnxRuntime(with_outputs(plain, inner)).ask(inputs) if inner else []
-        tensors = {**inputs, **dict(zip(inner, values, strict=True))}
-        for name in conditions:
-            plain.graph.initializer.append(numpy_helper.from_array(tensors[name], f"{name}/taken"))
-        for node in choices:
-            node.input[0] = f"{node.input[0]}/taken" if node.input[0] in conditions else node.input[0]
-        names += take_branches(plain)
-    return names
+    plain = copy_of(model)
+    lift_branches(plain)
+    conditions = {name: node.input[0] for node in plain.graph.node if (name := chosen_if(node))}
+    known = {name: numpy_helper.to_array(tensor) for name, tensor in constants(plain).items()} | {**inputs}
+    if inner := [name for name in dict.fromkeys(conditions.values()) if name not in known]:
+        asked = with_outputs(plain, inner)
+        remove_unread(asked)
+        known |= dict(zip(inner, OnnxRuntime(asked).ask(inputs), strict=True))
+    words = {name: WORDS if known[condition].any() else WORDS[::-1] for name, condition in conditions.items()}
+    skipped = tuple(f"{name}/{other}/" for name, (_, other) in words.items())
+    return [f"{word} of {name}" for name, (word, _) in words.items() if not name.startswith(skipped)]

@@ -21,7 +21,7 @@ def test_a_row_tells_times_error_and_what_an_ok_does_not_prove() -> None:
         "max_abs_err": 1e-6,
         "tolerance": 2e-5,
     }
-    judged = "left 1 If to its inputs, of which one branch is judged: if0"
+    judged = "computed both branches of 1 If, of which one branch is judged: if0"
     changes = ["folded 3 operators", "left out 1 empty input", judged]
     assert row_of(record(model_changes=changes, **times)) == (
         ("net", "opencl", RIGHT, judged, "80", "31", "2", "1.0e-06 / 2.0e-05")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.compile.models.preparation.axes import count_axes_from_zero, resize_all_axes
-from harness.compile.models.preparation.branches import name_choices, take_constant_branches
+from harness.compile.models.preparation.branches import lift_branches, name_choices, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
@@ -30,7 +30,7 @@ from harness.compile.models.preparation.reversed_sequences import write_reversal
 from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 
-_OPEN = (write_constants, remove_identities, fold_constants, take_constant_branches, unroll_loops)
+_OPEN = (write_constants, remove_identities, fold_constants, take_constant_branches, unroll_loops, lift_branches)
 """Steps that replace branches and loops by what is in them. They run twice, since definitions have branches as well."""
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,

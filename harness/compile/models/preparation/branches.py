@@ -1,15 +1,19 @@
-"""The branch of an If that its condition always takes, where that is a constant."""
+"""If in other operators: the branch that a constant condition takes, else both branches and a choice of results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import attribute_of, constants, first_names, inner_graphs, node_name
+from harness.compile.models.outline import NetworkView, attribute_of, constants, first_names, inner_graphs, node_name
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
+
+WORDS = ("then", "else")
+_CHOICE = "chooses the branch of "
+"""How the description of a `Where` or an If begins that chooses between results of both branches; a name follows."""
 
 
 def take_constant_branches(model: Any) -> str:
@@ -23,15 +27,6 @@ def take_constant_branches(model: Any) -> str:
         return ""
     text = f"kept one branch of {len(names)} If whose condition is constant: {first_names(names)}"
     return f"{text}; folded {counted(count, 'operator')} in them" if count else text
-
-
-def name_choices(model: Any) -> str:
-    """Name each If that an input decides, since nothing proves the branch that the inputs of a case do not take."""
-    names = [node_name(node) for node in model.graph.node if is_onnx(node, "If")]
-    if not names:
-        return ""
-    text = f"left {len(names)} If to its inputs, of which one branch is judged: {first_names(names)}"
-    return f"{text} (--fix INPUT=NUMBER chooses for good)"
 
 
 def take_branches(model: Any) -> list[str]:
@@ -48,26 +43,90 @@ def take_branches(model: Any) -> list[str]:
             return None
         word = "then" if numpy_helper.to_array(values[node.input[0]]).any() else "else"
         taken.append(f"{word} of {node_name(node)}")
-        return _nodes_of(attribute_of(node, f"{word}_branch", None), list(node.output), writer)
+        writer.nodes, ends = _moved(node, word, writer)
+        for name, output in zip(ends, node.output, strict=True):
+            if output:
+                writer.add("Identity", name, output=output)
+        return writer.take()
 
     replace_nodes(model.graph, branch_of, "If")
     return taken
 
 
-def _nodes_of(branch: Any, outputs: list[str], writer: NodeWriter) -> list[Any]:
-    """Return a branch's operators as those of the network around it, which gets its weights."""
-    own = [tensor.name for tensor in branch.initializer] + [name for node in branch.node for name in node.output]
+def lift_branches(model: Any) -> str:
+    """Put the operators of both branches of each If that an input decides into the network around it.
+
+    A `Where` chooses between results of the same shape, an If of `Identity` between others. TVM's importer computes all
+    but the last operator of both branches as well, outside of its If, around which it fuses nothing.
+    """
+    while _lift_once(model):  # an If inside a branch is lifted next
+        remove_identities(model)
+        fold(model)
+        take_constant_branches(model)
+    return ""
+
+
+def _lift_once(model: Any) -> list[Any]:
+    from onnx import helper
+
+    view, write = NetworkView(model), NodeWriter(model, "lifted")
+
+    def choice(node: Any) -> list[Any] | None:
+        same_shapes = all(view.shape(output) is not None for output in node.output if output)
+        if chosen_if(node) and not same_shapes:
+            return None
+        mark = _CHOICE + (chosen_if(node) or node_name(node))
+        (write.nodes, thens), (others, elses) = (_moved(node, word, write) for word in WORDS)
+        write.nodes += others
+        if not same_shapes:
+            graphs = {f"{word}_branch": _ends(names, write) for word, names in zip(WORDS, (thens, elses), strict=True)}
+            whole = helper.make_node("If", node.input, node.output, node_name(node), doc_string=mark, **graphs)
+            return [*write.take(), whole]
+        condition = node.input[0]
+        if view.shape(condition) != ():  # one element, which would give its axis to a number
+            condition = write.add("Reshape", condition, write.integers())
+        for output, then, otherwise in zip(node.output, thens, elses, strict=True):
+            if output:
+                write.add("Where", condition, then, otherwise, output=output, doc_string=mark)
+        return write.take()
+
+    return replace_nodes(model.graph, choice, "If")
+
+
+def _ends(names: Sequence[str], write: NodeWriter) -> Any:
+    """Return a branch that takes these from the network around it."""
+    from onnx import helper
+
+    nodes = [helper.make_node("Identity", [name], [write.name()]) for name in names]
+    return helper.make_graph(nodes, "ends", [], [helper.make_empty_tensor_value_info(node.output[0]) for node in nodes])
+
+
+def chosen_if(node: Any) -> str:
+    """Return the name of the If between whose results a node chooses; empty for any other node."""
+    return str(node.doc_string).removeprefix(_CHOICE) if node.doc_string.startswith(_CHOICE) else ""
+
+
+def name_choices(model: Any) -> str:
+    """Name each If that an input decides, since nothing proves the branch that the inputs of a case do not take."""
+    names = list(filter(None, dict.fromkeys(map(chosen_if, model.graph.node))))
+    if not names:
+        return ""
+    text = f"computed both branches of {len(names)} If, of which one branch is judged: {first_names(names)}"
+    return f"{text} (--fix INPUT=NUMBER chooses for good)"
+
+
+def _moved(node: Any, word: str, writer: NodeWriter) -> tuple[list[Any], list[str]]:
+    """Return the operators of an If's branch as those of the network around it, which gets its weights; its results."""
+    branch = attribute_of(node, f"{word}_branch", None)
+    own = [tensor.name for tensor in branch.initializer] + [name for each in branch.node for name in each.output]
     new_name = {name: writer.name() for name in own if name}
     for tensor in branch.initializer:
         tensor.name = new_name[tensor.name]
         writer.graph.initializer.append(tensor)
-    nodes = list(branch.node)
-    for node in nodes:
-        rename(node, new_name)
-    for value, output in zip(branch.output, outputs, strict=True):
-        if output:
-            writer.add("Identity", new_name.get(value.name, value.name), output=output)
-    return nodes + writer.take()
+    for each in branch.node:
+        rename(each, new_name)
+        each.name = f"{node_name(node)}/{word}/{node_name(each)}"  # no name may stand twice
+    return list(branch.node), [new_name.get(value.name, value.name) for value in branch.output]
 
 
 def rename(node: Any, new_name: Mapping[str, str]) -> None:

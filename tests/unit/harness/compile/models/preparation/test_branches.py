@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
+from harness.compile.models.outline import inner_graphs
 from harness.compile.models.preparation import prepare
 
 
@@ -85,17 +87,81 @@ def test_a_branch_may_end_in_what_stands_outside_or_in_its_own_weight() -> None:
     np.testing.assert_array_equal(answers(plain, {"x": np.ones(3, np.float32)})[0], [2, 3, 4])
 
 
-def test_an_if_that_an_input_decides_stays() -> None:
+def decided(then: Any, otherwise: Any, *outputs: str, **weights: Any) -> onnx.ModelProto:
+    """A network whose only input `x` of [2, 4] decides an If: `then` if its largest number is above 0."""
+    choose = helper.make_node("If", ["flag"], list(outputs), name="side", then_branch=then, else_branch=otherwise)
     nodes = [
-        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
-        helper.make_node("Cast", ["m"], ["flag"], to=TensorProto.BOOL),
-        choice(
-            "flag",
-            branch([helper.make_node("Neg", ["x"], ["t"])], "t"),
-            branch([helper.make_node("Relu", ["x"], ["e"])], "e"),
-            "y",
-        ),
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=1),
+        helper.make_node("Reshape", ["m", "one"], ["high"]),
+        helper.make_node("Greater", ["high", "zero"], ["flag"]),
+        choose,
     ]
-    plain, said = changed(network(nodes, {"x": [3]}), prepare)
-    assert "If" in kinds(plain)
-    assert said == ["left 1 If to its inputs, of which one branch is judged: y (--fix INPUT=NUMBER chooses for good)"]
+    return network(nodes, {"x": [2, 4]}, list(outputs), one=np.array([1]), zero=np.float32(0), **weights)
+
+
+def require_same_answers(plain: onnx.ModelProto, model: onnx.ModelProto) -> None:
+    """Both branches are taken."""
+    x = np.abs(values(2, 4))
+    for numbers in (x, -x):
+        for got, right in zip(answers(plain, {"x": numbers}), answers(model, {"x": numbers}), strict=True):
+            np.testing.assert_array_equal(got, right, strict=True)
+
+
+def test_an_if_that_an_input_decides_chooses_between_the_results_of_both_branches() -> None:
+    then = branch(
+        [helper.make_node("Neg", ["x"], ["t"]), helper.make_node("ReduceSum", ["t"], ["s"], keepdims=0)], "t", "s"
+    )
+    otherwise = branch(
+        [helper.make_node("Relu", ["x"], ["t"]), helper.make_node("ReduceMax", ["t"], ["s"], keepdims=0)], "t", "s"
+    )
+    model = decided(then, otherwise, "y", "z")
+    plain, said = changed(model, prepare)
+    assert kinds(plain)[3:] == ["Neg", "ReduceSum", "Relu", "ReduceMax", "Reshape", "Where", "Where"]
+    assert said == [
+        "computed both branches of 1 If, of which one branch is judged: side (--fix INPUT=NUMBER chooses for good)"
+    ]
+    require_same_answers(plain, model)
+
+
+def test_what_a_branch_holds_is_prepared() -> None:
+    """TVM's importer has no LpNormalization, wherever it stands."""
+    then = branch([helper.make_node("LpNormalization", ["x"], ["t"], axis=1)], "t")
+    otherwise = branch([helper.make_node("CumSum", ["x", "axis"], ["e"])], "e")
+    plain, _ = changed(decided(then, otherwise, "y", axis=np.array(1)), prepare)
+    assert not {"If", "LpNormalization", "CumSum"} & {*kinds(plain)}
+
+
+def test_an_if_inside_a_branch_and_a_loop_inside_that() -> None:
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["going"], ["on"]), helper.make_node("Add", ["a", "x"], ["b"])],
+        "body",
+        [
+            value("round", TensorProto.INT64, []),
+            value("going", TensorProto.BOOL, []),
+            value("a", TensorProto.FLOAT, [2, 4]),
+        ],
+        [value("on", TensorProto.BOOL, []), value("b", TensorProto.FLOAT, [2, 4])],
+    )
+    loop = helper.make_node("Loop", ["rounds", "", "x"], ["sum"], body=body)
+    inner = choice("flag", branch([loop], "sum"), branch([helper.make_node("Neg", ["x"], ["n"])], "n"), "w")
+    model = decided(branch([inner], "w"), branch([helper.make_node("Abs", ["x"], ["e"])], "e"), "y", rounds=np.array(2))
+    plain, said = changed(model, prepare)
+    assert not {"If", "Loop"} & {*kinds(plain)}
+    assert "of 2 If, of which one branch is judged: side/then/w, side" in said[-1]
+    require_same_answers(plain, model)
+
+
+def test_results_of_other_shapes_are_left_to_an_if() -> None:
+    then = branch(
+        [helper.make_node("LpNormalization", ["x"], ["t"], axis=1), helper.make_node("Neg", ["x"], ["u"])], "t", "u"
+    )
+    otherwise = branch(
+        [helper.make_node("Slice", ["x", "one", "two", "one"], ["e"]), helper.make_node("Abs", ["x"], ["u"])], "e", "u"
+    )
+    plain, _ = changed(decided(then, otherwise, "y", "z", two=np.array([2])), prepare)
+    assert kinds(plain)[-1] == "If"
+    assert "LpNormalization" not in kinds(plain)
+    inside = [node.op_type for graph in inner_graphs(plain.graph.node[-1]) for node in graph.node]
+    assert inside == ["Identity"] * 4
+    require_same_answers(plain, decided(then, otherwise, "y", "z", two=np.array([2])))
