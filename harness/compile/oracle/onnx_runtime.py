@@ -6,9 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, inner_graphs, tensor_types
+from harness.compile.models.preparation.axes import MODE, POLICY
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
+from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
@@ -64,8 +66,9 @@ def _rewritten(model: Any) -> bytes:
     view, constants, version = NetworkView(model), len(graph.initializer), model.ir_version
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
-    if any(_keeps_extent(node, view) for node in all_nodes(graph) if is_onnx(node, "Resize")):
-        raise NoAnswer("onnxruntime 1.24 does not crop an extent that a Resize keeps")
+    for node in all_nodes(graph):
+        if is_onnx(node, "Resize"):
+            _scale_crops(node, view, NodeWriter(model, "scales"))
     # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
     compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
     write_repeats(model)
@@ -79,14 +82,26 @@ def _rewritten(model: Any) -> bytes:
     return data
 
 
-def _keeps_extent(node: Any, view: NetworkView) -> bool:
-    """Return whether a Resize crops an axis to as many pixels as it has."""
+def _scale_crops(node: Any, view: NetworkView, write: NodeWriter) -> None:
+    """Let a Resize scale by a little more than 1 where it crops an axis to as many pixels as the axis has.
+
+    Scaled by 1, onnxruntime (1.24) crops nothing. The places of a crop do not depend on the scale. Raises NoAnswer if
+    all axes keep their extents, which it copies.
+    """
+    import numpy as np
+
     before, after, region = view.shape(node.input[0]), view.shape(node.output[0]), view.constant(node, 1)
-    crops = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-    if not crops or before is None or after is None or region is None:
-        return False
-    ends = zip(attribute_of(node, "axes", range(len(before))), *region.reshape(2, -1), strict=True)
-    return any(before[axis] == after[axis] and (begin, end) != (0, 1) for axis, begin, end in ends)
+    if attribute_of(node, MODE, "") != "tf_crop_and_resize" or not before or not after or region is None:
+        return
+    axes = list(attribute_of(node, "axes", range(len(before))))
+    old, new = (np.take(shape, axes) for shape in (before, after))
+    cropped = (old == new) & (region.reshape(2, -1).T != (0, 1)).any(1)
+    if cropped.any() and before == after:
+        raise NoAnswer("onnxruntime 1.24 does not crop an image that keeps its shape")
+    if cropped.any():
+        scales = np.where(cropped, np.nextafter(np.float32(1), np.float32(2)), scales_of(old, new))
+        node.input[2:] = [write.constant(scales)]
+        set_attribute(node, POLICY, None)
 
 
 def _write_padding_of_pools(model: Any) -> None:

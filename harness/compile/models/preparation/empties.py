@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.base.tables import counted
@@ -50,14 +51,14 @@ def _leave_out_scales_or_sizes(node: Any, view: NetworkView, write: NodeWriter, 
     elif opset >= MAY_LACK_SCALES:
         node.input[SCALES] = ""
     elif shape and sizes is not None:
-        node.input[SCALES] = write.constant(_scales(shape, sizes))
+        node.input[SCALES] = write.constant(scales_of(shape, sizes))
         del node.input[SIZES:]
     else:
         return 0
     return 1
 
 
-def _scales(shape: tuple[int, ...], sizes: Array) -> Array:
+def scales_of(shape: Sequence[int], sizes: Array) -> Array:
     """Return the smallest scales that give these sizes, which are rounded down."""
     import numpy as np
 

@@ -198,22 +198,31 @@ def test_a_pad_of_more_than_the_tensor_repeats_it_as_numpy_does(mode: Any) -> No
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_what_is_cropped_to_as_many_pixels_has_no_answer(mode: str) -> None:
-    """onnxruntime 1.24 leaves such an extent as it is, and TVM's answer was called wrong."""
+def test_an_axis_is_cropped_to_as_many_pixels(mode: str) -> None:
+    """onnxruntime 1.24 alone leaves such an axis as it is. ONNX's reference takes the last pixel for one outside."""
 
-    def model(columns: int, end: float) -> onnx.ModelProto:
+    def model(columns: int, end: float, rows: int = 10) -> onnx.ModelProto:
         how = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
         node = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **how)
-        region, sizes = np.array([0, 0, 0.1, 0, 1, 1, 0.9, end], np.float32), np.array([1, 2, 10, columns])
+        region, sizes = np.array([0, 0, 0.1, 0, 1, 1, 0.9, end], np.float32), np.array([1, 2, rows, columns])
         return network([node], {"x": [1, 2, 5, 6]}, region=region, sizes=sizes)
 
     x = values(1, 2, 5, 6)
-    with pytest.raises(NoAnswer, match="does not crop an extent"):
-        OnnxRuntime(model(6, 0.7))
-    for plain in (model(6, 1), model(9, 0.7)):
+    with pytest.raises(NoAnswer, match="keeps its shape"):
+        OnnxRuntime(model(6, 0.7, 5))
+    for plain in (model(6, 1), model(9, 0.7), model(6, 0.7)):
         (right,) = ReferenceEvaluator(plain).run(None, {"x": x})
         (answer,) = OnnxRuntime(plain).ask({"x": x})
         assert np.abs(np.asarray(answer) - right).max() < 1e-5
+
+
+def test_the_last_pixel_of_an_image_is_not_outside_of_it() -> None:
+    """ONNX's reference says so of eleven columns cropped from 0.7 on, by a rounding, and TVM's was called wrong."""
+    how = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 9.0}
+    region, sizes = np.array([0, 0, 0, 0.7, 1, 1, 1, 1], np.float32), np.array([1, 1, 3, 11])
+    node, x = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **how), values(1, 1, 2, 11)
+    (answer,) = OnnxRuntime(network([node], {"x": [1, 1, 2, 11]}, region=region, sizes=sizes)).ask({"x": x})
+    np.testing.assert_allclose(answer[0, 0, [0, 2], -1], x[0, 0, :, -1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
