@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import attribute_of, copy_of, inner_graphs, static_shape
+from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
-from harness.compile.oracle.operands import data_operands
+from harness.compile.oracle.operands import SELECTING, data_operands
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -118,6 +119,7 @@ def _move_graph(
     from onnx import TensorProto, helper
 
     moved, nodes = dict(moved), list(graph.node)
+    given = {value.name for value in (*graph.input, *graph.initializer)}
     del graph.node[:], graph.value_info[:]
 
     def move(name: str) -> str:
@@ -131,7 +133,9 @@ def _move_graph(
         return moved[name]
 
     for node in nodes:
-        for place in () if keeps_whole(node, exact) else data_operands(node):
+        if is_selected := is_onnx(node, *SELECTING, "Constant") and {*filter(None, node.input)} <= given:
+            given |= {*node.output}  # nothing is rounded before something is computed
+        for place in () if is_selected or keeps_whole(node, exact) else data_operands(node):
             node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
             _move_graph(inner, types, seeds, moved, exact, amount)

@@ -215,6 +215,20 @@ def test_the_place_of_the_largest_of_two_equal_numbers_is_either_and_no_third() 
     assert not judged(model, np.array([[1]])).right  # between two right names there is no third
 
 
+@pytest.mark.parametrize("last", [0, 1])
+def test_copies_of_an_input_are_no_tie(last: int) -> None:
+    """`select_last_index` says which is the largest; nothing is rounded before something is computed."""
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["twice"], axis=1),
+        helper.make_node("Relu", ["twice"], ["positive"]),
+        helper.make_node("ArgMax", ["positive"], ["y"], axis=1, select_last_index=last),
+    ]
+    model = network(nodes, {}, TensorProto.INT64)
+    right = answer_of(model)
+    assert judged(model, right).right
+    assert not judged(model, right + X.shape[1] * (1 - 2 * last)).right
+
+
 def test_exact_numbers_have_no_ties() -> None:
     model = network([helper.make_node("Floor", ["x"], ["y"])], {})
     whole = np.array([[1.0, 2.0, 3.5]], np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import onnx
@@ -29,10 +30,12 @@ PARAMETERS = {
 
 
 def moved(node: Any, names: str) -> list[str]:
-    """Which of these float32 inputs of a node are moved."""
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in names.split()]
+    """Which of these computed float32 operands of a node are moved."""
+    value = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=[1])
+    inputs = [value(f"{name}/input") for name in names.split()]
+    computed = [helper.make_node("Neg", [f"{name}/input"], [name]) for name in names.split()]
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([node], "one", inputs, [output])
+    graph = helper.make_graph([*computed, node], "one", inputs, [output], value_info=list(map(value, names.split())))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     last = move_numbers(model, tensor_types(model), 0).graph.node[-1]
     return [name.removesuffix("/moved") for name in last.input if name.endswith("/moved")]

@@ -112,13 +112,14 @@ def test_sums_in_float16_may_move_an_output_twice_as_far_as_sums_in_float32() ->
 
 def test_bounds_scales_and_indices_are_kept() -> None:
     nodes = [
-        helper.make_node("Clip", ["x", "low", "high"], ["clipped"]),
+        helper.make_node("Neg", ["x"], ["negative"]),
+        helper.make_node("Clip", ["negative", "low", "high"], ["clipped"]),
         helper.make_node("Floor", ["whole"], ["floor"]),
         helper.make_node("Add", ["clipped", "floor"], ["y"]),
     ]
     model = network(nodes, {"low": np.float32(-1), "high": np.float32(1), "whole": np.array([3.0], np.float32)})
     moved = {node.op_type: list(node.input) for node in move_numbers(model, tensor_types(model), 0).graph.node}
-    assert moved["Clip"] == ["x/moved", "low", "high"]
+    assert moved["Clip"] == ["negative/moved", "low", "high"]
     assert moved["Floor"] == ["whole"]
     assert moved["Add"] == ["clipped/moved", "floor/moved"]
 
