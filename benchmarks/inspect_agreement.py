@@ -41,7 +41,9 @@ def answers(file: Path, table: OperatorTable) -> dict[str, str]:
         return dict.fromkeys(PATHS, "no")
     if double_operators(network):
         return {}
-    if unknown_operators(network, onnx_operators()) or nodes_by_kind(network, lambda kind: kind in host_operators()):
+    if unknown_operators(network, onnx_operators()) or nodes_by_kind(
+        network, lambda node: node.op_type in host_operators()
+    ):
         return dict.fromkeys(PATHS, "no")
     refused = {path for paths in refusals_of(network).values() for path in paths}
     refused = refused or ({*PATHS} if _is_refused(network) else set())

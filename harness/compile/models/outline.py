@@ -200,11 +200,11 @@ def node_name(node: Any) -> str:
     return str(node.name or next(filter(None, node.output), ""))
 
 
-def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
-    """Return the names of the nodes whose operator is chosen by its ONNX name, by operator."""
+def nodes_by_kind(model: Any, chosen: Callable[[Any], bool]) -> dict[str, list[str]]:
+    """Return the names of the chosen nodes, by operator."""
     names: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
-        if chosen(node.op_type):
+        if chosen(node):
             names.setdefault(kind_of(node), []).append(node_name(node))
     return dict(sorted(names.items()))
 
@@ -226,7 +226,7 @@ def double_operators(model: Any) -> tuple[str, ...]:
 
 def unknown_operators(model: Any, table: Collection[str]) -> dict[str, list[str]]:
     """Return the names of the nodes whose operator is not in `table`, by operator."""
-    return nodes_by_kind(model, lambda kind: kind not in table)
+    return nodes_by_kind(model, lambda node: node.op_type not in table)
 
 
 def require_known(model: Any, table: Collection[str]) -> None:
@@ -275,17 +275,24 @@ def require_on_device(model: Any, host: Collection[str]) -> None:
     """Raise `UnsupportedOperator` if an operator has no kernel, or one that only a `host` with Python has."""
     hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
     problem = "no device runs what TVM computes in Python:"
-    _require_none(nodes_by_kind(model, lambda kind: kind in host), problem, hint)
+    _require_none(nodes_by_kind(model, lambda node: node.op_type in host), problem, hint)
     hint = "export the model up to its boxes and scores, which are then judged"
     problem = "TVM builds no OpenCL kernel for"
-    _require_none(nodes_by_kind(model, lambda kind: kind in WITHOUT_KERNEL), problem, hint)
+    _require_none(nodes_by_kind(model, lambda node: node.op_type in WITHOUT_KERNEL), problem, hint)
+    hint = "export it with 2, as torchvision's detectors have it: 0 takes more samples of a larger region"
+    problem = "TVM builds no OpenCL kernel for a sampling_ratio of 0:"
+    _require_none(nodes_by_kind(model, _samples_by_size), problem, hint)
+
+
+def _samples_by_size(node: Any) -> bool:
+    return node.op_type == "RoiAlign" and attribute_of(node, "sampling_ratio", 0) == 0
 
 
 def require_no_branch(model: Any) -> None:
     """Raise `UnsupportedOperator` if an input decides an If, at which TVM's partitioner for CLML stops."""
     problem = "path clml takes no network with a branch that an input decides:"
     hint = "choose the branch for good with --fix INPUT=NUMBER, or use path opencl or texture"
-    _require_none(nodes_by_kind(model, lambda kind: kind == "If"), problem, hint)
+    _require_none(nodes_by_kind(model, lambda node: node.op_type == "If"), problem, hint)
 
 
 def _require_none(names_by_kind: dict[str, list[str]], problem: str, hint: str) -> None:

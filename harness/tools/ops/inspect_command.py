@@ -73,7 +73,7 @@ def inspect(
         network, changes, _ = _opened(model, shapes_given(shape or ()), trust=trust, fixes=fixes_given(fix or ()))
         summary = summarize(network)
         lacking = unknown_operators(network, onnx_operators())
-        host = nodes_by_kind(network, lambda kind: kind in host_operators())
+        host = nodes_by_kind(network, lambda node: node.op_type in host_operators())
         refusals = refusals_of(network)
         if is_file and not (lacking or host or summary.double or refusals) and _is_static(summary):
             refusals |= {why: list(PATHS) for why in [trial.refusal_of(network)] if why}

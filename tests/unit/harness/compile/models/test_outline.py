@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from onnx import helper
 from small_networks import network
@@ -17,6 +19,19 @@ def test_an_operator_without_a_kernel_is_refused_by_name_with_what_to_do() -> No
     with pytest.raises(UnsupportedOperator, match=r"no OpenCL kernel for NonMaxSuppression \(y\)") as caught:
         require_on_device(model, ())
     assert "up to its boxes and scores" in caught.value.hint
+
+
+def test_samples_by_the_size_of_a_region_are_refused() -> None:
+    """Each path says that it has no schedule."""
+    for ratio, refused in ((0, True), (2, False)):
+        node = helper.make_node("RoiAlign", ["x", "regions", "batches"], ["y"], sampling_ratio=ratio)
+        model = network([node], {"x": (1, 2, 8, 8), "regions": (3, 4), "batches": (3,)})
+        with (
+            pytest.raises(UnsupportedOperator, match=r"sampling_ratio of 0: RoiAlign \(y\)")
+            if refused
+            else nullcontext()
+        ):
+            require_on_device(model, ())
 
 
 def test_other_operators_pass() -> None:
