@@ -140,7 +140,7 @@ def _handed_on(node: Any, followed: Mapping[str, _Source], graph: NetworkView) -
 
 
 def _axis(node: Any, graph: NetworkView) -> Shape | None:
-    """Return the axis of the first input that the attribute names."""
+    """Return the axis of the first input that the attribute names, or its first axis."""
     shape = graph.shape(node.input[0])
     axis = attribute_of(node, "axis", 0)
     return (shape[axis],) if shape and -len(shape) <= axis < len(shape) else None
@@ -153,11 +153,6 @@ def _leading_axes(node: Any, graph: NetworkView) -> Shape | None:
         return None
     batch = attribute_of(node, "batch_dims", 0)
     return shape[batch : batch + indices[-1]]
-
-
-def _first_axis(node: Any, graph: NetworkView) -> Shape | None:
-    shape = graph.shape(node.input[0])
-    return shape[:1] if shape else None
 
 
 def _rank(node: Any, graph: NetworkView) -> Shape | None:
@@ -183,7 +178,7 @@ _OPERATORS: Mapping[str, tuple[int, Callable[[Any, NetworkView], Shape | None], 
     "Scatter": (1, _axis, True),
     "ScatterElements": (1, _axis, True),
     "ScatterND": (1, _leading_axes, True),
-    "RoiAlign": (2, _first_axis, True),
+    "RoiAlign": (2, _axis, True),
     "Slice": (3, _rank, True),
     "OneHot": (0, _depth, False),
     "NonMaxSuppression": (2, _boxes, False),

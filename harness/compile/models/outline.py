@@ -143,26 +143,21 @@ def tensor_types(model: Any) -> dict[str, Any]:
         graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         graph = small_model.graph
-    kinds = {value.name: value.type.tensor_type for value in _values(graph)}
+    graphs = list(_all_graphs(graph))
+    values = (value for each in graphs for value in (*each.value_info, *each.output, *each.input))
     small = {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
-        for tensor in _initializers(graph)
+        for each in graphs
+        for tensor in each.initializer
     }
-    return {**kinds, **small}
+    return {value.name: value.type.tensor_type for value in values} | small
 
 
-def _initializers(graph: Any) -> Iterator[Any]:
-    """Yield the weights of a graph and of the graphs inside its nodes."""
-    yield from graph.initializer
+def _all_graphs(graph: Any) -> Iterator[Any]:
+    """Yield the graphs inside the nodes of a graph, and then the graph."""
     for inner in (inner for node in graph.node for inner in inner_graphs(node)):
-        yield from _initializers(inner)
-
-
-def _values(graph: Any) -> Iterator[Any]:
-    """Yield what is said of the tensors of a graph; what the graphs inside its nodes say comes before."""
-    for inner in (inner for node in graph.node for inner in inner_graphs(node)):
-        yield from _values(inner)
-    yield from (*graph.value_info, *graph.output, *graph.input)
+        yield from _all_graphs(inner)
+    yield graph
 
 
 def static_shape(kind: Any | None) -> tuple[int, ...] | None:
@@ -248,10 +243,7 @@ def remedies(unknown: Collection[str]) -> list[str]:
 
 def _remedy(kind: str) -> str:
     if kind in RECURRENT:
-        return (
-            f"{kind} is unrolled where its length is known: fix the length with --shape, and the condition of an If "
-            "around it with --fix"
-        )
+        return f"{kind} is unrolled where its length is known: fix the length with --shape"
     if kind in ("Loop", "Scan"):
         return (
             f"{kind} is unrolled where the number of its rounds is known: fix lengths with --shape, and what its "

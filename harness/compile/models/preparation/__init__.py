@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.compile.models.preparation.axes import count_axes_from_zero, resize_all_axes
-from harness.compile.models.preparation.branches import lift_branches, name_choices, take_constant_branches
+from harness.compile.models.preparation.branches import lift_branches, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
@@ -59,7 +59,6 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_casts,
     write_integers_as_floats,
     remove_unread,
-    name_choices,
 )
 
 

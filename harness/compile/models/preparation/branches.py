@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from harness.base.tables import counted
@@ -56,63 +56,54 @@ def take_branches(model: Any) -> list[str]:
 def lift_branches(model: Any) -> str:
     """Put the operators of both branches of each If that an input decides into the network around it.
 
-    A `Where` chooses between results of the same shape, an If of `Identity` between others. TVM's importer computes all
+    A `Where` chooses between results of a known shape, an If of `Identity` between others. TVM's importer computes all
     but the last operator of both branches as well, outside of its If, around which it fuses nothing.
     """
-    while _lift_once(model):  # an If inside a branch is lifted next
+    names = list[str]()
+    while lifted := _lift_once(model):  # an If inside a branch is lifted next
+        names += [node_name(node) for node in lifted if not chosen_if(node)]
         remove_identities(model)
         fold(model)
         take_constant_branches(model)
-    return ""
+    if not names:
+        return ""
+    text = f"computed both branches of {len(names)} If, of which one branch is judged: {first_names(names)}"
+    return f"{text} (--fix INPUT=NUMBER chooses for good)"
 
 
 def _lift_once(model: Any) -> list[Any]:
-    from onnx import helper
-
     view, write = NetworkView(model), NodeWriter(model, "lifted")
 
-    def choice(node: Any) -> list[Any] | None:
-        same_shapes = all(view.shape(output) is not None for output in node.output if output)
-        if chosen_if(node) and not same_shapes:
+    def choices(node: Any) -> list[Any] | None:
+        if chosen_if(node) and view.shape(node.output[0]) is None:
             return None
-        mark = _CHOICE + (chosen_if(node) or node_name(node))
+        mark, condition = _CHOICE + (chosen_if(node) or node_name(node)), node.input[0]
         (write.nodes, thens), (others, elses) = (_moved(node, word, write) for word in WORDS)
         write.nodes += others
-        if not same_shapes:
-            graphs = {f"{word}_branch": _ends(names, write) for word, names in zip(WORDS, (thens, elses), strict=True)}
-            whole = helper.make_node("If", node.input, node.output, node_name(node), doc_string=mark, **graphs)
-            return [*write.take(), whole]
-        condition = node.input[0]
         if view.shape(condition) != ():  # one element, which would give its axis to a number
             condition = write.add("Reshape", condition, write.integers())
         for output, then, otherwise in zip(node.output, thens, elses, strict=True):
-            if output:
+            if output and view.shape(output) is None:
+                ends = {"then_branch": _end(then, write), "else_branch": _end(otherwise, write)}
+                write.add("If", condition, output=output, doc_string=mark, **ends)
+            elif output:
                 write.add("Where", condition, then, otherwise, output=output, doc_string=mark)
         return write.take()
 
-    return replace_nodes(model.graph, choice, "If")
+    return replace_nodes(model.graph, choices, "If")
 
 
-def _ends(names: Sequence[str], write: NodeWriter) -> Any:
-    """Return a branch that takes these from the network around it."""
+def _end(name: str, write: NodeWriter) -> Any:
+    """Return a branch that takes a tensor from the network around it."""
     from onnx import helper
 
-    nodes = [helper.make_node("Identity", [name], [write.name()]) for name in names]
-    return helper.make_graph(nodes, "ends", [], [helper.make_empty_tensor_value_info(node.output[0]) for node in nodes])
+    node = helper.make_node("Identity", [name], [write.name()])
+    return helper.make_graph([node], "end", [], [helper.make_empty_tensor_value_info(node.output[0])])
 
 
 def chosen_if(node: Any) -> str:
     """Return the name of the If between whose results a node chooses; empty for any other node."""
     return str(node.doc_string).removeprefix(_CHOICE) if node.doc_string.startswith(_CHOICE) else ""
-
-
-def name_choices(model: Any) -> str:
-    """Name each If that an input decides, since nothing proves the branch that the inputs of a case do not take."""
-    names = list(filter(None, dict.fromkeys(map(chosen_if, model.graph.node))))
-    if not names:
-        return ""
-    text = f"computed both branches of {len(names)} If, of which one branch is judged: {first_names(names)}"
-    return f"{text} (--fix INPUT=NUMBER chooses for good)"
 
 
 def _moved(node: Any, word: str, writer: NodeWriter) -> tuple[list[Any], list[str]]:

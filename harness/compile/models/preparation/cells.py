@@ -58,9 +58,7 @@ class RecurrentCell:
         return (self._activate(0, total),)
 
     def _gate(self, total: str, place: int, count: int = 1) -> str:
-        ends = (place * self.hidden, (place + count) * self.hidden)
-        write = self.writer
-        return write.add("Slice", total, write.integers(ends[0]), write.integers(ends[1]), write.integers(1))
+        return self.writer.slice(total, place * self.hidden, (place + count) * self.hidden, 1)
 
     def _activate(self, place: int, value: str) -> str:
         return self.activations[place](self.clip(value))

@@ -60,6 +60,10 @@ class NodeWriter:
         self.nodes.append(helper.make_node(operator, list(inputs), [result], result, **attributes))
         return result
 
+    def slice(self, tensor: str, start: int, end: int, axis: int = 0, output: str = "") -> str:
+        """Write a slice along one axis; returns its name."""
+        return self.add("Slice", tensor, *map(self.integers, (start, end, axis)), output=output)
+
     def take(self) -> list[Any]:
         """Return what was written, and begin anew."""
         nodes, self.nodes = self.nodes, []

@@ -35,8 +35,7 @@ def write_gathers(model: Any) -> str:
         if min(first, axis) < 0 or others != [*range(first + 1, first + 1 + len(others))]:
             return None
         if places.ndim:
-            ends = (write.integers(end) for end in (first, first + places.size, axis))
-            write.add("Slice", node.input[0], *ends, output=node.output[0])
+            write.slice(node.input[0], first, first + places.size, axis, node.output[0])
         else:
             cut(write, node.input[0], first, axis, opset, node.output[0])
         return write.take()
@@ -47,8 +46,7 @@ def write_gathers(model: Any) -> str:
 
 def cut(write: NodeWriter, tensor: str, place: int, axis: int, opset: int, output: str = "") -> str:
     """Write one place along an axis, without the axis."""
-    part = write.add("Slice", tensor, write.integers(place), write.integers(place + 1), write.integers(axis))
-    return along(write, "Squeeze", part, axis, opset, output)
+    return along(write, "Squeeze", write.slice(tensor, place, place + 1, axis), axis, opset, output)
 
 
 def along(write: NodeWriter, operator: str, tensor: str, axis: int, opset: int, output: str = "") -> str:

@@ -185,10 +185,7 @@ class _Product:
         return self.weight.take(range(*part), axis)
 
     def _channels(self, data: str, part: tuple[int, int], count: int) -> str:
-        if count == 1:
-            return data
-        write, axis = self.writer, 1 if self.is_conv else -1
-        return write.add("Slice", data, *(write.integers(number) for number in (*part, axis)))
+        return data if count == 1 else self.writer.slice(data, *part, 1 if self.is_conv else -1)
 
     def _multiply(self, data: str, part: tuple[int, int]) -> str:
         import numpy as np

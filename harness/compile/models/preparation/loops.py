@@ -128,44 +128,36 @@ def _write_loop(node: Any, count: int, body: _Body) -> None:
     import numpy as np
 
     write, going = body.writer, body.writer.constant(np.array(True))
-    states = list(node.input[2:])
-    stacks: list[list[str]] = []
-    for number in range(count):
-        _, *results = body.write([write.constant(np.array(number, np.int64)), going, *states])
-        states = results[: len(states)]
-        stacks.append(results[len(states) :])
-    _write_ends(node, states, body)
-    for output, parts in zip(node.output[len(states) :], zip(*stacks, strict=True), strict=False):
-        if output:
-            body.stack(parts, 0, output)
-
-
-def _write_ends(node: Any, states: Sequence[str], body: _Body) -> None:
-    """Write the states after the last round, as the results of the node that the loop was."""
-    for output, state in zip(node.output, states, strict=False):
-        if output:
-            body.writer.add("Identity", state, output=output)
+    rounds = [([write.constant(np.array(number, np.int64)), going], list[str]()) for number in range(count)]
+    _write_rounds(node, list(node.input[2:]), rounds, body)
 
 
 def _write_scan(node: Any, count: int, body: _Body) -> None:
-    write, sequences = body.writer, attribute_of(node, "num_scan_inputs", 0)
-    states, scanned = list(node.input[:-sequences]), node.input[-sequences:]
+    sequences = attribute_of(node, "num_scan_inputs", 0)
     axes = attribute_of(node, "scan_input_axes", [0] * sequences)
     backwards = attribute_of(node, "scan_input_directions", [0] * sequences)
-    stacks: list[list[str]] = []
+    scanned = list(zip(node.input[-sequences:], axes, backwards, strict=True))
+    rounds = []
     for number in range(count):
-        places = [count - 1 - number if back else number for back in backwards]
-        slices = [
-            cut(write, name, place, axis, body.opset) for name, place, axis in zip(scanned, places, axes, strict=True)
-        ]
-        results = body.write([*states, *slices])
+        places = [(name, count - 1 - number if back else number, axis) for name, axis, back in scanned]
+        rounds.append((list[str](), [cut(body.writer, *place, body.opset) for place in places]))
+    _write_rounds(node, list(node.input[:-sequences]), rounds, body)
+
+
+def _write_rounds(node: Any, states: list[str], rounds: Sequence[tuple[list[str], list[str]]], body: _Body) -> None:
+    """Write rounds, each of which reads something before and after the states, and the results of them all."""
+    stacks: list[list[str]] = []
+    for before, after in rounds:
+        results = body.write([*before, *states, *after])[bool(before) :]  # the first of a Loop is whether to go on
         states = results[: len(states)]
         stacks.append(results[len(states) :])
-    _write_ends(node, states, body)
+    for output, state in zip(node.output, states, strict=False):
+        if output:
+            body.writer.add("Identity", state, output=output)
     outputs = node.output[len(states) :]
-    out_axes = attribute_of(node, "scan_output_axes", [0] * len(outputs))
-    out_backwards = attribute_of(node, "scan_output_directions", [0] * len(outputs))
-    for output, parts, axis, back in zip(outputs, zip(*stacks, strict=True), out_axes, out_backwards, strict=True):
+    axes = attribute_of(node, "scan_output_axes", [0] * len(outputs))
+    backwards = attribute_of(node, "scan_output_directions", [0] * len(outputs))
+    for output, parts, axis, back in zip(outputs, zip(*stacks, strict=True), axes, backwards, strict=False):
         if output:
             body.stack(parts[::-1] if back else parts, axis, output)
 

@@ -181,7 +181,7 @@ class _Layer:
         outputs = [""] * self.length
         for step in sorted(range(self.length), reverse=backwards):
             ends = (step * self.batch, (step + 1) * self.batch)
-            inputs = self._cut(products, *ends) if self.length > 1 else products
+            inputs = self.writer.slice(products, *ends) if self.length > 1 else products
             outputs[step], states = self._masked(step, states, cell.step(inputs, states, weights))
         return outputs, states
 
@@ -197,10 +197,10 @@ class _Layer:
         if self.kind != "GRU" or attribute_of(self.node, "linear_before_reset", 0):
             return WeightNames(recurrent, bias, peepholes=self._peepholes(place))
         middle, end = 2 * self.hidden, 3 * self.hidden
-        own, of_hidden = self._cut(recurrent, 0, middle, 1), self._cut(recurrent, middle, end, 1)
+        own, of_hidden = self.writer.slice(recurrent, 0, middle, 1), self.writer.slice(recurrent, middle, end, 1)
         if not bias:
             return WeightNames(own, "", (of_hidden, ""))
-        return WeightNames(own, self._cut(bias, 0, middle), (of_hidden, self._cut(bias, middle, end)))
+        return WeightNames(own, self.writer.slice(bias, 0, middle), (of_hidden, self.writer.slice(bias, middle, end)))
 
     def _masked(self, step: int, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return the step's output and states, where sequences that ended keep their state and give zeros."""
@@ -221,15 +221,11 @@ class _Layer:
     def _input(self, place: int) -> str:
         return self.node.input[place] if place < len(self.node.input) else ""
 
-    def _cut(self, tensor: str, start: int, end: int, axis: int = 0) -> str:
-        write = self.writer
-        return write.add("Slice", tensor, write.integers(start), write.integers(end), write.integers(axis))
-
     def _own(self, place: int, direction: int, shape: tuple[int, ...]) -> str:
         """One direction's part of a weight; empty if there is none."""
         if not self._input(place):
             return ""
-        part = self._cut(self._input(place), direction, direction + 1)
+        part = self.writer.slice(self._input(place), direction, direction + 1)
         return self.writer.add("Reshape", part, self.writer.integers(*shape))
 
     def _biases(self, place: int, width: int) -> tuple[str, str]:
@@ -237,14 +233,14 @@ class _Layer:
         whole = self._own(3, place, (-1,))
         if not whole:
             return "", ""
-        first, second = self._cut(whole, 0, width), self._cut(whole, width, 2 * width)
+        first, second = self.writer.slice(whole, 0, width), self.writer.slice(whole, width, 2 * width)
         if self.kind == "GRU":
             return first, second
         return self.writer.add("Add", first, second), ""
 
     def _peepholes(self, place: int) -> tuple[str, ...]:
-        whole = self._own(7, place, (-1,)) if self.kind == "LSTM" else ""
-        return tuple(self._cut(whole, i * self.hidden, (i + 1) * self.hidden) for i in range(3)) if whole else ()
+        whole, size = self._own(7, place, (-1,)) if self.kind == "LSTM" else "", self.hidden
+        return tuple(self.writer.slice(whole, size * i, size * (i + 1)) for i in range(3)) if whole else ()
 
     def _initial_states(self, place: int) -> tuple[str, ...]:
         """Hidden and, of an LSTM, cell state before the first step: [batch, hidden]."""
@@ -253,7 +249,7 @@ class _Layer:
         names = [self._input(i) for i in ((5, 6) if self.kind == "LSTM" else (5,))]
         write, axis = self.writer, 1 if self.swapped else 0
         return tuple(
-            write.add("Reshape", self._cut(name, place, place + 1, axis), write.integers(self.batch, self.hidden))
+            write.add("Reshape", write.slice(name, place, place + 1, axis), write.integers(self.batch, self.hidden))
             if name
             else write.constant(np.zeros((self.batch, self.hidden), self.dtype))
             for name in names

@@ -34,7 +34,6 @@ def _write(node: Any, lengths: list[int], shape: tuple[int, ...], write: NodeWri
         return
     backwards = []
     for place, order in enumerate(orders):
-        bounds = (write.integers(number) for number in (place, place + 1, batch))
-        row = write.add("Slice", node.input[0], *bounds)
+        row = write.slice(node.input[0], place, place + 1, batch)
         backwards.append(write.add("Gather", row, write.integers(*order), axis=times))
     write.add("Concat", *backwards, axis=batch, output=output)

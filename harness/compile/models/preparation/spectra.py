@@ -83,7 +83,7 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     order = [i for i in range(rank - 1) if i != axis] + [axis, rank - 1]
     data = node.input[0]
     if rows < shape[axis]:
-        data = write.add("Slice", data, write.integers(0), write.integers(rows), write.integers(axis))
+        data = write.slice(data, 0, rows, axis)
     others = [shape[i] for i in order[:-2]]
     flat = write.add(
         "Reshape", write.add("Transpose", data, perm=order), write.integers(math.prod(others), rows * parts)

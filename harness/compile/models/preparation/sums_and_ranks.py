@@ -97,8 +97,7 @@ class _Ranking:
         """Write the first of each piece, then the first of those, in which equal numbers keep their order."""
         firsts = []
         for start, end in pairwise(ends):
-            bounds = (self.writer.integers(number) for number in (start, end, self.axis))
-            firsts.append(self.write_first(self.writer.add("Slice", numbers, *bounds), range(start, end), k))
+            firsts.append(self.write_first(self.writer.slice(numbers, start, end, self.axis), range(start, end), k))
         values, places = (self.writer.add("Concat", *parts, axis=self.axis) for parts in zip(*firsts, strict=True))
         self.write_first(values, range(k * len(firsts)), k, outputs, self._along("Unsqueeze", places, self.axis))
 
