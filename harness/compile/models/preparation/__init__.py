@@ -16,17 +16,15 @@ from harness.compile.models.preparation.casts import compute_in_single, write_ca
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
-from harness.compile.models.preparation.gathers import write_gathers
 from harness.compile.models.preparation.identities import remove_identities
+from harness.compile.models.preparation.indices import write_gathers, write_one_hots, write_reversals
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
-from harness.compile.models.preparation.one_hot import write_one_hots
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights, widen_bfloats
 from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads, write_repeats
 from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
-from harness.compile.models.preparation.reversed_sequences import write_reversals
 from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 

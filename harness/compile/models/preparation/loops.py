@@ -20,8 +20,8 @@ from harness.compile.models.outline import (
 from harness.compile.models.preparation.branches import rename, take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
 from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
-from harness.compile.models.preparation.gathers import along, cut
 from harness.compile.models.preparation.identities import remove_identities
+from harness.compile.models.preparation.indices import along, cut
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 

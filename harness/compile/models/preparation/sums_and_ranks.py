@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
-from harness.compile.models.preparation.gathers import along
+from harness.compile.models.preparation.indices import along
 from harness.compile.models.preparation.opset import opset_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.gathers import write_gathers
+from harness.compile.models.preparation.indices import write_gathers
 
 SHAPE = (4, 5, 3)
 

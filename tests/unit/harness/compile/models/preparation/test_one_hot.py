@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network
 
-from harness.compile.models.preparation.one_hot import write_one_hots
+from harness.compile.models.preparation.indices import write_one_hots
 
 
 @pytest.mark.parametrize("dtype", [TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT])

@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.reversed_sequences import write_reversals
+from harness.compile.models.preparation.indices import write_reversals
 
 
 @pytest.mark.parametrize("lengths", [[4, 4], [1, 3], [2, 4]])
