@@ -31,7 +31,7 @@ from harness.compile.artifacts.artifact import (
     save_values,
 )
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
-from harness.compile.models.double_precision import without_bfloats
+from harness.compile.models.number_formats import without_bfloats
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
@@ -149,7 +149,7 @@ def ask_llvm_in_double(question: Question, out: Path) -> None:
     """
     from tvm.relax.frontend.onnx import from_onnx
 
-    from harness.compile.models.double_precision import in_double
+    from harness.compile.models.number_formats import in_double
     from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 
     model = load(question.model)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
-from harness.compile.models.double_precision import in_single
+from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
 from harness.compile.models.outline import copy_of, inlined, kind_of, tensor_types
 from harness.compile.models.preparation import prepare

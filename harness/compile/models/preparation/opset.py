@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.double_precision import without_bfloats
+from harness.compile.models.number_formats import without_bfloats
 from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, all_nodes, inlined, node_name, static_shape
 from harness.compile.models.preparation.editing import is_onnx, set_attribute
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.compile.models.double_precision import in_double
+from harness.compile.models.number_formats import in_double
 from harness.compile.oracle.truth import first_answer, judges_of
 
 X = np.random.default_rng(0).standard_normal((1, 1, 4, 4)).astype(np.float32)
