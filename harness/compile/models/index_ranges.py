@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.failures import ModelError
 from harness.base.model import Distribution
 from harness.compile.models.onnx_inputs import inputs_of
-from harness.compile.models.outline import NetworkView, attribute_of, kind_of, node_name
+from harness.compile.models.outline import NetworkView, attribute_of, kind_of, node_name, operand
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array, Inputs
@@ -115,7 +115,7 @@ def _ranges_at(node: Any, graph: NetworkView, followed: Mapping[str, _Source]) -
     if node.op_type not in _OPERATORS or node.domain not in ("", "ai.onnx"):
         return
     place, extents_of, strict = _OPERATORS[node.op_type]
-    source = followed.get(node.input[place]) if len(node.input) > place else None
+    source = followed.get(operand(node, place))
     extents = extents_of(node, graph) if source else None
     if not source or not extents or min(extents) < 1:
         return

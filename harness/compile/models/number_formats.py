@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.compile.models.outline import copy_of, inlined, inner_graphs, tensor_types
+from harness.compile.models.outline import copy_of, inlined, inner_graphs, operand, tensor_types
 
 SUFFIX = "/plain"
 _FLOATS = ("BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1")
@@ -54,12 +54,7 @@ def _widen(graph: Any, narrow: int, wide: int) -> None:
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.type.tensor_type.elem_type == narrow:
             value.type.tensor_type.elem_type = wide
-    single = {
-        node.input[place]
-        for node in graph.node
-        for place in _SINGLE.get(node.op_type, ())
-        if place < len(node.input) and node.input[place]
-    }
+    single = {operand(node, place) for node in graph.node for place in _SINGLE.get(node.op_type, ())}
     for tensor in graph.initializer:
         if tensor.name not in single:
             _widen_tensor(tensor, narrow, wide)

@@ -226,17 +226,14 @@ def _require_its_bytes(file: Path, tensor: Any) -> None:
     elif tensor.data_type == tensor.STRING or not length:
         return
     else:  # each element of these fields is one number at least, or several small ones
-        size = sum(len(values) for values in _typed(tensor)) * 16
+        fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+        size = sum(map(len, fields)) * 16
     if size < length or (tensor.HasField("raw_data") and size != length):
         raise ModelError(
             f"{file}: {tensor.name or 'a constant'!r} has the shape {list(tensor.dims)!s:.100}, which takes {length} "
             f"bytes, and the file holds {size}",
             hint=_GET_AGAIN,
         )
-
-
-def _typed(tensor: Any) -> Iterable[Any]:
-    return (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
 
 
 def _byte_length(file: Path, tensor: Any) -> int:

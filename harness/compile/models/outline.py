@@ -101,6 +101,11 @@ def attribute_of(node: Any, name: str, default: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
+def operand(node: Any, place: int) -> str:
+    """Return the name of one of a node's inputs; empty if it has none there."""
+    return str(node.input[place]) if place < len(node.input) else ""
+
+
 def check(file: Path, model: Any) -> None:
     """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
     import onnx
@@ -277,7 +282,7 @@ def require_on_device(model: Any, host: Collection[str]) -> None:
 
 
 def _samples_by_size(node: Any) -> bool:
-    return node.op_type == "RoiAlign" and attribute_of(node, "sampling_ratio", 0) == 0
+    return bool(node.op_type == "RoiAlign" and attribute_of(node, "sampling_ratio", 0) == 0)
 
 
 def require_no_branch(model: Any) -> None:
@@ -328,7 +333,7 @@ class NetworkView:
         """One of a node's inputs; None if it has none there, or one that is computed."""
         from onnx import numpy_helper
 
-        name = node.input[place] if place < len(node.input) else ""
+        name = operand(node, place)
         return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
 
     def is_read(self, name: str) -> bool:

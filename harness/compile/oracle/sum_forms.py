@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import attribute_of, copy_of, static_shape, tensor_types
+from harness.compile.models.outline import attribute_of, copy_of, operand, static_shape, tensor_types
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.opset import opset_of
@@ -200,7 +200,7 @@ def sum_axes(node: Any, rank: int, weights: Mapping[str, Any]) -> list[int] | No
     from onnx import numpy_helper
 
     axes = attribute_of(node, "axes", None)
-    if len(node.input) > 1 and node.input[1]:
+    if operand(node, 1):
         axes = numpy_helper.to_array(weights[node.input[1]]).ravel() if node.input[1] in weights else None
         return None if axes is None else sorted(int(axis) % rank for axis in axes)
     return sorted(int(axis) % rank for axis in axes) if axes else list(range(rank))

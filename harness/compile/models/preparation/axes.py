@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, attribute_of, constants, tensor_types
+from harness.compile.models.outline import NetworkView, attribute_of, constants, operand, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
 
 REDUCTIONS = tuple(
@@ -41,7 +41,7 @@ def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeW
             set_attribute(node, "axis", axis + rank)
         return bool(axis < 0)
     axes = attribute_of(node, "axes", [])
-    name = node.input[1] if len(node.input) > 1 else ""
+    name = operand(node, 1)
     given = numpy_helper.to_array(values[name]).ravel().tolist() if name in values else axes
     if all(axis >= 0 for axis in given):
         return False

@@ -66,7 +66,7 @@ def fold(model: Any) -> int:
 
 
 def _fold_once(model: Any) -> int:
-    from onnx import numpy_helper
+    from onnx import helper, numpy_helper
 
     types, graph = tensor_types(model), model.graph
     values: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
@@ -83,18 +83,11 @@ def _fold_once(model: Any) -> int:
     count = len(folded)
     drop(graph.node, folded)
     for tensor in made:
-        if tensor.name in outputs:
-            _write_output(graph, tensor)
+        if tensor.name in outputs:  # which an operator has to make
+            graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], tensor.name, value=tensor))
         else:
             graph.initializer.append(tensor)
     return count
-
-
-def _write_output(graph: Any, tensor: Any) -> None:
-    """Let a constant of its own make an output of the network, as every output is made by an operator."""
-    from onnx import helper
-
-    graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], tensor.name, value=tensor))
 
 
 def _fold(model: Any, node: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:

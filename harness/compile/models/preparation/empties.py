@@ -58,7 +58,7 @@ def _leave_out_scales_or_sizes(node: Any, view: NetworkView, write: NodeWriter, 
     return 1
 
 
-def scales_of(shape: Sequence[int], sizes: Array) -> Array:
+def scales_of(shape: Sequence[int] | Array, sizes: Array) -> Array:
     """Return the smallest scales that give these sizes, which are rounded down."""
     import numpy as np
 

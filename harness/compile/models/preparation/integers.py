@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import NetworkView, attribute_of, kind_of
+from harness.compile.models.outline import NetworkView, attribute_of, kind_of, operand
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Product:
     def _minus_zero_point(self) -> str:
         import numpy as np
 
-        zero = self.node.input[self.places.zero_point] if self.places.zero_point < len(self.node.input) else ""
+        zero = operand(self.node, self.places.zero_point)
         one = self.writer.constant(np.ones((), np.float32))
         return self.writer.add("DequantizeLinear", *[name for name in (self.node.input[0], one, zero) if name])
 
@@ -200,7 +200,7 @@ class _Product:
 
 
 def _is_computed(node: Any, place: int, view: NetworkView) -> bool:
-    return place < len(node.input) and bool(node.input[place]) and view.constant(node, place) is None
+    return bool(operand(node, place)) and view.constant(node, place) is None
 
 
 def _over_outputs(zero: Any, rank: int, *, conv: bool) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.outline import NetworkView, attribute_of, operand
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
@@ -30,7 +30,7 @@ def write_pads_of(node: Any, view: NetworkView) -> bool:
     rounds_up = node.op_type == "LpPool" and attribute_of(node, "ceil_mode", 0)
     if mode == "NOTSET" and not wanted and not rounds_up:
         return False
-    shape, weight = view.shape(node.input[0]), view.shape(node.input[1]) if len(node.input) > 1 else None
+    shape, weight = view.shape(node.input[0]), view.shape(operand(node, 1))
     kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
     if shape is None or len(kernel) != len(shape) - 2:
         return False
@@ -88,7 +88,7 @@ def write_repeats(model: Any) -> str:
 
     def gathered(node: Any) -> list[Any] | None:
         mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)
-        axes = view.constant(node, 3) if len(node.input) > 3 and node.input[3] else range(len(shape or ()))
+        axes = view.constant(node, 3) if operand(node, 3) else range(len(shape or ()))
         if mode not in ("wrap", "reflect") or shape is None or pads is None or axes is None:
             return None
         ends = zip(axes, *pads.reshape(2, -1).tolist(), strict=True)

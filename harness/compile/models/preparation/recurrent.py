@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, kind_of, node_name
+from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, kind_of, node_name, operand
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
@@ -108,8 +108,7 @@ class _Layer:
 
         shape, recurrent, kind = view.shape(node.input[0]), view.shape(node.input[2]), view.kind(node.input[0])
         lengths: Any = view.constant(node, 4)
-        if lengths is None and len(node.input) > 4:
-            lengths = node.input[4] or None
+        lengths = operand(node, 4) or None if lengths is None else lengths
         names = attribute_of(node, "activations", [b"Tanh"])
         known = all(name.decode() in PARAMETERS for name in names)
         if shape is None or len(shape) != 3 or not shape[0] * shape[1] or not recurrent or kind is None:
@@ -135,11 +134,11 @@ class _Layer:
             "initial_c": state,
             "P": (count, 3 * self.hidden),
         }
-        for name, (operand, shape) in zip(node.input[1:], needed.items(), strict=False):
+        for name, (letter, shape) in zip(node.input[1:], needed.items(), strict=False):
             given = view.shape(name)
             if given not in (None, shape):
                 raise ModelError(
-                    f"{node.op_type} {node_name(node)!r} is given {operand} of the shape {[*given]}, and needs "
+                    f"{node.op_type} {node_name(node)!r} is given {letter} of the shape {[*given]}, and needs "
                     f"{[*shape]} for batches of {self.batch} with {self.features} numbers in each step",
                     hint="give the shape that the network is made for with --shape",
                 )
@@ -218,14 +217,11 @@ class _Layer:
         states = tuple(write.add("Where", flags, new, old) for new, old in zip(after, before, strict=True))
         return write.add("Where", flags, after[0], zero), states
 
-    def _input(self, place: int) -> str:
-        return self.node.input[place] if place < len(self.node.input) else ""
-
     def _own(self, place: int, direction: int, shape: tuple[int, ...]) -> str:
         """One direction's part of a weight; empty if there is none."""
-        if not self._input(place):
+        if not operand(self.node, place):
             return ""
-        part = self.writer.slice(self._input(place), direction, direction + 1)
+        part = self.writer.slice(operand(self.node, place), direction, direction + 1)
         return self.writer.add("Reshape", part, self.writer.integers(*shape))
 
     def _biases(self, place: int, width: int) -> tuple[str, str]:
@@ -246,7 +242,7 @@ class _Layer:
         """Hidden and, of an LSTM, cell state before the first step: [batch, hidden]."""
         import numpy as np
 
-        names = [self._input(i) for i in ((5, 6) if self.kind == "LSTM" else (5,))]
+        names = [operand(self.node, i) for i in ((5, 6) if self.kind == "LSTM" else (5,))]
         write, axis = self.writer, 1 if self.swapped else 0
         return tuple(
             write.add("Reshape", write.slice(name, place, place + 1, axis), write.integers(self.batch, self.hidden))
@@ -313,7 +309,7 @@ class _QuantisedLayer(_Layer):
 
     def _initial_states(self, place: int) -> tuple[str, ...]:
         states, given = super()._initial_states(place), self.view.constant(self.node, 5)
-        if not self._input(5) or (given is not None and not given.any()):
+        if not operand(self.node, 5) or (given is not None and not given.any()):
             self.zeros.add(states[0])
         return states
 

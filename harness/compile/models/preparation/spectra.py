@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.outline import NetworkView, attribute_of, operand
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
@@ -68,9 +68,9 @@ def _is_large(rows: int, bins: int, parts: int) -> bool:
 def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     shape, length = view.shape(node.input[0]), view.constant(node, 1)
     axis_given = view.constant(node, 2)
-    if shape is None or shape[-1] not in PARTS or (_has(node, 1) and length is None):
+    if shape is None or shape[-1] not in PARTS or (operand(node, 1) and length is None):
         return False
-    if _has(node, 2) and axis_given is None:
+    if operand(node, 2) and axis_given is None:
         return False
     rank, parts = len(shape), shape[-1]
     usual = -2 if opset_of(view.model) >= AXIS_IS_INPUT else 1
@@ -94,17 +94,13 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     return True
 
 
-def _has(node: Any, place: int) -> bool:
-    return place < len(node.input) and bool(node.input[place])
-
-
 def _write_stft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Write a convolution along the signal, whose filters are the windowed waves."""
     import numpy as np
 
     shape, step, window = view.shape(node.input[0]), view.constant(node, 1), view.constant(node, 2)
     frame = view.constant(node, 3)
-    if shape is None or step is None or (_has(node, 2) and window is None) or (_has(node, 3) and frame is None):
+    if shape is None or step is None or (operand(node, 2) and window is None) or (operand(node, 3) and frame is None):
         return False
     if window is None and frame is None:
         return False

@@ -222,7 +222,7 @@ def test_the_last_pixel_of_an_image_is_not_outside_of_it() -> None:
     region, sizes = np.array([0, 0, 0, 0.7, 1, 1, 1, 1], np.float32), np.array([1, 1, 3, 11])
     node, x = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **how), values(1, 1, 2, 11)
     (answer,) = OnnxRuntime(network([node], {"x": [1, 1, 2, 11]}, region=region, sizes=sizes)).ask({"x": x})
-    np.testing.assert_allclose(answer[0, 0, [0, 2], -1], x[0, 0, :, -1], rtol=1e-6)
+    assert np.abs(np.asarray(answer)[0, 0, [0, 2], -1] - x[0, 0, :, -1]).max() < 1e-6
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
