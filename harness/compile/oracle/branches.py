@@ -24,11 +24,11 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
     plain = copy_of(model)
     lift_branches(plain)
     conditions = {name: node.input[0] for node in plain.graph.node if (name := chosen_if(node))}
-    known = {name: numpy_helper.to_array(tensor) for name, tensor in constants(plain).items()} | {**inputs}
-    if inner := [name for name in dict.fromkeys(conditions.values()) if name not in known]:
+    tensors = {name: numpy_helper.to_array(tensor) for name, tensor in constants(plain).items()} | {**inputs}
+    if inner := [name for name in dict.fromkeys(conditions.values()) if name not in tensors]:
         asked = with_outputs(plain, inner)
         remove_unread(asked)
-        known |= dict(zip(inner, OnnxRuntime(asked).ask(inputs), strict=True))
-    words = {name: WORDS if known[condition].any() else WORDS[::-1] for name, condition in conditions.items()}
+        tensors |= dict(zip(inner, OnnxRuntime(asked).ask(inputs), strict=True))
+    words = {name: WORDS if tensors[condition].any() else WORDS[::-1] for name, condition in conditions.items()}
     skipped = tuple(f"{name}/{other}/" for name, (_, other) in words.items())
     return [f"{word} of {name}" for name, (word, _) in words.items() if not name.startswith(skipped)]

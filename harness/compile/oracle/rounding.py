@@ -119,7 +119,7 @@ def _move_graph(
     from onnx import TensorProto, helper
 
     moved, nodes = dict(moved), list(graph.node)
-    given = {value.name for value in (*graph.input, *graph.initializer)}
+    sources = {value.name for value in (*graph.input, *graph.initializer)}
     del graph.node[:], graph.value_info[:]
 
     def move(name: str) -> str:
@@ -133,8 +133,8 @@ def _move_graph(
         return moved[name]
 
     for node in nodes:
-        if is_selected := is_onnx(node, *SELECTING, "Constant") and {*filter(None, node.input)} <= given:
-            given |= {*node.output}  # nothing is rounded before something is computed
+        if is_selected := is_onnx(node, *SELECTING, "Constant") and {*filter(None, node.input)} <= sources:
+            sources |= {*node.output}  # nothing is rounded before something is computed
         for place in () if is_selected or keeps_whole(node, exact) else data_operands(node):
             node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
