@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, inner_graphs, tensor_types
-from harness.compile.models.preparation.axes import MODE, POLICY
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
+from harness.compile.models.preparation.resizing import MODE, POLICY
 from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ Such a network is refused by name before anything is compiled, and only for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, node_name
-from harness.compile.models.preparation.axes import choice_of
+from harness.compile.models.preparation.resizing import is_smoothed, misread_axes, resized_axes
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -58,39 +58,14 @@ class Misreading:
         )
 
 
-def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float]]:
-    """For each axis of a Resize: its extent, TVM's extent of the result, and ONNX's scale."""
-    import numpy as np
-
-    shape, sizes, scales = view.shape(node.input[0]), view.constant(node, 3), view.constant(node, 2)
-    if not shape:
-        return
-    axes = [axis % len(shape) for axis in attribute_of(node, "axes", range(len(shape)))]
-    extents = np.take(shape, axes)
-    if sizes is not None and sizes.size == len(axes):
-        scales = sizes / extents
-        scales = np.full(len(axes), choose(scales)) if (choose := choice_of(node)) else scales
-    elif scales is not None and scales.size == len(axes):
-        sizes = np.float32(extents) * scales  # in float32, as onnxruntime and TVM do: 5 pixels times 1.8 are 9
-    else:
-        return
-    for axis, size, scale in zip(axes, sizes, scales, strict=True):
-        yield shape[axis], int(size) if axis > 1 else shape[axis], float(scale)
-
-
 def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
-    aligned = attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners"
-    limit = 1 if aligned and not choice_of(node) else 1e-3
-    for before, after, scale in _extents(node, view):
-        if abs(before * scale - after) >= limit:
-            return f"it enlarges {before} pixels by {after}/{before} where the network says {scale:.6g}"
+    for axis in misread_axes(node, view):
+        return f"it enlarges {axis.before} pixels by {axis.read}/{axis.before} where the network says {axis.scale:.6g}"
     return ""
 
 
 def _antialias(node: Any, view: NetworkView) -> str:
-    if attribute_of(node, "antialias", 0) and any(after < before for before, after, _ in _extents(node, view)):
-        return "it leaves out antialias"
-    return ""
+    return "it leaves out antialias" if is_smoothed(node, resized_axes(node, view)) else ""
 
 
 def _training_dropout(node: Any, view: NetworkView) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.compile.models.preparation.axes import count_axes_from_zero, resize_all_axes
+from harness.compile.models.preparation.axes import count_axes_from_zero
 from harness.compile.models.preparation.branches import lift_branches, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
@@ -25,6 +25,7 @@ from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads, write_repeats
 from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
+from harness.compile.models.preparation.resizing import write_resizes
 from harness.compile.models.preparation.spectra import write_spectra
 from harness.compile.models.preparation.sums_and_ranks import write_cumulative_sums, write_top_k
 
@@ -51,7 +52,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_repeats,
     write_pads,
     leave_out_empties,
-    resize_all_axes,
+    write_resizes,
     count_axes_from_zero,
     write_exponents_as_floats,
     write_casts,
