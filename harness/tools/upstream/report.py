@@ -1,7 +1,7 @@
 """Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
 
 A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. A defect of
-one path affects that path's target, unless the report names others. Its one block of Python is `reproduce.py`: it
+one path affects that path's target, unless a fact names others. Its one block of Python is `reproduce.py`: it
 imports TVM and numpy alone, and says whether the defect is `present`. The verdict is added at its end, which prints
 `defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`. What
 its programs need is a docstring at the beginning of such a file, which becomes part of the program's own.
@@ -37,7 +37,6 @@ _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
 _STEPS = "### Steps to reproduce\n"
 _FIX = "### Direction of a fix\n"
-_AFFECTED = "Affected targets: "
 _TRIAGE = "\n### Triage\n\n* needs-triage\n* type: bug\n"
 _INCLUDE = re.compile(r"^# include <(\w+)>\n", re.MULTILINE)
 _WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
@@ -140,7 +139,7 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
         return (folder / "report_parts" / f"{name}.txt").read_text(encoding="utf-8")
 
     text = file.read_text(encoding="utf-8")
-    for _ in range(2):  # a part may include another
+    while _INCLUDE.search(text):  # a part may include another
         text = _INCLUDE.sub(lambda include: part(include[1]), text)
     text = text.replace('"""\n\n"""', "\n\n")
     text = _PYTHON.sub(lambda block: f"```python\n{block[1]}{part('verdict')}```", text)
@@ -148,8 +147,8 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
     body = text[head.end() :].lstrip().replace(_STEPS, f"{_ENVIRONMENT}\n{_STEPS}", 1)
-    if _AFFECTED not in body:
-        body = body.replace(_FIX, f"{_AFFECTED}`qcom/adreno-opencl-{quirk.paths[0]}`.\n\n{_FIX}", 1)
+    targets = facts.get("affects", f"`qcom/adreno-opencl-{quirk.paths[0]}`")
+    body = body.replace(_FIX, f"Affected targets: {targets}.\n\n{_FIX}", 1)
     label = f"* {facts['label']}\n" if "label" in facts else ""
     return QuirkReport(
         facts["title"],
