@@ -14,7 +14,7 @@ from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
-from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
+from harness.judge.compare import Comparison, blindness_of, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.report.verdicts import ComparisonView
@@ -189,18 +189,14 @@ def judge_in_turns(
         budget = replace(budget, control=blind)
     compared = compare_sides(_sides(records, Arm.BASE), _sides(records, Arm.HEAD), rules, gauged=False, together=True)
     result = settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
-    return ComparisonView(
-        result, rules, f"base is {pairing.names[0]}, head is {pairing.names[1]}", _answer(result, pairing, pairs)
-    ), records
+    names = pairing.names
+    answer = "\n".join(sentence(case, names, pairing.common(pairs[case.key])) for case in result.cases)
+    return ComparisonView(result, rules, f"base is {names[0]}, head is {names[1]}", answer), records
 
 
 def _sides(records: Records, arm: Arm) -> dict[SeriesKey, Side]:
     """Return what one arm's sessions say, under the series of head: base has another case."""
     return {key: side_of(sides[arm]) for key, sides in records.items()}
-
-
-def _answer(result: ComparisonResult, pairing: Pairing, pairs: Mapping[SeriesKey, CasePair]) -> str:
-    return "\n".join(sentence(case, pairing.names, pairing.common(pairs[case.key])) for case in result.cases)
 
 
 def _write_page(page: Path, records: Records, verdicts: ComparisonView) -> None:
@@ -241,15 +237,12 @@ def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
 def _faults(comparison: Comparison, names: tuple[str, str]) -> str:
     """Return which sides have no latency, and why; empty if both are right."""
     sides = [(name, side) for name, side in zip(names, (comparison.base, comparison.head), strict=True) if side]
-    faults = [f"{name} is {_word(side)} ({side.message})" for name, side in sides if side.outcome is not Outcome.OK]
+    failed = [(name, side) for name, side in sides if side.outcome is not Outcome.OK]
+    faults = [f"{name} is {(side.finding or side.outcome).value} ({side.message})" for name, side in failed]
     if comparison.verdict in (Verdict.WRONG, Verdict.BROKEN) and not faults:
         faults = [f"{names[1]} is {comparison.verdict.value} ({comparison.reasons[0]})"]
     right = [f"{name} is right" for name, side in sides if side.outcome is Outcome.OK]
     return ", ".join([*faults, *(right if len(faults) < len(sides) else [])]) if faults else ""
-
-
-def _word(side: Side) -> str:
-    return side.finding.value if side.finding else side.outcome.value
 
 
 def _correctness(comparison: Comparison, names: tuple[str, str]) -> str:

@@ -100,7 +100,8 @@ def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) ->
     Unknown files stay in a folder that is, or holds, the home or the working directory: that is no mere cache.
     """
     now, held_since = time.time(), _first_hold(root)
-    spared = {ADDED.name} if everything and not _is_more_than_a_cache(root) else {ADDED.name, UNKNOWN.name}
+    holds_more = any(place.resolve().is_relative_to(root.resolve()) for place in (Path.home(), Path.cwd()))
+    spared = {ADDED.name} if everything and not holds_more else {ADDED.name, UNKNOWN.name}
     pruned = PruneResult()
     for entry in entries(root):
         if entry.kind in spared or max(0.0, now - entry.used_at) < unused_for_s:  # a clock may have been set back
@@ -110,10 +111,6 @@ def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) ->
     if everything:
         _sweep(root)
     return pruned
-
-
-def _is_more_than_a_cache(root: Path) -> bool:
-    return any(place.resolve().is_relative_to(root.resolve()) for place in (Path.home(), Path.cwd()))
 
 
 def _sweep(root: Path) -> None:

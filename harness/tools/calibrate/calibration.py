@@ -174,18 +174,15 @@ def profile_all(series: Iterable[Sequence[Record]], rules: Rules) -> Iterator[Ca
             worst = [fault] if fault else lost[-1:]
             reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
-            why = (*_format_outcomes(worst, len(lost)), *_emulated_paths(records), *reasons)
+            paths = dict.fromkeys(record.path for record in records if record.path in record.emulated)
+            emulated = [f"the path {path} is emulated, so its time means nothing" for path in paths]
+            why = (*_format_outcomes(worst, len(lost)), *emulated, *reasons)
             yield CalibrationResult(key, None, why, outcome)
 
 
 def _format_outcomes(worst: Sequence[Record], count: int) -> tuple[str, ...]:
     others = f" ({count} sessions did not end well)" if count > 1 else ""
     return tuple(f"{record.outcome.value}: {record.message}{others}" for record in worst)
-
-
-def _emulated_paths(records: Sequence[Record]) -> tuple[str, ...]:
-    paths = dict.fromkeys(record.path for record in records if record.path in record.emulated)
-    return tuple(f"the path {path} is emulated, so its time means nothing" for path in paths)
 
 
 def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:

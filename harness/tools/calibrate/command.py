@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ from harness.base.failures import UsageError
 from harness.base.tables import table
 from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.record_filter import Covers, device_of_records, read_builds
+from harness.cli.record_filter import device_of_records, read_builds
 from harness.cli.rule_options import RuleOptions
 from harness.judge.report.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
@@ -66,18 +66,21 @@ def calibrate(
     latest build of each series from records instead. Writes a noise profile for each series below the baselines, to be
     reviewed as a diff.
     """
+    from harness.judge.noise import PROFILES
+    from harness.judge.sides import latest_build
     from harness.tools.calibrate.calibration import exit_code_of, profile_all
 
     rules = relevance.rules
     if source:
         unused = ("suite", *options.MODEL_OPTIONS, "sessions", "budget", "records")
         options.refuse_options(context, unused, "with --from, which runs nothing")
-        done = list(profile_all(_latest_builds(source, what.covers, device), rules))
+        builds = [build for build in read_builds(source, what.covers, device) if not build[0].as_shipped]
+        done = list(profile_all(map(latest_build, builds), rules))
         if not done:
             raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     else:
         done = list(profile_all(_sessions(what, device, sessions, budget, records).values(), rules))
-    written = [_save(result, baselines) for result in done]
+    written = [bool(result.profile and result.profile.save(baselines / PROFILES)) for result in done]
     if as_json:
         out_json([_plain(result, rules, saved) for result, saved in zip(done, written, strict=True)])
     else:
@@ -101,20 +104,6 @@ def _sessions(
             if budget:
                 plans = [replace(plan, budget=replace(plan.budget, seconds=budget)) for plan in plans]
             return take_sessions(plans, bench.run, bench.builder, file, screen, sessions, screen.say)
-
-
-def _latest_builds(place: str, covers: Covers, device: str | None) -> Iterator[list[Record]]:
-    """Yield the sessions of each series' latest build, of those that ran with workarounds."""
-    from harness.judge.sides import latest_build
-
-    return (latest_build(build) for build in read_builds(place, covers, device) if not build[0].as_shipped)
-
-
-def _save(result: CalibrationResult, baselines: Path) -> bool:
-    """Write the noise profile, if there is one; return whether the file changed."""
-    from harness.judge.noise import PROFILES
-
-    return bool(result.profile and result.profile.save(baselines / PROFILES))
 
 
 def _table(done: Sequence[CalibrationResult], written: Sequence[bool]) -> str:

@@ -28,9 +28,8 @@ def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[Doctor
     """Yield all findings. Raises `SetupMissing` if OpenCL cannot be used."""
     description, who = device.opencl, device.identity
     yield _probe(device.probe.lacking or ("" if description.device else "it knows no device that is called so"))
-    yield DoctorFinding(
-        "OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(description)}"
-    )
+    source = BY_PROBE if description.device else BY_TVM
+    yield DoctorFinding("OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {source}")
     if description.device is None:
         yield _unknown("fp16", "cases in half precision are tried")
         yield _unknown("images", f"libraries are built for {_images(who)}, which every device has")
@@ -44,10 +43,6 @@ def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[Doctor
         yield _image_limits(who, description.device.facts)
         yield DoctorFinding("limits", Condition.OK, f"{_limits(description.device.facts)}; {BY_PROBE}")
     yield _clml(who, clml_is_emulated, description)
-
-
-def _source(description: Description) -> str:
-    return BY_PROBE if description.device else BY_TVM
 
 
 def _probe(lacking: str) -> DoctorFinding:

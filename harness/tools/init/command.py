@@ -19,7 +19,6 @@ from harness.tools.init.template import PRESETS, suite_text
 
 if TYPE_CHECKING:
     from harness.base.model import OnnxModel
-    from harness.tools.init.search import ModelSearch
 
 DEFAULT_MODELS = ["mobilenet_v1"]
 
@@ -51,6 +50,7 @@ def init(
     none. A dynamic batch becomes 1, a dynamic image 224 x 224. Names the phones that are attached.
     """
     from harness.base.suite import DEFAULT_PATHS
+    from harness.tools.init.search import find_models
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
@@ -65,7 +65,7 @@ def init(
     elif model:
         _require_models(model, file.parent)
     else:
-        search = _search(file.parent)
+        search = find_models(file.parent, cache_root())
         models = search.models or DEFAULT_MODELS
     try:
         with file.open("x", encoding="utf-8") as new:
@@ -100,13 +100,6 @@ def _require_models(names: Sequence[str], folder: Path) -> None:
         elif not (folder / name).is_file():
             hint = "give its path from the folder of the suite file"
             raise UsageError(f"there is no file {folder / name}", hint=hint)
-
-
-def _search(folder: Path) -> ModelSearch:
-    """Return the networks below a folder. ONNX is loaded only if there are any."""
-    from harness.tools.init.search import find_models
-
-    return find_models(folder, cache_root())
 
 
 def _phones() -> tuple[str, list[str]]:

@@ -56,11 +56,10 @@ class KernelSource:
 
 def sources(text: str) -> list[KernelSource]:
     """Return the kernels of a network's OpenCL source, as TVM writes it."""
-    return [KernelSource(name, _without_declarations(piece), piece) for name, piece in pieces(text).items()]
-
-
-def _without_declarations(text: str) -> str:
-    return "\n".join([line for line in text.splitlines() if not _is_declaration(line)] + [""])
+    return [
+        KernelSource(name, "".join(f"{line}\n" for line in piece.splitlines() if not _is_declaration(line)), piece)
+        for name, piece in pieces(text).items()
+    ]
 
 
 def _is_declaration(line: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -289,7 +289,9 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
         keys = {build.case.id: build.artifact for build in builds if build.artifact}
         other = _opposite(asked.against, list(keys), asked, screen) if asked.against and keys else {}
         heads = networks(toolchain, keys, asked.gpus)
-        bases = networks(toolchain, _there(other), asked.gpus)
+        find = Store(cache_root(), "artifacts").find  # of what is not in the cache there are the kept numbers, or none
+        there = {case: base.artifact for case, base in other.items() if base.artifact and find(base.artifact)}
+        bases = networks(toolchain, there, asked.gpus)
     if asked.records:
         _keep(RecordFile(asked.records), builds, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
     sides = []
@@ -298,12 +300,6 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         sides.append(CodeSide(head, against, base, (*against.codes, *([base.code] if base else []))))
     return sides, [f"{build.case.id}: {build.result}" for build in builds if not build.artifact]
-
-
-def _there(other: Mapping[str, ComparisonBase]) -> dict[str, str]:
-    """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
-    find = Store(cache_root(), "artifacts").find
-    return {case: base.artifact for case, base in other.items() if base.artifact and find(base.artifact)}
 
 
 def _keep(

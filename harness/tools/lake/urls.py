@@ -39,8 +39,9 @@ def copy_files(url: str, say: Callable[[str], None]) -> list[Path]:
     try:
         there = folder.call("glob" if glob.has_magic(url) else "find", folder.at(""), detail=True)
         names = {_key(name, facts): name for name, facts in sorted(there.items()) if is_record_file(name)}
-        if not there:
-            _require_answer(folder)
+        if not there:  # which is also what an address says that does not answer: `ls` raises there
+            with suppress(FileNotFoundError):
+                folder.call("ls", folder.at(""))
         missing = [key for key in names if store.find(key) is None]
         for number, key in enumerate(missing, 1):
             say(f"copying {names[key]}, {number} of {len(missing)}")
@@ -52,12 +53,6 @@ def copy_files(url: str, say: Callable[[str], None]) -> list[Path]:
     if not names:
         raise UsageError(f"there are no records in {url}", hint=hint())
     return [_copy(store.folder / key, name) for key, name in names.items()]
-
-
-def _require_answer(folder: RemoteFolder) -> None:
-    """Raise what fsspec does where nothing answers: to look for files there only finds none."""
-    with suppress(FileNotFoundError):
-        folder.call("ls", folder.at(""))
 
 
 def _key(name: str, facts: Mapping[str, Any]) -> str:

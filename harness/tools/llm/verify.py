@@ -18,7 +18,6 @@ from device_runner.session import rpc_session
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 from harness.tools.llm.cases import LlmTest
-from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.conversation import Conversation
 from harness.tools.llm.judge import LlmTruth, divergence, text
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, PREFILL, SCORE
@@ -108,8 +107,9 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     A prompt whose logits are too large for one answer over RPC is scored in parts, and taken at once afterwards.
     """
     tokens = conversation.begin(text(truth.vocabulary, test.length), test.length - test.prompt)
-    least = PARTS if test.in_chunks else 1
-    count = max(least, _answers_of(truth.config, len(tokens)), len(conversation.parts(tokens)))
+    position_bytes = 4 * (truth.config.vocabulary + truth.config.layers * truth.config.hidden)
+    answers = math.ceil(len(tokens) * position_bytes / rpc_session.OUTPUT_LIMIT_BYTES)
+    count = max(PARTS if test.in_chunks else 1, answers, len(conversation.parts(tokens)))
     for part in np.array_split(tokens, count):
         begin = conversation.length
         logits, *layers = conversation.step(SCORE, part)
@@ -117,12 +117,6 @@ def _prompt(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Itera
     conversation.forget(test.tokens)
     logits = conversation.answer(PREFILL, tokens[-test.tokens :])
     yield conversation.length - 1, logits, f"prefill's last position at {conversation.length - 1}", ()
-
-
-def _answers_of(config: LlmConfig, count: int) -> int:
-    """Return how many answers carry logits and layers of all these positions."""
-    position_bytes = 4 * (config.vocabulary + config.layers * config.hidden)
-    return math.ceil(count * position_bytes / rpc_session.OUTPUT_LIMIT_BYTES)
 
 
 def _decodes(test: LlmTest, conversation: Conversation, truth: LlmTruth) -> Iterator[StepAnswer]:

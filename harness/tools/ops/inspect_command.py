@@ -75,7 +75,8 @@ def inspect(
         lacking = unknown_operators(network, onnx_operators())
         host = nodes_by_kind(network, lambda node: node.op_type in host_operators())
         refusals = refusals_of(network)
-        if is_file and not (lacking or host or summary.double or refusals) and _is_static(summary):
+        static = all(isinstance(extent, int) for end in summary.inputs for extent in end.shape)
+        if is_file and static and not (lacking or host or summary.double or refusals):
             refusals |= {why: list(PATHS) for why in [trial.refusal_of(network)] if why}
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
@@ -97,10 +98,6 @@ def _opened(name: str, shapes: Mapping[str, Any], *, trust: bool, fixes: Mapping
     import_module("onnx")  # here, and not in the fork and then here
     file, onnx = Path(name), onnx_of(Path(name), cache_root() / MODELS, trust=trust)
     return run_limited(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True, fixes=fixes))
-
-
-def _is_static(summary: NetworkSummary) -> bool:
-    return all(isinstance(extent, int) for end in summary.inputs for extent in end.shape)
 
 
 def _fails_everywhere(row: dict[str, Any]) -> bool:

@@ -198,13 +198,10 @@ def _unresolved(elves: Mapping[str, Elf]) -> Iterator[str]:
     """Symbols of TVM or of the NDK's C++ library that no file has: the files come from different builds."""
     exported = frozenset[str]().union(*(elf.exported for elf in elves.values()))
     for name, elf in elves.items():
-        missing = sorted(symbol for symbol in elf.undefined - exported if _ours(symbol))
+        unresolved = sorted(elf.undefined - exported)
+        missing = [symbol for symbol in unresolved if symbol.startswith("TVM") or re.search("3tvm|__ndk1", symbol)]
         if missing:
             yield f"{name} needs {missing[0]} ({len(missing)} such symbols), which no file of the folder has"
-
-
-def _ours(symbol: str) -> bool:
-    return symbol.startswith("TVM") or "3tvm" in symbol or "__ndk1" in symbol
 
 
 def _compare(host: Interface, phone: Interface) -> tuple[list[str], list[str]]:

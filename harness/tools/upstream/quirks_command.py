@@ -56,19 +56,21 @@ def quirks(
     Essential ones are worked around even with --as-shipped. The answers for a release of TVM stay in the cache.
     docs/explanation/quirks.md explains each.
     """
-    if report:
-        require_output_folder(folder)
-        _write_reports(_chosen(report), folder, _interpreters(release or (), config, repo), as_json)
-        return
-    refuse_options(context, ("folder", "release", "config", "repo"), "without --report")
-    _list_quirks(as_json)
-
-
-def _list_quirks(as_json: bool) -> None:
-    from harness.tools.upstream.quirk_probes import probe_answers
     from harness.tools.upstream.report import reported_quirks
 
-    installed, listed, plain = versions(), reported_quirks(), []
+    if report:
+        require_output_folder(folder)
+        chosen = reported_quirks(() if ALL in report else report)
+        _write_reports(chosen, folder, _interpreters(release or (), config, repo), as_json)
+        return
+    refuse_options(context, ("folder", "release", "config", "repo"), "without --report")
+    _list_quirks(reported_quirks(), as_json)
+
+
+def _list_quirks(listed: Sequence[Quirk], as_json: bool) -> None:
+    from harness.tools.upstream.quirk_probes import probe_answers
+
+    installed, plain = versions(), []
     if not as_json:
         out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
     with Screen() as screen, probe_answers(listed, cache_root(), screen.build) as answers:
@@ -78,12 +80,6 @@ def _list_quirks(as_json: bool) -> None:
                 out(f"\n{_paragraph(quirk, answer)}")
     if as_json:
         out_json(plain)
-
-
-def _chosen(words: Sequence[str]) -> Sequence[Quirk]:
-    from harness.tools.upstream.report import reported_quirks
-
-    return reported_quirks(() if ALL in words else words)
 
 
 def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> dict[str, Path]:
