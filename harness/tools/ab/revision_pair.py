@@ -34,7 +34,6 @@ class RevisionPair:
     latency: bool | None = None
     """Whether latencies are compared; None for those of real GPUs alone: an emulated one's say nothing of a phone."""
     budget: SessionBudget | None = None
-    """Budget for measuring in turns."""
 
     def compare(
         self, cases: Sequence[str], rules: Rules, most_sessions: int, explain: Explain | None = None

@@ -34,7 +34,6 @@ BOTH = ("a", "b")
 
 
 CasePair = Mapping[Arm, Case]
-"""One case of each side."""
 
 
 @dataclass(frozen=True)

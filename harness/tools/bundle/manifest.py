@@ -73,7 +73,6 @@ class PackedCase:
     """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
     reference: PackedLibrary | None = None
     thermal_limits: Mapping[str, Any] = field(default_factory=dict)
-    """What the suite says of them."""
     rounding_factor: float = 0.0
     """Rounding factor of the plan; 0 if its answers have no rounding."""
 

@@ -296,14 +296,13 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
         build = manifest.builds[HEAD]
-        loader = f"lib/{BASE}/{LOADER}" if build.loader else ""
         for path in manifest.files:
             if path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/")) and turn_files.PLAIN not in path:
-                _copied(folder, there / path, loader if path == build.loader else _as_base(path))
+                _copied(folder, there / path, _as_base(path))
     return replace(
         build,
         libraries=[_as_base(path) for path in build.libraries],
-        loader=loader,
+        loader=_as_base(build.loader),
         probe=_as_base(build.probe),
         peaks=_as_base(build.peaks),
         cases=[_case_as_base(case) for case in build.cases],

@@ -67,9 +67,7 @@ class TurnReport:
     """What came back of one turn."""
 
     preparations: Mapping[str, ProcessReport]
-    """Preparations at the start of the turn, by name."""
     measured: ProcessReport | None
-    """The measured session; None if there was none."""
     before: Mapping[str, str]
     """What the device said of its heat and pace, by source."""
     after: Mapping[str, str]

@@ -31,7 +31,6 @@ SPLITS = 200
 SURE = 0.9
 """Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
 NO_NOISE = Noise(math.nan, 0.0)
-"""Nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class NoiseEstimate:
     ok: bool
     sessions: int = 0
     noise: Noise = NO_NOISE
-    """To be handed to the engine."""
     sd_upper: float = math.nan
     """The noise is below this with 90 % confidence."""
     false_alarm_rate: float = math.nan

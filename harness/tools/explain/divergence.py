@@ -139,7 +139,6 @@ class DivergenceReport:
     folder: Path | None
     """Folder of the smallest network that shows it, and of its inputs."""
     kernels: Sequence[PieceKernel]
-    """Kernels of that network."""
 
     def text(self) -> str:
         """Return the report as text."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.store import cache_root
@@ -11,6 +9,7 @@ from harness.base.outcome import Outcome
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace
 from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
+from harness.tools.explain.kernel_files import kernel_files
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -34,7 +33,7 @@ def kernels(
 
 def _plain(record: Record) -> dict[str, object]:
     log = record.evidence if record.outcome is Outcome.KERNEL_BUILD_ERROR else ""
-    files = _files(record)
+    files = kernel_files(cache_root(), record.artifact)
     return {
         "case": record.case,
         "outcome": record.outcome.value,
@@ -59,14 +58,7 @@ def kernels_text(record: Record) -> str:
 
 
 def _file_lines(record: Record) -> list[str]:
-    files = _files(record)
+    files = kernel_files(cache_root(), record.artifact)
     if files is None:
         return ["its kernels are not in the cache; `adreno-bench build` makes them again, if the case compiles"]
     return [f"its kernels, one file each, are in {files[0].parent}", *(file.name for file in files)] if files else []
-
-
-def _files(record: Record) -> Sequence[Path] | None:
-    """Return the kernels of the record's artifact; None if they are not in the cache."""
-    from harness.tools.explain.kernel_files import kernel_files
-
-    return kernel_files(cache_root(), record.artifact)

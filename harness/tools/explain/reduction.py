@@ -48,7 +48,6 @@ class Reduction:
     """What was found."""
 
     whole: Record
-    """Record of the original network."""
     operators: int
     """Number of its operators."""
     network: SmallNetwork

@@ -293,22 +293,16 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
         there = {case: base.artifact for case, base in other.items() if base.artifact and find(base.artifact)}
         bases = networks(toolchain, there, asked.gpus)
     if asked.records:
-        _keep(RecordFile(asked.records), builds, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
+        file, run, as_shipped = RecordFile(asked.records), new_id(), asked.what.quirks.as_shipped
+        for build in builds:
+            codes, refused = codes_of([head for head in heads if head.case == build.case.id])
+            file.append(code_record(build, codes, refused, toolchain.identity, as_shipped=as_shipped, run=run))
     sides = []
     for head in heads:
         against = other.get(head.case, ComparisonBase(asked.against or ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         sides.append(CodeSide(head, against, base, (*against.codes, *([base.code] if base else []))))
     return sides, [f"{build.case.id}: {build.result}" for build in builds if not build.artifact]
-
-
-def _keep(
-    file: RecordFile, builds: Sequence[CompiledCase], heads: Sequence[GpuNetwork], compiler: str, *, as_shipped: bool
-) -> None:
-    run = new_id()
-    for build in builds:
-        codes, refused = codes_of([head for head in heads if head.case == build.case.id])
-        file.append(code_record(build, codes, refused, compiler, as_shipped=as_shipped, run=run))
 
 
 def check(against: str) -> None:

@@ -27,14 +27,9 @@ class TopOne(Objection):
     """The same of the oracle."""
 
     @property
-    def dropped(self) -> bool:
-        """Whether fewer are right than chance explains."""
-        return self.right < self.least
-
-    @property
     def complaint(self) -> str:
-        """One line for a person; empty if nothing is wrong."""
-        if not self.dropped:
+        """One line for a person; empty unless fewer are right than chance explains."""
+        if self.right >= self.least:
             return ""
         return (
             f"top-1 dropped: {self.right} of {self.inputs} labelled inputs are right, and {self.oracle_right} by the "
@@ -54,14 +49,9 @@ class Score(Objection):
     """The smallest that is right."""
 
     @property
-    def dropped(self) -> bool:
-        """Whether it is less than rounding explains."""
-        return self.value < self.least
-
-    @property
     def complaint(self) -> str:
-        """One line for a person; empty if nothing is wrong."""
-        if not self.dropped:
+        """One line for a person; empty unless it is less than rounding explains."""
+        if not self.value < self.least:
             return ""
         least = f"less than {self.least:.4g} is wrong"
         return f"{self.name} dropped: {self.value:.4g}, and {self.oracle:.4g} by the oracle ({least})"

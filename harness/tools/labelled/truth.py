@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from device_runner.device import Array
 from harness.compile.artifacts.artifact import LABELLED, save_arrays
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled import SCORE, SCORED
 from harness.tools.labelled.data import best_classes, load_labelled
 from harness.tools.labelled.score import outputs_of, score_of
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
-
-    Ask = Callable[[Mapping[str, Array]], list[Array]]
+Ask = Callable[[Mapping[str, Array]], list[Array]]
 
 
 def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:

@@ -126,7 +126,6 @@ class RecordDataset:
         return db
 
     def _lines(self, source: str) -> Lines:
-        """Return the lines of a file."""
         return JsonLines(Path(source))
 
     def _facts(self, files: Sequence[Path]) -> Iterator[tuple[Any, ...]]:

@@ -76,13 +76,11 @@ class LiveMatrix:
             return ""
         cases = [Case.parse(case) for case in self._cells]
         paths = list(dict.fromkeys(case.path for case in cases))
-        models = sorted(dict.fromkeys(case.model for case in cases), key=self._finished)
+        unfinished = {Case.parse(case).model for case in self._open}
+        models = sorted(dict.fromkeys(case.model for case in cases), key=lambda model: model not in unfinished)
         rows = [(model, *(self._cell(cases, model, path) for path in paths)) for model in models[:MOST_ROWS]]
         more = [f"and {len(models) - MOST_ROWS} models more"] if len(models) > MOST_ROWS else []
         return "\n".join([table(rows, ("model", *paths), prose=paths), *more, *self.devices])
-
-    def _finished(self, model: str) -> bool:
-        return not any(Case.parse(case).model == model for case in self._open)
 
     def _cell(self, cases: Sequence[Case], model: str, path: str) -> str:
         return ", ".join(self._cells[case.id] for case in cases if (case.model, case.path) == (model, path))

@@ -126,7 +126,6 @@ class LibraryTask:
     run: ClassVar = "harness.tools.llm.run:run_program"
 
     model: str
-    """Name of the network."""
     weights: str
     """A folder; of our network also `seed`."""
     test: LlmTest
@@ -138,7 +137,6 @@ class LibraryTask:
     """The network; None of a library whose network nobody knows."""
     form: Format
     pipeline: str
-    """Which passes compiled it."""
     parameters: int
     """Number of weights."""
 
@@ -282,7 +280,6 @@ class MlcTable(LibraryTable):
     """A library that mlc-llm compiled, as a suite has it."""
 
     mlc: str
-    """The library."""
     weights: str
 
     def tasks(self, folder: Path) -> list[MlcTask]:
@@ -308,7 +305,6 @@ class MlcTask(LibraryTask):
     table = MlcTable
 
     library: str
-    """Its file."""
 
     @cached_property
     def folder(self) -> MlcFolder:

@@ -141,7 +141,6 @@ def list_tensors(folder: Path) -> dict[str, StoredTensor]:
 
 class _Index(Foreign):
     weight_map: dict[str, str] = Field(min_length=1)
-    """The file of each tensor."""
 
 
 def _files(folder: Path) -> list[Path]:

@@ -36,7 +36,7 @@ from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
-from harness.tools.llm.conversation import Conversation, TimedStep, load_machine
+from harness.tools.llm.conversation import Conversation, load_machine
 from harness.tools.llm.folders import MlcFolder, weights_of
 from harness.tools.llm.judge import LlmTruth
 from harness.tools.llm.mlc import open_conversation
@@ -106,7 +106,10 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
             if verdict.right and probes:
                 step(RunStep.SAMPLING)
                 tokens = timed_tokens(task.test, conversation, truth)
-                _measure(conversation.timed_answer(task.test.timed_step, tokens), probes, session, facts)
+                timed = conversation.timed_answer(task.test.timed_step, tokens)
+                for fact in (fact for probe in probes for fact in probe(cast("Program", timed), session, facts)):
+                    facts.add(fact)
+                timed.end()
                 conversation.forget(conversation.length - task.test.depth)
                 logits = conversation.answer(task.test.last_step, tokens)
                 # once more: a driver may fail later
@@ -135,14 +138,6 @@ def _add_verdict(verdict: LlmVerdict, truth: LlmTruth | Invariants, facts: Facts
         if truth.rounding > MOST_ROUNDING:
             why = f"logits are lost in rounding, which may move them by {truth.rounding:.2g}"
             facts.add(Vacuity([why]))
-
-
-def _measure(timed: TimedStep, probes: Sequence[Probe], session: Session, facts: Facts) -> None:
-    """Hand a step to the probes."""
-    for probe in probes:
-        for fact in probe(cast("Program", timed), session, facts):
-            facts.add(fact)
-    timed.end()
 
 
 def _probes(work: Work, prepared: Preparation, run: Run, step: ShowStep) -> Sequence[Probe]:

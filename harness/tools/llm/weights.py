@@ -80,7 +80,6 @@ def unpack(words: Array, scale: Array) -> Array:
 
 
 SEED = "seed"
-"""The word for seeded weights."""
 BLOCK_ROWS = 8192
 """Rows of a matrix that are computed at once: the table of a network of a billion weights has 128,000."""
 RARE_SHARE, SMALLEST_EMBEDDING = 0.25, 1e-3

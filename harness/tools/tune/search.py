@@ -70,7 +70,6 @@ class TaskStanding:
 
     task: Task
     trials: dict[int, Trial] = field(default_factory=dict)
-    """Trials by seed."""
 
     @property
     def best(self) -> Trial | None:

@@ -60,7 +60,6 @@ class Inspection:
     outcome: str
     why: str = ""
     identity: str = ""
-    """Identity of the device."""
     artifact: str = ""
     library: str = ""
     """SHA-256; equal libraries are judged once."""
