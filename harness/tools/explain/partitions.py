@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from markupsafe import Markup
 
-from harness.base.tables import counted, table
+from harness.base.tables import counted, size, table
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.report.sections import Details, PageFiles
 from harness.measure.records.record import Record
@@ -42,7 +42,7 @@ def _summary(report: OffloadReport) -> str:
             "multiply-accumulates",
             f"{_short(report.macs_offloaded)} of {_short(report.macs)} ({report.mac_share:.1%})",
         ),
-        ("across the boundary", f"{_short(report.boundary_bytes)}B per inference"),
+        ("across the boundary", f"{size(report.boundary_bytes)} per inference"),
         ("may lose by offload", f"{small} of the subgraphs, marked *" if small else "none"),
         ("convolutions never tuned", f"{untunable}, those without activation" if untunable else "none"),
     ]
@@ -57,7 +57,7 @@ def _subgraphs(report: OffloadReport) -> str:
             part.calls,
             part.operators,
             _short(part.macs),
-            f"{_short(part.boundary_bytes)}B",
+            size(part.boundary_bytes),
             ", ".join(f"{count} {name.removeprefix('openclml.')}" for name, count in part.composites.items()),
         )
         for part in report.subgraphs
@@ -79,9 +79,5 @@ def _abridge(symbol: str) -> str:
     return symbol if len(symbol) <= SYMBOL_WIDTH else f"{symbol[:half]}..{symbol[-half:]}"
 
 
-def _short(number: float) -> str:
-    for unit in ("", "k", "M"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} G"
+def _short(macs: int) -> str:
+    return size(macs).removesuffix("B")
