@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,16 +102,11 @@ def find_tasks(job: Mapping[str, Any], out: Path) -> None:
     (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(tasks)), encoding="utf-8")
 
 
-@dataclass(frozen=True)
 class FromSchedules:
     """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
 
-    id: str = "from-schedules"
-
-    @property
-    def edits(self) -> Edits:
-        """As a workaround has them."""
-        return Edits(relax=lambda passes: passes[names_of(passes).index(SCHEDULE) :])
+    id = "from-schedules"
+    edits = Edits(relax=lambda passes: passes[names_of(passes).index(SCHEDULE) :])
 
 
 class _Seen(Exception):
@@ -134,8 +129,6 @@ def _calls(mod: Any) -> dict[str, int]:
 
 def answer_task(job: Mapping[str, Any], out: Path) -> None:
     """Write the inputs that are drawn for one task, LLVM's answer to them, and what rounding does. Worker only."""
-    import numpy as np
-
     from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 
     name: str = job["name"]
