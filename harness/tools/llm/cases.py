@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
@@ -219,11 +219,13 @@ class LlmTable(LibraryTable):
         config = read_config(file) if file else ZOO[self.llm]
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
         tests = [test_of(name) for name in self.tests]
+        for key, words, choices in (("format", self.format, FORMATS), ("pipeline", self.pipeline, PIPELINES)):
+            if unknown := next((word for word in words if word not in choices), None):
+                raise UsageError(f"there is no {key} {unknown!r}", hint=suggestion(unknown, choices))
         name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
-        forms = [FORMATS[form] for form in _choose("format", self.format, FORMATS)]
         tasks = [
-            LlmTask(name, weights, test, self.chunk, length, config, form, pipeline, config.parameters)
-            for form, pipeline, test in product(forms, _choose("pipeline", self.pipeline, PIPELINES), tests)
+            LlmTask(name, weights, test, self.chunk, length, config, FORMATS[form], pipeline, config.parameters)
+            for form, pipeline, test in product(self.format, self.pipeline, tests)
         ]
         for task in tasks[:: len(tests)]:
             require_groups(config, task.form)
@@ -360,11 +362,3 @@ def _name(model: str, file: Path | None) -> str:
     if file is None:
         return model
     return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem)
-
-
-def _choose(kind: str, names: Sequence[str], choices: Collection[str]) -> Sequence[str]:
-    """Return the names. Raises UsageError for one that is no choice."""
-    for name in names:
-        if name not in choices:
-            raise UsageError(f"there is no {kind} {name!r}", hint=suggestion(name, choices))
-    return names

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from device_runner.device import Array
 from harness.compile.artifacts.artifact import JUDGE
@@ -181,8 +182,7 @@ class _Network:
         c, count = self._config, len(q)
         k, v = (array.repeat(c.heads // c.kv_heads, 1) for array in (k, v))
         scores = self._kept(np.einsum("qhd,khd->hqk", q, k) / math.sqrt(c.head_dim)) + self._mask
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        shares = self._kept(shares / shares.sum(-1, keepdims=True))
+        shares = self._kept(softmax(scores, -1))
         return self._kept(np.einsum("hqk,khd->qhd", shares, v).reshape(count, -1))
 
     def _turn(self, x: Any) -> Any:
@@ -192,13 +192,8 @@ class _Network:
 
 def divergence(logits: Array, truth: Array) -> float:
     """Return the mean KL divergence, in nats, of the distributions of next tokens from the truth's."""
-    want, got = (_log_shares(array.astype(np.float64)) for array in (truth, logits))
+    want, got = (log_softmax(array.astype(np.float64), -1) for array in (truth, logits))
     return float((np.exp(want) * (want - got)).sum(-1).mean())
-
-
-def _log_shares(logits: Any) -> Any:
-    shifted = logits - logits.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
 @dataclass(frozen=True)
