@@ -168,7 +168,11 @@ def _sweep_network(entry: OperatorEntry, *, after_conv: bool, half: bool = False
 
     names = [f"x{place}" for place in range(len(entry.inputs))]
     inputs = {name: stored(fill(shape)) for name, shape in zip(names, entry.inputs, strict=True)}
-    weights = {f"w{place}": _weight(weight, fill) for place, weight in enumerate(entry.weights) if weight is not None}
+    weights = {
+        f"w{place}": weight if isinstance(weight, np.ndarray) else fill(weight)
+        for place, weight in enumerate(entry.weights)
+        if weight is not None
+    }
     if entry.operator not in SCALED:
         weights = {name: stored(array) for name, array in weights.items()}
     reads = [*names, *(f"w{place}" if weight is not None else "" for place, weight in enumerate(entry.weights))]
@@ -217,9 +221,3 @@ def _model(
     inputs, outputs = ([value_info(*item) for item in ends.items()] for ends in (inputs_by_name, outputs_by_name))
     graph = helper.make_graph(nodes, name, inputs, outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-
-
-def _weight(shape: Any, fill: Any) -> Array:
-    """Random numbers of a shape, or the array itself."""
-    array: Array = shape if isinstance(shape, np.ndarray) else fill(shape)
-    return array
