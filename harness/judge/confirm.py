@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from msgspec import structs
 
@@ -45,8 +46,7 @@ Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
 def explainer(command: str, *context: object) -> Explain | None:
     """Return what a tool explains the verdicts of a command with, made of the command's `context`; None without."""
     place = dict(places("explanations")).get(command)
-    explain: Explain | None = load(place)(*context) if place else None
-    return explain
+    return partial(load(place), *context) if place else None
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ TOOL = Tool(
         ),
     ),
     explanations={
-        "gate": "harness.tools.profile.sides:GateKernels",
-        "compare": "harness.tools.profile.sides:RevisionKernels",
-        "side by side": "harness.tools.profile.sides:RequestKernels",
+        "gate": "harness.tools.profile.sides:gate_kernels",
+        "compare": "harness.tools.profile.sides:revision_kernels",
+        "side by side": "harness.tools.profile.sides:request_kernels",
     },
     page_sections={
         "history": "harness.tools.profile.kernel_pages:section",

@@ -1,9 +1,8 @@
-"""Kernels of two builds of one case: what `gate`, `compare` and `profile --against` show side by side."""
+"""Kernels of two builds of one case: what `gate`, `compare` (`Explain`) and `profile --against` show side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -29,59 +28,43 @@ REPEAT = 10
 """Inferences to watch on each side."""
 
 
-@dataclass(frozen=True)
-class GateKernels:
-    """Watches both builds of a gated case (`harness.judge.confirm.Explain`), and keeps the profiles."""
-
-    again: Remeasure
-
-    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
-        """Watch base, then head, in a session of each. Raises Failure."""
-        both, run = self.again.both(comparison), self.again.run
-        peaks = load_peaks(self.again.cache, run.device.identity.key) or Peaks()
-        base, head = (
-            watch_case(both.plans[arm], both.built, run, REPEAT, peaks, self.again.progress).profile
-            for arm in (Arm.BASE, Arm.HEAD)
-        )
-        base = base.model_copy(update={"tvm": both.blessed.tvm})
-        for profile in (base, head):
-            append_profile(kernels_file(self.again.records.path), profile)
-        return kernel_changes(base, head)
+def gate_kernels(again: Remeasure, comparison: Comparison) -> tuple[KernelChange, ...]:
+    """Watch base, then head of a gated case, in a session of each, and keep the profiles. Raises Failure."""
+    both, run = again.both(comparison), again.run
+    peaks = load_peaks(again.cache, run.device.identity.key) or Peaks()
+    base, head = (
+        watch_case(both.plans[arm], both.built, run, REPEAT, peaks, again.progress).profile
+        for arm in (Arm.BASE, Arm.HEAD)
+    )
+    base = base.model_copy(update={"tvm": both.blessed.tvm})
+    for profile in (base, head):
+        append_profile(kernels_file(again.records.path), profile)
+    return kernel_changes(base, head)
 
 
-@dataclass(frozen=True)
-class RequestKernels:
-    """The same for two models, or two sets of options; they are kept nowhere."""
-
-    plans_of: Callable[[Comparison], Mapping[Arm, Plan]]
-    built: Built
-    runs: Mapping[Arm, Run]
-    progress: Progress
-
-    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
-        """Watch base, then head, in a session of each. Raises Failure."""
-        plans = self.plans_of(comparison)
-        base, head = (
-            watch_case(plans[arm], self.built, self.runs[arm], REPEAT, Peaks(), self.progress).profile
-            for arm in (Arm.BASE, Arm.HEAD)
-        )
-        return kernel_changes(base, head)
+def request_kernels(
+    plans_of: Callable[[Comparison], Mapping[Arm, Plan]],
+    built: Built,
+    runs: Mapping[Arm, Run],
+    progress: Progress,
+    comparison: Comparison,
+) -> tuple[KernelChange, ...]:
+    """Do the same for two models, or two sets of options; the profiles are kept nowhere."""
+    plans = plans_of(comparison)
+    base, head = (
+        watch_case(plans[arm], built, runs[arm], REPEAT, Peaks(), progress).profile for arm in (Arm.BASE, Arm.HEAD)
+    )
+    return kernel_changes(base, head)
 
 
-@dataclass(frozen=True)
-class RevisionKernels:
-    """The same for two revisions of the compiler."""
-
-    toolchains: Mapping[Arm, Toolchain]
-    records: Mapping[Arm, Path]
-    """Files of records to keep the profiles beside."""
-
-    def __call__(self, comparison: Comparison) -> tuple[KernelChange, ...]:
-        """Ask `profile` of either revision. Raises Failure."""
-        profiles = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in self.toolchains.items()}
-        for arm, file in self.records.items():
-            append_profile(kernels_file(file), profiles[arm])
-        return kernel_changes(profiles[Arm.BASE], profiles[Arm.HEAD])
+def revision_kernels(
+    toolchains: Mapping[Arm, Toolchain], records: Mapping[Arm, Path], comparison: Comparison
+) -> tuple[KernelChange, ...]:
+    """Ask `profile` of both revisions; the profiles are kept beside files of `records`. Raises Failure."""
+    profiles = {arm: profile_with(toolchain, comparison.key.case) for arm, toolchain in toolchains.items()}
+    for arm, file in records.items():
+        append_profile(kernels_file(file), profiles[arm])
+    return kernel_changes(profiles[Arm.BASE], profiles[Arm.HEAD])
 
 
 def watch_baseline(bench: Workbench, folder: Path, repeat: int, peaks: Peaks, progress: Progress) -> WatchedProfile:
