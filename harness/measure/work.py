@@ -22,7 +22,6 @@ from harness.base.plan import Plan
 from harness.base.tables import counted
 from harness.compile.artifacts.artifact import (
     INPUTS,
-    KERNELS,
     LEEWAY,
     OTHER_INPUTS,
     OTHER_OUTPUTS,
@@ -206,11 +205,9 @@ def schedule_summary(facts: Mapping[str, Any]) -> str:
 
 def _definitions(artifact: Artifact) -> dict[str, set[str]]:
     """Return the kernels of each function, by what they do."""
-    file = artifact.loadable.library.parent / KERNELS
     definitions: dict[str, set[str]] = {}
-    if file.exists():
-        for kernel in kernels(file.read_text(encoding="utf-8")):
-            definitions.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
+    for kernel in kernels(artifact.source):
+        definitions.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
     return definitions
 
 

@@ -92,6 +92,12 @@ class Artifact:
     reused: bool
     """Whether it was there before this run."""
 
+    @property
+    def source(self) -> str:
+        """All that the device compiles; empty if that is nothing."""
+        file = self.loadable.library.with_name(KERNELS)
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
 
 @dataclass(frozen=True)
 class Answers:

@@ -11,15 +11,12 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
+from device_runner.device import Array
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
 from harness.compile.models.spec import InputSpec
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
-
 
 LARGEST_HEADER_BYTES = 4_096
 """Largest header of an array; that of a tensor takes about 100 bytes."""

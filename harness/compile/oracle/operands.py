@@ -6,13 +6,10 @@ rounding has the same ones. Operators that are not in `DATA` compute with all th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harness.compile.models.outline import attribute_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FIRST, NONE = (0,), ()
 

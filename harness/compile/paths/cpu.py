@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from device_runner.device import Array
 from harness.compile.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
 from harness.compile.paths.lowered_module import path_facts
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from device_runner.failures import Failure
-from device_runner.store import Store, cache_root
+from device_runner.store import cache_root
 from harness.base.failures import UsageError
-from harness.compile.artifacts.artifact import KERNELS
+from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.lowered_module import PlannedLaunch
@@ -93,16 +93,17 @@ def networks(toolchain: MesaToolchain, artifacts: Mapping[str, str], gpus: Seque
     Raises UsageError for an artifact that is no longer in the store, and what `compile_kernels` raises.
     """
     cache = cache_root()
-    texts = {case: sources(_source(case, key)) for case, key in artifacts.items()}
+    built = {case: _built(case, key) for case, key in artifacts.items()}
+    texts = {case: sources(artifact.source) for case, artifact in built.items()}
     compiled = compile_kernels(toolchain, cache, [kernel for text in texts.values() for kernel in text], gpus)
     by_digest = {gpu: {kernel.source.digest: kernel for kernel in kernels} for gpu, kernels in compiled.items()}
     networks = []
     for case, kernels in texts.items():
-        manifest = load_artifact(cache, artifacts[case])
-        launches = manifest.compiled.launches if manifest else None
         for gpu in gpus:
             results = [by_digest[gpu][kernel.digest] for kernel in kernels]
-            networks.append(network(case, gpu, toolchain.identity, artifacts[case], results, launches))
+            networks.append(
+                network(case, gpu, toolchain.identity, artifacts[case], results, built[case].compiled.launches)
+            )
     return networks
 
 
@@ -112,12 +113,10 @@ def work_of(key: str) -> list[OperatorWork]:
     return [OperatorWork(**fields) for fields in (manifest.compiled.work or ())] if manifest else []
 
 
-def _source(case: str, key: str) -> str:
-    folder = Store(cache_root(), "artifacts").find(key)
-    if folder is None:
-        raise UsageError(f"what was built of {case} is not in the cache", hint="`adreno-bench build` makes it again")
-    file = folder / KERNELS
-    return file.read_text(encoding="utf-8") if file.exists() else ""
+def _built(case: str, key: str) -> Artifact:
+    if artifact := load_artifact(cache_root(), key):
+        return artifact
+    raise UsageError(f"what was built of {case} is not in the cache", hint="`adreno-bench build` makes it again")
 
 
 def codes_of(networks: Sequence[GpuNetwork]) -> tuple[list[MachineCode], Failure | None]:

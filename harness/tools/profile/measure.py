@@ -15,7 +15,7 @@ from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
-from harness.compile.artifacts.artifact import KERNELS, Artifact, Built
+from harness.compile.artifacts.artifact import Artifact, Built
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.compiler.tir import OperatorWork
 from harness.measure.context import Origin, Run
@@ -105,7 +105,7 @@ def profile_of(
     if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
     work = [OperatorWork(**fields) for fields in artifact.compiled.work or ()]
-    operators = operators_of(inferences, work, _source(artifact))
+    operators = operators_of(inferences, work, artifact.source)
     identity = origin.identity
     return Profile(
         case=plan.case.id,
@@ -123,12 +123,6 @@ def profile_of(
         batched_ms=tuple(enqueued.batched_ms) if enqueued else (),
         synced_ms=tuple(enqueued.synced_ms) if enqueued else (),
     )
-
-
-def _source(artifact: Artifact) -> str:
-    """Return all that the device compiles; empty if that is nothing."""
-    file = artifact.loadable.library.with_name(KERNELS)
-    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def trace_of(inferences: Sequence[Sequence[Launch]]) -> str:
