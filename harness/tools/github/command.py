@@ -5,6 +5,7 @@ Source: docs.github.com, GitHub Actions, "Workflow commands": `::error title=TIT
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,7 +39,7 @@ def comment(
     GITHUB_TOKEN needs the permission `pull-requests: write`. Without a token or that permission, as in pull requests
     from forks, it says so and ends with 0: the job's summary has the same text.
     """
-    from harness.tools.github.pull_request import Forbidden, job_pull_request
+    from harness.tools.github.pull_request import Forbidden, PullRequest
 
     try:
         if file.stat().st_size > LARGEST_TEXT_BYTES:
@@ -48,7 +49,7 @@ def comment(
         raise UsageError(
             f"cannot read {file}: {reason_alone(error)}", hint="`adreno-bench report --out FILE.md` writes it"
         ) from None
-    there = job_pull_request()
+    there = PullRequest.of_job(os.environ)
     if isinstance(there, str):
         tell(f"no comment: {there}")
         return

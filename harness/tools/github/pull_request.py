@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import urllib.error
 import urllib.request
@@ -144,11 +143,6 @@ def body_of(name: str, text: str) -> str:
     if len(quiet) > LONGEST_BODY:
         quiet = quiet[: quiet.rfind("\n", 0, LONGEST_BODY)] + CUT
     return f"{marker(name)}\n{quiet}"
-
-
-def job_pull_request() -> PullRequest | str:
-    """Return the pull request of this job, or why there is none to write to."""
-    return PullRequest.of_job(os.environ)
 
 
 def _number(event: Path) -> int | None:

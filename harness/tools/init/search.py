@@ -70,11 +70,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _guess_shapes(file: Path) -> dict[str, list[int] | int]:
     """Shapes for the inputs that a file leaves open: one image of 224 x 224, or a batch of one. Raises `ModelError`."""
     import_module("onnx")  # here, and not anew in each fork
-
-    def read() -> dict[str, list[int] | int]:
-        return dict(_open_shapes(parse(file)))
-
-    return run_limited(file, read)
+    return run_limited(file, lambda: dict(_open_shapes(parse(file))))
 
 
 def _open_shapes(model: Any) -> Iterator[tuple[str, list[int]]]:
