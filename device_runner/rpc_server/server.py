@@ -85,6 +85,11 @@ class Server:
         match = re.match(r"boot (\S+)$", self.process.output(), re.MULTILINE)
         return match[1] if match else ""
 
+    @property
+    def missed_its_port(self) -> bool:
+        """Whether somebody else took the port meanwhile: the server says so, and listens where nobody finds it."""
+        return re.search(r"Bind to \S*:-1\b", self.process.output()) is not None
+
     def stop(self) -> None:
         """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""
         if not self.process.end(END_TIMEOUT_S):
@@ -113,7 +118,7 @@ def start_server(
         if stream:
             return server, stream
         server.process.end(END_TIMEOUT_S)
-        if not _missed_its_port(server):
+        if not server.missed_its_port:
             raise _died(server, program)
     raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.process.output())
 
@@ -146,7 +151,7 @@ def _free_port(transport: Transport, deadline: Deadline) -> int:
 def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
     """Return a stream to the server as soon as it listens, None if it ended before or missed its port."""
     for _ in deadline.attempts(POLL_S):
-        if server.process.ended or _missed_its_port(server):
+        if server.process.ended or server.missed_its_port:
             return None
         try:
             return transport.dial(server.port, timeout_s=max(deadline.remaining_s, LAST_DIAL_S))
@@ -154,11 +159,6 @@ def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> sock
             continue
     message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"
     raise RigFailure(message, evidence=server.process.output())
-
-
-def _missed_its_port(server: Server) -> bool:
-    """Return whether somebody else took the port meanwhile: TVM's server says so, and listens where nobody finds it."""
-    return re.search(r"Bind to \S*:-1\b", server.process.output()) is not None
 
 
 def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:

@@ -125,7 +125,7 @@ class RpcSession:
                 raise
             # No program ran yet: it is not at fault.
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
-            if server.process.code in KILLED:
+            if server.process.code in KILLED or server.missed_its_port:  # the other one has no client of this key
                 raise LinkFailure(message, evidence=failure.evidence) from failure
             raise RigFailure(message, hint=OTHER_SERVER, evidence=failure.evidence) from failure
 

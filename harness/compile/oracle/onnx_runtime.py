@@ -129,13 +129,16 @@ def _write_padding_of_pools(model: Any) -> None:
         rank = len(fields["kernel_shape"])
         extents = write.add("Shape", write.add("AveragePool", node.input[0], **fields))
         pads = fields.pop("pads", [0] * 2 * rank)
-        wide = write.add("Pad", node.input[0], write.integers(0, 0, *pads[:rank], 0, 0, *pads[rank:]))
+        whole = [0, 0, *pads[:rank], 0, 0, *pads[rank:]]
+        if opset < 11:  # its Pad has them as an attribute
+            wide = write.add("Pad", node.input[0], pads=whole)
+        else:
+            wide = write.add("Pad", node.input[0], write.integers(*whole))
         results = write.add("AveragePool", wide, **fields)
         write.add("Slice", results, write.integers(*[0] * (rank + 2)), extents, output=node.output[0])
         return write.take()
 
-    if opset >= 11:
-        replace_nodes(model.graph, padded, "AveragePool")
+    replace_nodes(model.graph, padded, "AveragePool")
 
 
 def _write_sigmoids(model: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
+from device_runner.rpc_server.server import Server
 from device_runner.session import rpc_session as session
 from device_runner.session.relay import Relay
 from device_runner.session.rpc_session import RpcSession
@@ -87,14 +88,22 @@ def test_the_owner_of_a_broken_connection(
     assert message in failure.message
 
 
-@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize(
+    ("log", "answers", "owner"),
+    [
+        ("", True, RigFailure),
+        ("", False, DeviceLost),
+        ("Warning: Bind failed to 127.0.0.1:21794\nBind to 127.0.0.1:-1\n", True, LinkFailure),
+    ],
+    ids=["another release", "unplugged", "another server on its port"],
+)
 @pytest.mark.parametrize("answered_bytes", [0, 2, 4, 6])
 def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
-    answered_bytes: int, answers: bool, monkeypatch: pytest.MonkeyPatch
+    answered_bytes: int, log: str, answers: bool, owner: type[Failure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "SLOW_PROBE_TIMEOUT_S", 0.05)
     signs = Signs(answers=answers)
-    process = SimpleNamespace(ended=False, code=None, output=lambda: "")
+    process: Any = SimpleNamespace(ended=False, code=None, output=lambda: log)
     ours, theirs = socket.socketpair()
 
     def hang_up() -> None:
@@ -105,8 +114,8 @@ def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
     with Relay(ours) as relay:
         threading.Thread(target=hang_up).start()
         transport: Any = SimpleNamespace(shell=signs.shell, name="phone")
-        server: Any = SimpleNamespace(process=process, boot=BOOT, key="key")
-        with pytest.raises(RigFailure if answers else DeviceLost):
-            RpcSession(transport, server, relay, {}, timeout_s=5)
+        with pytest.raises(Failure) as caught:
+            RpcSession(transport, Server("phone", process, 21794, "key"), relay, {}, timeout_s=5)
+        assert type(caught.value) is owner
         peers = [connection.raddr for connection in psutil.Process().net_connections("tcp4") if connection.raddr]
         assert relay.port not in [peer.port for peer in peers]

@@ -16,7 +16,7 @@ from harness.compile.oracle.judge import NoAnswer
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
-@pytest.mark.parametrize("opset", [11, 18, 19, 22])
+@pytest.mark.parametrize("opset", [10, 11, 18, 19, 22])
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 2, 2], None])
 @pytest.mark.parametrize("rounds_up", [0, 1])
 def test_a_pool_counts_its_padding_and_no_place_beyond(opset: int, pads: list[int] | None, rounds_up: int) -> None:
