@@ -14,6 +14,7 @@ import pytest
 from compile_once import SEED, unless_large, zoo_compiled, zoo_truth
 from compile_requests import request_for
 from onnx import TensorProto, helper
+from small_networks import network
 
 from device_runner.runtimes import opencl as opencl_runtime
 from harness.base.failures import CompileFailure
@@ -171,6 +172,24 @@ def first_mean() -> bytes:
     mean = net.op("ReduceMean", net.conv(net.input, 8, 3, pad=1), axes=[3], keepdims=0)
     first = net.op("Slice", mean, np.array([0]), np.array([1]), np.array([1]))
     return net.finish((first, (1, 1, 8))).to_bytes()
+
+
+def boxes() -> bytes:
+    """An input that is as large as a packed one."""
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Sigmoid", ["t"], ["y"])]
+    return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}).SerializeToString())
+
+
+def ragged() -> bytes:
+    """A padding whose rows end within a texel, which two operators read."""
+    nodes = [
+        helper.make_node("Pad", ["x", "pads"], ["wide"]),
+        helper.make_node("Reshape", ["wide", "shape"], ["packed"]),
+        helper.make_node("GlobalAveragePool", ["packed"], ["mean"]),
+        helper.make_node("Sub", ["packed", "mean"], ["y"]),
+    ]
+    pads, shape = np.array([0, 0, 0, 0, 0, 0, 2, 3]), np.array([1, 8, 3, 5, 4])
+    return bytes(network(nodes, {"x": [2, 4, 4, 7]}, pads=pads, shape=shape).SerializeToString())
 
 
 def chosen() -> bytes:
@@ -402,6 +421,17 @@ def test_tangents_are_right_only_when_worked_around(answer: Answer, path: str) -
     np.testing.assert_allclose(answer(tangents(), path), answer(tangents(), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises((RuntimeError, CompileFailure), match=r"OpenCL build error|Unresolved call tirx.tan"):
         answer(tangents(), path, but_for="builtin-suffix")
+
+
+def test_an_input_as_large_as_a_packed_one_is_right(answer: Answer) -> None:
+    """As shipped, the process dies."""
+    np.testing.assert_allclose(answer(boxes(), "texture"), answer(boxes(), "cpu"), rtol=0, atol=1e-5)
+
+
+def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:
+    np.testing.assert_allclose(answer(ragged(), "texture"), answer(ragged(), "cpu"), rtol=0, atol=1e-5)
+    with pytest.raises((RuntimeError, CompileFailure)):
+        answer(ragged(), "texture", but_for="texture-scalar-schedule")
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])

@@ -179,21 +179,27 @@ def _is_scalar(part: Any) -> bool:
         return False
     store = part.block.body
     into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
-    return into_image and not all(map(_has_vector_form, _calls(store.value)))
+    calls = (part for part in _parts(store.value) if hasattr(part, "op")) if into_image else ()
+    return not all(_has_vector_form(call, store.indices[-1]) for call in calls)
 
 
-def _calls(expression: Any) -> Iterator[Any]:
-    """Yield the operators that an expression calls."""
-    if hasattr(expression, "op"):
-        yield expression.op
+def _parts(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all that it consists of."""
+    yield expression
     parts = [getattr(expression, name, None) for name in _INNER]
     for inner in [*getattr(expression, "args", ()), *(part for part in parts if part is not None)]:
-        yield from _calls(inner)
+        yield from _parts(inner)
 
 
-def _has_vector_form(operator: Any) -> bool:
+def _has_vector_form(call: Any, lane: Any) -> bool:
     """Return whether the vectoriser takes it: by its own rule, or by what the operator says of itself."""
-    return bool(operator.get_attr("TVectorizable")) or operator.name.rpartition(".")[2] in _OWN_RULE
+    from tvm import tirx
+
+    name = call.op.name.rpartition(".")[2]
+    variables = (part for part in _parts(call.args[0]) if isinstance(part, tirx.Var))
+    if name == "if_then_else" and any(map(lane.same_as, variables)):
+        return False  # a padding that ends within a texel
+    return bool(call.op.get_attr("TVectorizable")) or name in _OWN_RULE
 
 
 QUIRKS = (

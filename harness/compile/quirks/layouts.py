@@ -8,7 +8,17 @@ from itertools import pairwise
 from operator import or_
 from typing import Any
 
-from harness.compile.compiler.compat import copy_function, dtype_of, rewrite_main, tuple_fields, type_of, with_main
+from harness.compile.compiler.compat import (
+    copy_function,
+    dtype_of,
+    name_of,
+    return_type,
+    rewrite_main,
+    tensor_type,
+    tuple_fields,
+    type_of,
+    with_main,
+)
 from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, own_pass, replace_last
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
@@ -192,8 +202,35 @@ def _through_buffer(call: Any, data: Any) -> Any:
     source, target = type_of(data).vdevice, call.attrs.dst_vdevice
     if not source or not reorders(str(source.memory_scope), str(target.memory_scope)):
         return call
-    buffer = type(target)(target.target, int(target.vdevice_id), _BUFFER)
-    return relax.op.to_vdevice(relax.op.to_vdevice(data, buffer), target)
+    return relax.op.to_vdevice(relax.op.to_vdevice(data, _in_buffers(target)), target)
+
+
+def _in_buffers(device: Any) -> Any:
+    """Return a virtual device with buffers in place of images."""
+    return type(device)(device.target, int(device.vdevice_id), _BUFFER)
+
+
+def copy_inputs_to_images(passes: Passes) -> Passes:
+    """Before kernels are made for the scopes of their arguments, copy the inputs into images that they take."""
+    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("CopyInputsToImages", _from_buffers))
+
+
+def _from_buffers(mod: Any) -> Any:
+    from tvm import relax
+
+    main = mod["main"]
+    images = {param: type_of(param) for param in main.params if "texture" in _scope(type_of(param))}
+    inputs = {
+        image: relax.Var(name_of(image), tensor_type(kind.shape, dtype_of(kind), _in_buffers(kind.vdevice)))
+        for image, kind in images.items()
+    }
+    copies = [
+        relax.VarBinding(image, relax.op.to_vdevice(inputs[image], kind.vdevice)) for image, kind in images.items()
+    ]
+    body = relax.SeqExpr([relax.BindingBlock(copies), *main.body.blocks], main.body.body)
+    params = [inputs.get(param, param) for param in main.params]
+    changed = with_main(mod, relax.Function(params, body, return_type(main), main.is_pure, main.attrs))
+    return relax.transform.Normalize()(changed) if images else mod
 
 
 def keep_bytes_in_buffers(passes: Passes) -> Passes:
@@ -350,6 +387,15 @@ QUIRKS: tuple[Quirk, ...] = (
         "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
         workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
         edits=Edits(relax=copy_through_buffers),
+    ),
+    _row(
+        "texture-input",
+        "an input of five axes, the last of which is 4, is taken for an image, and is passed as a buffer: the process "
+        "on the device dies, or `CL_INVALID_ARG_VALUE`",
+        upstream="src/relax/backend/adreno/annotate_custom_storage.cc gives the scope of an image to parameters of "
+        "`main` as well",
+        workaround="such an input is copied into an image first",
+        edits=Edits(relax=copy_inputs_to_images),
     ),
     _row(
         "texture-of-bytes",

@@ -327,7 +327,22 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
     """TVM's own fallback schedule for Adreno, which vectorises the lanes, for functions that write a texture."""
     from tvm.s_tir import dlight
 
-    return dlight.adreno.Fallback().apply(func, target, False) if writes_texture(func) else None
+    return dlight.adreno.Fallback().apply(_without_inner_pads(func), target, False) if writes_texture(func) else None
+
+
+def _without_inner_pads(func: Any) -> Any:
+    """Put paddings into what reads them, which the schedule puts into the padding, whose rows end within texels."""
+    from tvm import s_tir
+    from tvm.s_tir.dlight import analysis
+
+    schedule = s_tir.Schedule(func)
+    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    infos = [analysis.get_sblock_info(schedule, block) for block in blocks]
+    if not any(info.is_reduction() for info in infos):
+        for block, info in zip(blocks[:-1], infos, strict=False):
+            if info.is_data_pad(schedule):
+                schedule.compute_inline(block)
+    return schedule.mod["main"]
 
 
 QUIRKS = (

@@ -17,11 +17,12 @@ from defects.sample import (
     mask_and_its_opposite,
     max_of_channels,
     max_pool_into_smaller_image,
+    network,
     product_with_channel,
     split_channels,
     transposed_conv,
 )
-from harness.compile.compiler.compat import memory_scope
+from harness.compile.compiler.compat import memory_scope, type_of
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.lowered_module import memory_scopes
 from harness.compile.quirks.base import ProbeAnswer
@@ -80,6 +81,16 @@ def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(bool(bad), bad, f"{len(tensors)} tensors lie where their kernels look for them")
 
 
+def _input_as_image(*applied: Workaround) -> ProbeAnswer:
+    """Look what a kernel takes that reads an input of five axes, the last of which is 4."""
+    from tvm import relax
+
+    boxes = network(lambda emit, data: emit(relax.op.sigmoid(emit(relax.op.tanh(data)))), (1, 3, 2, 2, 4))
+    (data,) = lower(boxes, applied)["main"].params
+    scope = getattr(getattr(type_of(data), "vdevice", None), "memory_scope", "")
+    return ProbeAnswer.of("texture" in scope, "an input is taken for an image", "an input lies in a buffer")
+
+
 def _image_of_bools(*applied: Workaround) -> ProbeAnswer:
     """Look in the lowered module for a tensor of bools in an image."""
     text = "".join(function.script() for function in lower(mask_and_its_opposite(), applied).functions.values())
@@ -96,6 +107,7 @@ PROBES: dict[str, Probe] = {
     "bool-layout-transform": fails_to_lower(choice, "a choice by a comparison is lowered"),
     "texture-conv-out-dtype": fails_to_lower(partial(conv, dtype="float16"), "a float16 convolution is lowered"),
     "image-to-image-copy": _copied_between_images,
+    "texture-input": _input_as_image,
     "texture-of-bytes": _image_of_bools,
     "shared-kernel-memory": _given_other_memory,
 }
