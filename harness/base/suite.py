@@ -221,7 +221,7 @@ def _matching(suite: Suite, glob: str, axes: Axes) -> list[Case]:
 
 
 def suite_of(file: Path, models: Sequence[Model]) -> Suite:
-    """Return the suite of a file, with other models in place of its own; with these, the file may be missing.
+    """Return the suite of a file, with some of its own models or others alone; with these, the file may be missing.
 
     Raises UsageError.
     """
@@ -230,9 +230,11 @@ def suite_of(file: Path, models: Sequence[Model]) -> Suite:
             hint = "`adreno-bench init` writes one, or name a network with --model"
             raise UsageError(f"there is no suite file {file}", hint=hint)
         return load_suite(file)
-    keys = load_suite(file).model_dump() if file.exists() else {"paths": DEFAULT_PATHS}
+    suite = load_suite(file) if file.exists() else None
+    own = {model_name(model): model for model in suite.models} if suite else {}
+    chosen = [own.get(model, model) if isinstance(model, str) else model for model in models]
     try:
-        return Suite.model_validate({**keys, "models": models})
+        return Suite.model_validate({**(suite.model_dump() if suite else {"paths": DEFAULT_PATHS}), "models": chosen})
     except ValidationError as error:
         raise UsageError(f"--model: {_message(error.errors()[-1])}", hint="name each model once") from None
 

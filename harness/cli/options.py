@@ -115,7 +115,7 @@ CompilerRepo = Annotated[
 
 
 def _models_option(what: str) -> Any:
-    text = f"{what}: an .onnx or .pt2 file, or a network of the zoo. Repeatable."
+    text = f"{what}: a name in the suite, an .onnx or .pt2 file, or a network of the zoo. Repeatable."
     return typer.Option("--model", metavar="MODEL", help=text, autocompletion=completion.models)
 
 

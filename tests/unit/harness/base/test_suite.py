@@ -146,6 +146,14 @@ def test_models_of_the_command_line_stand_in_place_of_the_suites_own(tmp_path: P
     assert len(suite_of(tmp_path / "none.toml", given).cases) == 2 * 3
 
 
+def test_a_model_of_the_suite_is_taken_by_its_name_with_what_the_suite_says_of_it(tmp_path: Path) -> None:
+    file = write(
+        tmp_path, 'models = ["tiny", { onnx = "net.onnx", name = "mine", shapes = { n = 2 } }]\npaths = ["clml"]\n'
+    )
+    suite = suite_of(file, models_given(["mine"], [], []))
+    assert suite.models == [OnnxModel(onnx=tmp_path / "net.onnx", name="mine", shapes={"n": 2})]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
