@@ -67,6 +67,11 @@ def name_of(variable: Any) -> str:
     return str(variable.name if hasattr(variable, "name") else variable.name_hint)
 
 
+def operator_name(value: Any) -> str:
+    """Return the name of the operator that is called; empty for anything else."""
+    return str(getattr(getattr(value, "op", None), "name", ""))
+
+
 def memory_scope(function: Any, parameter: Any) -> str:
     """Memory scope of a TIR function's parameter: `global`, `global.texture-nhwc`."""
     buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
@@ -232,6 +237,17 @@ def with_main(mod: Any, function: Any) -> Any:
     changed = mod.clone()
     changed.update_func(mod.get_global_var("main"), function)
     return changed
+
+
+def rebind_main(mod: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a copy of the module with `change(binding)` in the place of each binding of `main`."""
+    from tvm import relax
+
+    main = mod["main"]
+    blocks = [type(block)([change(binding) for binding in block.bindings]) for block in main.body.blocks]
+    body = relax.SeqExpr(blocks, main.body.body)
+    changed = relax.Function(main.params, body, return_type(main), main.is_pure, main.attrs)
+    return relax.transform.Normalize()(with_main(mod, changed))
 
 
 def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:

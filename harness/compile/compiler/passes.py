@@ -116,6 +116,11 @@ def insert_before(passes: Passes, name: str, new: Any) -> Passes:
     return [*passes[:index], new, *passes[index:]]
 
 
+def before(anchor: str, name: str, run: Callable[[Any], Any], make: Any = own_pass) -> Callable[[Passes], Passes]:
+    """Return what inserts a pass of ours, `make(name, run)`, before the last pass with the anchor's name."""
+    return lambda passes: insert_before(passes, anchor, make(name, run))
+
+
 def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
     """Return `passes` with `new` before the first pass of that name; as they are if there is none."""
     index = next((i for i, each in enumerate(passes) if _bare_name(each) == name), None)

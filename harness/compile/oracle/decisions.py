@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import copy_of
 from harness.compile.models.preparation.editing import is_onnx
-from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
+from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -23,11 +23,6 @@ DRAWS = 8
 ALIKE = tuple(2.0**-step for step in range(9))
 """Shares of the distance by which all numbers are moved alike, to both sides: where a tanh is saturated, a thousand
 lie at one tie and cross it together, and how many do depends on the distance."""
-
-
-def decided_names(model: Any) -> list[str]:
-    """Return the tensors that operators of the network decide, outside branches and bodies."""
-    return [name for node in model.graph.node for name in decisions(node)]
 
 
 def compared_names(model: Any) -> list[str]:

@@ -20,7 +20,7 @@ from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED
-from harness.compile.oracle import decisions
+from harness.compile.oracle import decisions, operands
 from harness.compile.oracle.exact import exact_tensors
 from harness.compile.oracle.leeway import HALVES, PRECISIONS, SINGLE, Measured, peak_and_rms
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
@@ -176,7 +176,8 @@ def _with_decisions(model: Any, inputs: Values) -> Any:
 
 def _decided_values(network: Any, model: Any, inputs: Values) -> Values:
     """Return how the judge decides, and how the network with its decisions shown does where the judge's are hidden."""
-    results, names = {name for node in network.graph.node for name in node.output}, decisions.decided_names(model)
+    results = {name for node in network.graph.node for name in node.output}
+    names = [name for node in model.graph.node for name in operands.decisions(node)]
     decided = _values(network, [name for name in names if name in results], {}, inputs)
     return _values(decisions.hold(model, decided) if decided else model, names, decided, inputs)
 

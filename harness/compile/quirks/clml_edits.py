@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, is_constant, return_type, type_of
-from harness.compile.compiler.passes import Passes, insert_before, own_pass
+from harness.compile.compiler.compat import dtype_of, is_constant, return_type, rewrite_main, type_of
+from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.paths.clml.codegen import shape_of
 from harness.compile.paths.clml.patterns import Match
 from harness.compile.quirks.constants import compute_constants
@@ -147,33 +147,21 @@ def convert_transposed_back(passes: Passes) -> Passes:
     return insert_before(passes, "LegalizeOps", relax.transform.ConvertLayout(layouts))
 
 
-def spell_out_batch_norm_flags(passes: Passes) -> Passes:
+def spell_out_batch_norm_flags(mod: Any) -> Any:
     """Before batch norms are folded or offloaded: a gamma that is not used becomes one, a beta zero."""
-    return insert_before(passes, "FoldBatchnormToConv2D", own_pass("SpellOutBatchNormFlags", _spell_out))
-
-
-def _spell_out(mod: Any) -> Any:
     from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
+    from tvm.relax.dpl import is_op
 
-    @mutator
-    class SpellOut(PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            call = self.visit_expr_post_order(call)
-            attrs = call.attrs
-            if getattr(call.op, "name", "") != "relax.nn.batch_norm" or (attrs.center and attrs.scale):
-                return call
-            data, gamma, beta, mean, variance = call.args
-            gamma = gamma if attrs.scale else _constant_like(gamma, 1)
-            beta = beta if attrs.center else _constant_like(beta, 0)
-            options = {key: getattr(attrs, key) for key in ("epsilon", "momentum", "training")}
-            return relax.op.nn.batch_norm(data, gamma, beta, mean, variance, axis=attrs.axis, **options)
+    def replace(call: Any, _matched: Any) -> Any:
+        (data, gamma, beta, mean, variance), attrs = call.args, call.attrs
+        if attrs.center and attrs.scale:
+            return call
+        gamma = gamma if attrs.scale else _constant_like(gamma, 1)
+        beta = beta if attrs.center else _constant_like(beta, 0)
+        options = {key: getattr(attrs, key) for key in ("epsilon", "momentum", "training")}
+        return relax.op.nn.batch_norm(data, gamma, beta, mean, variance, axis=attrs.axis, **options)
 
-    rewriter = SpellOut(mod)
-    for variable, function in mod.functions_items():
-        if isinstance(function, relax.Function):
-            rewriter.builder_.update_func(variable, rewriter.visit_expr(function))
-    return rewriter.builder_.get()
+    return rewrite_main(mod, is_op("relax.nn.batch_norm")(varg_default_wildcard=True), replace)
 
 
 def _constant_like(tensor: Any, value: float) -> Any:
@@ -182,11 +170,6 @@ def _constant_like(tensor: Any, value: float) -> Any:
 
     kind = type_of(tensor)
     return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))
-
-
-def copy_inner_outputs(passes: Passes) -> Passes:
-    """Before code is generated, let each part return a copy of what it reads before its end."""
-    return insert_before(passes, "RunCodegen", own_pass("CopyInnerOutputs", _copy_inner_outputs))
 
 
 def inner_outputs(part: Any) -> list[Any]:
@@ -212,7 +195,8 @@ def offloaded_parts(mod: Any) -> dict[Any, Any]:
     }
 
 
-def _copy_inner_outputs(mod: Any) -> Any:
+def copy_inner_outputs(mod: Any) -> Any:
+    """Let each part return a copy of what it reads before its end."""
     from tvm import relax
 
     for variable, part in offloaded_parts(mod).items():

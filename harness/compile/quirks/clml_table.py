@@ -11,6 +11,7 @@ from functools import partial
 
 from harness.base.case import Precision
 from harness.compile.compiler.compat import dtype_of
+from harness.compile.compiler.passes import before
 from harness.compile.paths.base import Edits
 from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.quirks import clml_edits
@@ -32,7 +33,9 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="python/tvm/relax/transform/fold_batch_norm_to_conv2d_for_inference.py; clml_runtime.cc: "
         "CreateBatchNormLayer",
         workaround="a beta that is not used is made zero, a gamma one, before TVM looks at them",
-        edits=Edits(relax=clml_edits.spell_out_batch_norm_flags),
+        edits=Edits(
+            relax=before("FoldBatchnormToConv2D", "SpellOutBatchNormFlags", clml_edits.spell_out_batch_norm_flags)
+        ),
     ),
     _row(
         "clml-mixed-batch-norm",
@@ -172,7 +175,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "skip connections (max pools in a row, encoders) are wrong",
         upstream="clml_runtime.cc counts readers without the outputs; clml_memory_planner.cc: FreeMemory",
         workaround="a part returns a copy of such a result, by a reshape to the same shape at its end",
-        edits=Edits(relax=clml_edits.copy_inner_outputs),
+        edits=Edits(relax=before("RunCodegen", "CopyInnerOutputs", clml_edits.copy_inner_outputs)),
     ),
     _row(
         "clml-untuned-conv",

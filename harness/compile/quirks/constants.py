@@ -7,15 +7,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.compiler.compat import (
-    array_of,
-    dtype_of,
-    is_constant,
-    is_tensor,
-    return_type,
-    type_of,
-    with_main,
-)
+from harness.compile.compiler.compat import array_of, dtype_of, is_constant, is_tensor, rebind_main, type_of
 from harness.compile.compiler.passes import Passes, insert_before_first, names_of, own_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -52,7 +44,7 @@ def _with_constants_computed(mod: Any) -> Any:
     """Bind variables to what TVM would compute, bit by bit. `FoldConstant` then takes the variables out."""
     from tvm import relax
 
-    main, arrays = mod["main"], dict[Any, Any]()
+    arrays = dict[Any, Any]()
 
     def bind(binding: Any) -> Any:
         result = _computed(binding, arrays)
@@ -61,10 +53,8 @@ def _with_constants_computed(mod: Any) -> Any:
         arrays[binding.var] = result
         return relax.VarBinding(binding.var, relax.const(result, result.dtype.name))  # else int32 of int64
 
-    blocks = [type(block)([bind(binding) for binding in block.bindings]) for block in main.body.blocks]
-    body = relax.SeqExpr(blocks, main.body.body)
-    changed = relax.Function(main.params, body, return_type(main), main.is_pure, main.attrs)
-    return with_main(mod, changed) if arrays else mod
+    changed = rebind_main(mod, bind)
+    return changed if arrays else mod
 
 
 def _computed(binding: Any, arrays: Mapping[Any, Array]) -> Array | None:

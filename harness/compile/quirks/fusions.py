@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
-from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, own_pass
+from harness.compile.compiler.passes import Passes, before, insert_before, insert_before_first, own_pass
 from harness.compile.compiler.tir import (
     SCHEDULE,
     function_pass,
@@ -59,11 +59,6 @@ def skip_threaded(passes: Passes) -> Passes:
 def read_input_apart(passes: Passes) -> Passes:
     """Before any schedule, give a convolution an input of its own where another block of its function reads it, too."""
     return insert_before_first(passes, SCHEDULE, _image_pass("ReadInputApart", _read_apart))
-
-
-def store_whole_texels(passes: Passes) -> Passes:
-    """Before TVM flattens images, collect lanes in private memory where no vector can compute them."""
-    return insert_before(passes, "TextureFlatten", function_pass("StoreWholeTexels", _collect_lanes))
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
@@ -141,7 +136,7 @@ def _schedule_left(function: Any) -> Any:
     return schedule.mod["main"] if names else function
 
 
-def _collect_lanes(function: Any) -> Any:
+def collect_lanes(function: Any) -> Any:
     """Split each store that no vector can compute: lane by lane into private memory, and from there into the image."""
     return function.with_body(_split_stores(function.body)) if any(map(_is_scalar, walk(function.body))) else function
 
@@ -240,6 +235,6 @@ QUIRKS = (
         "the loop around the store",
         workaround="the lanes are collected in private memory, and stored at once",
         paths=("texture",),
-        edits=Edits(tir=store_whole_texels),
+        edits=Edits(tir=before("TextureFlatten", "StoreWholeTexels", collect_lanes, make=function_pass)),
     ),
 )

@@ -9,7 +9,17 @@ from functools import reduce
 from typing import Any
 
 from harness.base.case import Precision
-from harness.compile.compiler.compat import array_of, dtype_of, name_of, return_type, rewrite_main, type_of, with_main
+from harness.compile.compiler.compat import (
+    array_of,
+    dtype_of,
+    name_of,
+    operator_name,
+    rebind_main,
+    return_type,
+    rewrite_main,
+    type_of,
+    with_main,
+)
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -57,7 +67,7 @@ def _has_function_of_constants(mod: Any) -> bool:
 
     variables = {*mod["main"].params}
     for binding in _bindings(mod):
-        name = _operator(binding.value)
+        name = operator_name(binding.value)
         if name != "relax.shape_of" and not variables.isdisjoint(relax.analysis.free_vars(binding.value)):
             variables.add(binding.var)
         elif name == "relax.call_tir":
@@ -66,16 +76,11 @@ def _has_function_of_constants(mod: Any) -> bool:
 
 
 def _calls_of_functions(mod: Any) -> int:
-    return sum(_operator(binding.value) == "relax.call_tir" for binding in _bindings(mod))
+    return sum(operator_name(binding.value) == "relax.call_tir" for binding in _bindings(mod))
 
 
 def _bindings(mod: Any) -> list[Any]:
     return [binding for block in mod["main"].body.blocks for binding in block.bindings]
-
-
-def _operator(value: Any) -> str:
-    """Return the name of the operator that is called; empty for anything else."""
-    return str(getattr(getattr(value, "op", None), "name", ""))
 
 
 def without_dropout(mod: Any) -> Any:
@@ -166,31 +171,23 @@ def move_regions(mod: Any) -> Any:
 def cast_for_functions(mod: Any) -> Any:
     """Cast operands of functions of the importer to float32, where mixed precision cannot, nor be chosen without."""
     from tvm import relax
-    from tvm.relax.expr_functor import PyExprMutator, mutator
 
     with suppress(RuntimeError):
         relax.transform.ToMixedPrecision()(mod)
         return mod
 
-    @mutator
-    class Cast(PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            call = self.visit_expr_post_order(call)
-            if _operator(call) == "relax.call_tir" and len(call.args) == 2:
-                operands = [self._single(each) for each in call.args[1].fields]
-                return relax.call_tir(call.args[0], operands, type_of(call))
-            if _operator(call) == "relax.clip":
-                return relax.Call(call.op, [self._single(call.args[0]), *call.args[1:]], call.attrs)
-            return call
+    def single(tensor: Any) -> Any:
+        return relax.op.astype(tensor, "float32") if dtype_of(type_of(tensor)) == "float32" else tensor
 
-        def _single(self, tensor: Any) -> Any:
-            single = dtype_of(type_of(tensor)) == "float32"
-            return self.builder_.emit(relax.op.astype(tensor, "float32")) if single else tensor
+    def cast(binding: Any) -> Any:
+        call, name = binding.value, operator_name(binding.value)
+        if name == "relax.call_tir" and len(call.args) == 2:
+            call = relax.call_tir(call.args[0], [single(each) for each in call.args[1].fields], type_of(call))
+        elif name == "relax.clip":
+            call = relax.Call(call.op, [single(call.args[0]), *call.args[1:]], call.attrs)
+        return binding if call is binding.value else relax.VarBinding(binding.var, call)
 
-    rewriter = Cast(mod)
-    main = mod.get_global_var("main")
-    rewriter.builder_.update_func(main, rewriter.visit_expr(mod["main"]))
-    return rewriter.builder_.get()
+    return rebind_main(mod, cast)
 
 
 def _shape(tensor: Any) -> list[str] | None:

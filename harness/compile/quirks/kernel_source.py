@@ -6,7 +6,7 @@ from typing import Any
 
 from device_runner.names import shorten
 from harness.compile.compiler.compat import map_calls, map_parts, rewrite_main, tuple_fields, type_of, with_main
-from harness.compile.compiler.passes import Passes, insert_before, own_pass
+from harness.compile.compiler.passes import before
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -22,12 +22,8 @@ _BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 """Functions that OpenCL C has for numbers of every precision under these names."""
 
 
-def shorten_names(passes: Passes) -> Passes:
-    """Before anything is noted by name, give functions names that leave their kernels at most 120 characters."""
-    return insert_before(passes, NOTE_WORK, own_pass("ShortenNames", _with_short_names))
-
-
-def _with_short_names(mod: Any) -> Any:
+def shorten_names(mod: Any) -> Any:
+    """Give functions names that leave their kernels at most 120 characters, before anything is noted by name."""
     import tvm
     from tvm import relax
     from tvm.relax.dpl import is_op
@@ -50,12 +46,8 @@ def _with_short_names(mod: Any) -> Any:
     return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
 
 
-def call_builtins(passes: Passes) -> Passes:
-    """Once loops are vectors, call functions by the names that OpenCL C has for them."""
-    return insert_before(passes, "InjectVirtualThread", statement_pass("CallBuiltins", _with_builtins))
-
-
-def _with_builtins(body: Any) -> Any:
+def call_builtins(body: Any) -> Any:
+    """Call functions by the names that OpenCL C has for them, once loops are vectors."""
     from tvm import tirx
 
     def rewrite(call: Any) -> Any:
@@ -66,12 +58,8 @@ def _with_builtins(body: Any) -> Any:
     return map_calls(body, rewrite)
 
 
-def keep_integers_narrow(passes: Passes) -> Passes:
-    """Once loops are vectors, which C does not widen, cut sums and products of narrow integers to their bits."""
-    return insert_before(passes, "InjectVirtualThread", statement_pass("KeepIntegersNarrow", _with_narrow_integers))
-
-
-def _with_narrow_integers(body: Any) -> Any:
+def keep_integers_narrow(body: Any) -> Any:
+    """Cut sums and products of narrow integers to their bits, once loops are vectors, which C does not widen."""
     from tvm import tirx
 
     def rewrite(part: Any) -> Any:
@@ -92,7 +80,7 @@ QUIRKS = (
         upstream="src/relax/transform/fuse_ops.cc: the name of a group has no limit",
         workaround="names beyond 120 characters end in a hash; the manifest of the artifact has the whole ones",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=shorten_names),
+        edits=Edits(relax=before(NOTE_WORK, "ShortenNames", shorten_names)),
     ),
     Quirk(
         "builtin-suffix",
@@ -101,7 +89,7 @@ QUIRKS = (
         upstream="src/target/source/intrin_rule_opencl.cc: no rule for them, so the default one adds the suffix",
         workaround="they are called by the names of OpenCL's own functions",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(tir=call_builtins),
+        edits=Edits(tir=before("InjectVirtualThread", "CallBuiltins", call_builtins, make=statement_pass)),
     ),
     Quirk(
         "narrow-integers",
@@ -110,6 +98,6 @@ QUIRKS = (
         upstream="src/target/source/codegen_c.cc: PrintBinaryExpr writes C's operators, which compute in int",
         workaround="such results are converted back to their bits",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(tir=keep_integers_narrow),
+        edits=Edits(tir=before("InjectVirtualThread", "KeepIntegersNarrow", keep_integers_narrow, make=statement_pass)),
     ),
 )

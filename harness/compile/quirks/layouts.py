@@ -19,7 +19,7 @@ from harness.compile.compiler.compat import (
     type_of,
     with_main,
 )
-from harness.compile.compiler.passes import Passes, insert_before, insert_before_first, own_pass, replace_last
+from harness.compile.compiler.passes import Passes, before, insert_before_first, own_pass, replace_last
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
@@ -30,6 +30,8 @@ _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
 _BYTES = ("bool", "int8", "uint8")
+_SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"
+"""The pass that makes kernels for the scopes of their arguments."""
 """Number formats of which no image has four in a texel."""
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""
@@ -178,8 +180,8 @@ def _without_broadcast_channel(call: Any) -> Any:
 
 def transform_bools_as_floats(passes: Passes) -> Passes:
     """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
-    floats = _replacement_pass("TransformBoolsAsFloats", "relax.layout_transform", _as_floats)
-    return insert_before_first(passes, "FoldConstant", floats)
+    floats = partial(_replace_calls, operator="relax.layout_transform", replacement=_as_floats)
+    return insert_before_first(passes, "FoldConstant", own_pass("TransformBoolsAsFloats", floats))
 
 
 def _as_floats(call: Any, data: Any) -> Any:
@@ -190,10 +192,9 @@ def _as_floats(call: Any, data: Any) -> Any:
     return relax.op.astype(relax.Call(call.op, [relax.op.astype(data, "float32")], call.attrs), "bool")
 
 
-def copy_through_buffers(passes: Passes) -> Passes:
-    """Before kernels are made for the scopes of their arguments, put a buffer between the images of a copy."""
-    copying = _replacement_pass("CopyThroughBuffers", "relax.to_vdevice", _through_buffer)
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", copying)
+def copy_through_buffers(mod: Any) -> Any:
+    """Put a buffer between the images of a copy."""
+    return _replace_calls(mod, "relax.to_vdevice", _through_buffer)
 
 
 def _through_buffer(call: Any, data: Any) -> Any:
@@ -210,12 +211,8 @@ def _in_buffers(device: Any) -> Any:
     return type(device)(device.target, int(device.vdevice_id), _BUFFER)
 
 
-def copy_inputs_to_images(passes: Passes) -> Passes:
-    """Before kernels are made for the scopes of their arguments, copy the inputs into images that they take."""
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("CopyInputsToImages", _from_buffers))
-
-
-def _from_buffers(mod: Any) -> Any:
+def copy_inputs_to_images(mod: Any) -> Any:
+    """Copy the inputs into images that kernels take."""
     from tvm import relax
 
     main = mod["main"]
@@ -233,12 +230,8 @@ def _from_buffers(mod: Any) -> Any:
     return relax.transform.Normalize()(changed) if images else mod
 
 
-def keep_bytes_in_buffers(passes: Passes) -> Passes:
-    """Before kernels are made for the scopes of their arguments, put results whose elements are bytes into buffers."""
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("KeepBytesInBuffers", _without_bytes))
-
-
-def _without_bytes(mod: Any) -> Any:
+def keep_bytes_in_buffers(mod: Any) -> Any:
+    """Put results whose elements are bytes into buffers."""
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
@@ -256,19 +249,14 @@ def _without_bytes(mod: Any) -> Any:
     return with_main(mod, mutator(KeepBytes)(mod).visit_expr(mod["main"]))
 
 
-def _replacement_pass(name: str, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
-    """Return a pass that replaces calls of an operator (`_replace_calls`)."""
-    from tvm import relax
-
-    return own_pass(name, lambda mod: relax.transform.Normalize()(_replace_calls(mod, operator, replacement)))
-
-
 def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
     """Replace calls of an operator on one tensor. `replacement` takes the call and the tensor."""
+    from tvm import relax
     from tvm.relax.dpl import is_op, wildcard
 
     data = wildcard()
-    return rewrite_main(mod, is_op(operator)(data), lambda call, matched: replacement(call, matched[data]))
+    replaced = rewrite_main(mod, is_op(operator)(data), lambda call, matched: replacement(call, matched[data]))
+    return relax.transform.Normalize()(replaced)
 
 
 def reorders(source: str, target: str) -> bool:
@@ -276,15 +264,11 @@ def reorders(source: str, target: str) -> bool:
     return "texture" in source and "texture" in target and source != target
 
 
-def one_kernel_for_each_memory(passes: Passes) -> Passes:
-    """Before kernels are made for the scopes of their arguments, give calls with other scopes a copy of the function.
+def one_kernel_for_each_memory(mod: Any) -> Any:
+    """Give calls with other scopes a copy of the function.
 
     TVM makes a function for each of its calls in turn, under one name, so that all have what the last one takes.
     """
-    return insert_before(passes, "SpecializePrimFuncBasedOnCallSite", own_pass("OneKernelForEachMemory", _by_memory))
-
-
-def _by_memory(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.dpl import is_op
 
@@ -386,7 +370,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/backend/opencl/runtime/opencl_device_api.cc: CopyDataFromTo takes the region from the target "
         "alone; src/relax/backend/adreno/annotate_custom_storage.cc asks for such copies",
         workaround="such a copy goes through a buffer, from which and to which TVM's runtime copies right",
-        edits=Edits(relax=copy_through_buffers),
+        edits=Edits(relax=before(_SPECIALIZE, "CopyThroughBuffers", copy_through_buffers)),
     ),
     _row(
         "texture-input",
@@ -395,7 +379,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/backend/adreno/annotate_custom_storage.cc gives the scope of an image to parameters of "
         "`main` as well",
         workaround="such an input is copied into an image first",
-        edits=Edits(relax=copy_inputs_to_images),
+        edits=Edits(relax=before(_SPECIALIZE, "CopyInputsToImages", copy_inputs_to_images)),
     ),
     _row(
         "texture-of-bytes",
@@ -404,7 +388,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/backend/adreno/annotate_custom_storage.cc looks at the shape of a result and not at its "
         "number format",
         workaround="results whose elements are bytes stay in buffers",
-        edits=Edits(relax=keep_bytes_in_buffers),
+        edits=Edits(relax=before(_SPECIALIZE, "KeepBytesInBuffers", keep_bytes_in_buffers)),
     ),
     _row(
         "shared-kernel-memory",
@@ -412,6 +396,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/relax/transform/specialize_primfunc_based_on_callsite.cc: each call overwrites the function of "
         "the one before",
         workaround="calls whose tensors lie in other memory get a copy of the function before it is made for one",
-        edits=Edits(relax=one_kernel_for_each_memory),
+        edits=Edits(relax=before(_SPECIALIZE, "OneKernelForEachMemory", one_kernel_for_each_memory)),
     ),
 )

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, rewrite_main, type_of
-from harness.compile.compiler.passes import Passes, insert_before
+from harness.compile.compiler.passes import before
 from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -15,15 +15,11 @@ from harness.compile.quirks.layouts import any_of
 _STORE = "tirx.texture2d_store"
 
 
-def allocate_outside(passes: Passes) -> Passes:
+def allocate_outside(statement: Any) -> Any:
     """Move allocations in a vectorised loop around it, before TVM shrinks buffers to what one iteration touches."""
-    return insert_before(passes, "ConvertBlocksToOpaque", statement_pass("AllocateOutsideVectorizedLoops", _move_out))
-
-
-def _move_out(statement: Any) -> Any:
     from tvm import tirx
 
-    statement = map_children(statement, _move_out)
+    statement = map_children(statement, allocate_outside)
     if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED or not is_block(statement.body):
         return statement
     block = statement.body.block
@@ -32,23 +28,19 @@ def _move_out(statement: Any) -> Any:
     return new_block(with_body(statement, with_block(statement.body, block.body, [])), block.alloc_buffers)
 
 
-def give_stores_a_number_type(passes: Passes) -> Passes:
-    """Before the vectoriser, type texture stores as int32 instead of void.
+def type_stores(statement: Any) -> Any:
+    """Type texture stores as int32 instead of void.
 
     The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
     leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
     """
-    return insert_before(passes, "VectorizeLoop", statement_pass("TypeTextureStores", _type_stores))
-
-
-def _type_stores(statement: Any) -> Any:
     import tvm
     from tvm import tirx
 
     store = tvm.ir.Op.get(_STORE)
     if isinstance(statement, tirx.Evaluate) and getattr(statement.value, "op", None) == store:
         return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *statement.value.args))
-    return map_children(statement, _type_stores)
+    return map_children(statement, type_stores)
 
 
 def choose_numbers(mod: Any) -> Any:
@@ -84,7 +76,9 @@ QUIRKS: tuple[Quirk, ...] = (
         "a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",
         upstream="src/tirx/transform/vectorize_loop.cc; the schedule is python/tvm/s_tir/dlight/adreno/pool.py",
         workaround="the buffer is allocated around the loop, with room for every lane",
-        edits=Edits(tir=allocate_outside),
+        edits=Edits(
+            tir=before("ConvertBlocksToOpaque", "AllocateOutsideVectorizedLoops", allocate_outside, make=statement_pass)
+        ),
     ),
     _row(
         "texture-store-broadcast",
@@ -92,6 +86,6 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/tirx/transform/vectorize_loop.cc, calls without a PrimType; since adf8d6a463 (#19944)",
         since="0.26",
         workaround="texture stores are typed int32 before VectorizeLoop, which then widens their value",
-        edits=Edits(tir=give_stores_a_number_type),
+        edits=Edits(tir=before("VectorizeLoop", "TypeTextureStores", type_stores, make=statement_pass)),
     ),
 )
