@@ -21,8 +21,9 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
-from harness.compile.compiler.compat import opencl_source
+from harness.compile.compiler.compat import array_of, is_constant, opencl_source, operator_name, rebind_main, type_of
 from harness.compile.compiler.pass_runner import LOG, StepFailed
+from harness.compile.compiler.passes import own_pass
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
 from harness.compile.compiler.tir import long_names, with_local_memory, work_of
 from harness.compile.models.onnx_inputs import input_specs
@@ -44,6 +45,8 @@ _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 _MESSAGE = "Error message: "
 _OPERATOR = re.compile(r"ir\.Op\(.*?\bname=\"([\w.]+)\".*\)")
 """How TVM prints an operator."""
+_PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+_MOVES = ("relax.strided_slice", "relax.call_tir")
 _OURS = Path(__file__).parents[2]
 
 
@@ -166,15 +169,53 @@ def _with_precision(mod: Any, precision: Precision) -> Any:
     """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in.
 
     What stays float32 keeps its constants, of which TVM rounds some to float16 and back: it is judged as float32.
+    Products of integers stay, because no half holds what they come to.
     """
     from tvm import relax, transform
 
     if precision is Precision.FLOAT32:
         return mod
     accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
-    passes = [relax.transform.ToMixedPrecision(out_dtype=accumulator), relax.transform.FoldConstant()]
-    halved = transform.Sequential(compute_constants(passes))(mod)
+    mixed = relax.transform.ToMixedPrecision(out_dtype=accumulator)
+    passes = [own_pass("HideIntegers", _hide_integers), mixed, own_pass("ShowIntegers", _show_integers)]
+    halved = transform.Sequential(compute_constants([*passes, relax.transform.FoldConstant()]))(mod)
     return halved if '"float16"' in halved.script() else mod
+
+
+def _hide_integers(mod: Any) -> Any:
+    """Turn products of integers, as the preparation writes them, into calls of functions, which TVM leaves as they are.
+
+    Their operand is integers of 8 bits less a zero point, a part of them, or them padded; their weight is a constant.
+    """
+    from tvm import relax
+
+    integers = set[Any]()
+
+    def hide(binding: Any) -> Any:
+        call, name = binding.value, operator_name(binding.value)
+        whole = name == "relax.dequantize" and is_constant(call.args[1]) and (array_of(call.args[1]) == 1).all()
+        if whole or (name in _MOVES and not integers.isdisjoint(relax.analysis.free_vars(call))):
+            integers.add(binding.var)
+        if name not in _PRODUCTS or call.args[0] not in integers or not is_constant(call.args[1]):
+            return binding
+        hidden = relax.Call(relax.ExternFunc(name), call.args, call.attrs, [type_of(call)])
+        return relax.VarBinding(binding.var, hidden)
+
+    return rebind_main(mod, hide)
+
+
+def _show_integers(mod: Any) -> Any:
+    """Turn such calls into products again."""
+    from tvm import ir, relax
+
+    def show(binding: Any) -> Any:
+        call = binding.value
+        name = str(getattr(getattr(call, "op", None), "global_symbol", ""))
+        if name not in _PRODUCTS:
+            return binding
+        return relax.VarBinding(binding.var, relax.Call(ir.Op.get(name), call.args, call.attrs))
+
+    return rebind_main(mod, show)
 
 
 def export(executable: Any, library: Path, host_triple: str | None) -> None:

@@ -79,21 +79,27 @@ def named_origin(model: Any, values: Values, start: str) -> str:
 def measure_range(file: Path, seed: int, source: str | dict[str, str], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 
-    The inputs are the oracle's (`harness.compile.artifacts.oracle`). Raises NoOutsideAnswer, InputRefused.
+    Products of integers and casts of integers, which are float32 in every precision, do not count. The inputs are the
+    oracle's (`harness.compile.artifacts.oracle`). Raises NoOutsideAnswer, InputRefused.
     """
     from onnx import numpy_helper
 
     from harness.compile.artifacts.artifact import RANGE
     from harness.compile.models.onnx_inputs import input_specs
     from harness.compile.models.onnx_read import load
+    from harness.compile.models.preparation.editing import INTEGERS
     from harness.compile.oracle.truth import values_of
 
     model = load(file)
     inputs = inputs_of(source, list(input_specs(model)), seed, finite=False)  # the oracle asks for that
-    weights = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    kinds = {name: node.op_type for node in model.graph.node for name in node.output}
-    results = {f"{kinds[name]} {name!r}": array for name, array in values_of(model, inputs).items()}
-    (out / RANGE).write_text(json.dumps(largest({**weights, **results})), encoding="utf-8")
+    values = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    makers = {name: node for node in model.graph.node for name in node.output}
+    results = values_of(model, inputs)
+    for name, array in results.items():
+        cast = makers[name].op_type == "Cast" and results.get(makers[name].input[0], array).dtype.kind != "f"
+        if not cast and not name.startswith(f"{INTEGERS}_"):
+            values[f"{makers[name].op_type} {name!r}"] = array
+    (out / RANGE).write_text(json.dumps(largest(values)), encoding="utf-8")
 
 
 def largest(values: Mapping[str, Array]) -> dict[str, Any]:

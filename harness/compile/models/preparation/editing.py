@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from harness.compile.models.spec import Array
 
 
+INTEGERS = "integers"
+"""Stem of the names of products of integers, and of what is computed of them in float32, whatever the precision."""
+
+
 class NodeWriter:
     """Writes operators and constants under names that the network does not use yet."""
 
@@ -28,11 +32,11 @@ class NodeWriter:
         names = {name for node in all_nodes(graph) for name in (*node.input, *node.output)}
         return names | {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
 
-    def name(self) -> str:
-        """Return a new name."""
+    def name(self, stem: str = "") -> str:
+        """Return a new name, of another stem than the writer's if one is given."""
         while True:
             self._number += 1
-            if (name := f"{self._stem}_{self._number}") not in self._names:
+            if (name := f"{stem or self._stem}_{self._number}") not in self._names:
                 return name
 
     def constant(self, array: Array) -> str:

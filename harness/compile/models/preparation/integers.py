@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, attribute_of, kind_of, operand
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, replace_nodes
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
@@ -32,7 +32,7 @@ def write_integers_as_floats(model: Any, *, decided: bool = False) -> str:
 
     Only those that round their result to 8 bits if what is `decided` alone matters.
     """
-    writer, view = NodeWriter(model, "integers"), NetworkView(model)
+    writer, view = NodeWriter(model, INTEGERS), NetworkView(model)
     kinds_written = {kind for kind, places in _PLACES.items() if places.scales or not decided}
 
     def floats_of(node: Any) -> list[Any] | None:

@@ -19,7 +19,7 @@ from harness.compile.models.preparation.cells import (
     activation,
 )
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, is_onnx, replace_nodes
 
 QUANTISED = "com.microsoft.DynamicQuantizeLSTM"
 """An LSTM that onnxruntime quantises: its products are of 8 bits, those of its states anew in every step."""
@@ -330,7 +330,7 @@ class _QuantisedLayer(_Layer):
         integers, scale, zero = names
         values = write.add("DequantizeLinear", integers, write.constant(np.ones((), np.float32)), zero)
         scales = write.add("Mul", scale, write.constant(self._numbers(6 + 2 * place, direction)))
-        return write.add("Mul", write.add("MatMul", values, weight), scales)
+        return write.add("Mul", write.add("MatMul", values, weight, output=write.name(INTEGERS)), scales)
 
     def _numbers(self, place: int, direction: int) -> Any:
         """One direction's part of a constant input."""

@@ -2,14 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from small_networks import network
 
 from harness.compile.artifacts.artifact import RANGE
-from harness.compile.artifacts.values import first_not_finite, largest, measure_range
-from harness.measure.work import beyond_half
+from harness.compile.artifacts.values import first_not_finite, inputs_of, largest, measure_range
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.preparation import prepare
+from harness.compile.oracle.truth import values_of
+from harness.measure.work import LARGEST_HALF, beyond_half
 
 
 def told(file: Path, number: float) -> Path:
@@ -48,3 +54,40 @@ def test_a_number_in_the_middle_of_a_network_is_seen(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     measure_range(tmp_path / "model.onnx", 1, {}, tmp_path)
     assert "Mul 'big' reaches 1" in beyond_half(tmp_path / RANGE)
+
+
+def quantised_lstm() -> Any:
+    """A layer whose products come to 2e5."""
+    weights: dict[str, Any] = {
+        "w": np.full((1, 8, 64), 100, np.int8),
+        "r": np.full((1, 16, 64), 100, np.int8),
+        "s": np.full(1, 1e-3, np.float32),
+        "z": np.zeros(1, np.int8),
+    }
+    names = ["x", "w", "r", "", "", "", "", "", "s", "z", "s", "z"]
+    node = helper.make_node("DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", hidden_size=16)
+    model = network([node], {"x": [3, 1, 8]}, **weights)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+def quantised_product() -> Any:
+    """A product that comes to 1e6."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w"], ["i"]),
+        helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["f", "s"], ["y"]),
+    ]
+    return network(nodes, {"x": [1, 64]}, w=np.full((64, 4), 127, np.int8))
+
+
+@pytest.mark.parametrize("made", [quantised_lstm, quantised_product])
+def test_products_of_integers_which_stay_float32_are_not_beyond_it(made: Any, tmp_path: Path) -> None:
+    model = made()
+    prepare(model)
+    onnx.save(model, tmp_path / "model.onnx")
+    values = values_of(model, inputs_of({}, list(input_specs(model)), 1, finite=False))
+    assert largest(values)["largest"] > LARGEST_HALF
+    measure_range(tmp_path / "model.onnx", 1, {}, tmp_path)
+    assert beyond_half(tmp_path / RANGE) == ""
