@@ -21,7 +21,15 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
-from harness.compile.compiler.compat import array_of, is_constant, opencl_source, operator_name, rebind_main, type_of
+from harness.compile.compiler.compat import (
+    array_of,
+    dtype_of,
+    is_constant,
+    opencl_source,
+    operator_name,
+    rebind_main,
+    type_of,
+)
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.passes import own_pass
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
@@ -168,24 +176,26 @@ def _node_of(error: Exception) -> str:
 def _with_precision(mod: Any, precision: Precision) -> Any:
     """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in.
 
-    What stays float32 keeps its constants, of which TVM rounds some to float16 and back: it is judged as float32.
-    Products of integers stay, because no half holds what they come to.
+    Constants are computed first, or TVM computes them in halves also for what stays float32 and is judged so. Products
+    of integers stay, because no half holds what they come to.
     """
     from tvm import relax, transform
 
     if precision is Precision.FLOAT32:
         return mod
     accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
+    fold = [relax.transform.Normalize(), *compute_constants([relax.transform.FoldConstant()])]
     mixed = relax.transform.ToMixedPrecision(out_dtype=accumulator)
-    passes = [own_pass("HideIntegers", _hide_integers), mixed, own_pass("ShowIntegers", _show_integers)]
-    halved = transform.Sequential(compute_constants([*passes, relax.transform.FoldConstant()]))(mod)
+    passes = [own_pass("BeforeMixing", _before_mixing), mixed, own_pass("AfterMixing", _after_mixing)]
+    halved = transform.Sequential([*fold, *passes, *fold])(mod)
     return halved if '"float16"' in halved.script() else mod
 
 
-def _hide_integers(mod: Any) -> Any:
+def _before_mixing(mod: Any) -> Any:
     """Turn products of integers, as the preparation writes them, into calls of functions, which TVM leaves as they are.
 
     Their operand is integers of 8 bits less a zero point, a part of them, or them padded; their weight is a constant.
+    And an item of a tuple that is an output is cast to its own format: TVM cannot say of which it is.
     """
     from tvm import relax
 
@@ -193,6 +203,8 @@ def _hide_integers(mod: Any) -> Any:
 
     def hide(binding: Any) -> Any:
         call, name = binding.value, operator_name(binding.value)
+        if isinstance(call, relax.TupleGetItem) and not isinstance(binding.var, relax.DataflowVar):
+            return relax.VarBinding(binding.var, relax.op.astype(call, dtype_of(type_of(call))))
         whole = name == "relax.dequantize" and is_constant(call.args[1]) and (array_of(call.args[1]) == 1).all()
         if whole or (name in _MOVES and not integers.isdisjoint(relax.analysis.free_vars(call))):
             integers.add(binding.var)
@@ -204,7 +216,7 @@ def _hide_integers(mod: Any) -> Any:
     return rebind_main(mod, hide)
 
 
-def _show_integers(mod: Any) -> Any:
+def _after_mixing(mod: Any) -> Any:
     """Turn such calls into products again."""
     from tvm import ir, relax
 

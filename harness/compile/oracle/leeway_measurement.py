@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import le
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
@@ -18,6 +19,7 @@ from harness.compile.models.outline import copy_of, inlined, kind_of, tensor_typ
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
+from harness.compile.models.preparation.opset import lower_opset, opset_of
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions, operands
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     Types = Mapping[str, Any]
 
 _T = TypeVar("_T")
+_NEWEST_OPSET = 21
+"""Newest operator set of which onnxruntime (1.24) has `RandomUniformLike`, which moves numbers."""
 _BOUNDED = ("Tanh", "Sigmoid", "Softmax", "Erf")
 """Functions that stay at a bound, which another program may miss by a rounding: onnxruntime 1.24 has tanh 1.0000001."""
 _DIVIDING = ("QuantizeLinear", "DynamicQuantizeLinear")
@@ -71,7 +75,8 @@ class _JudgedNetwork:
     @classmethod
     def of(cls, model: Any, inputs: Values, outputs: Sequence[Array]) -> _JudgedNetwork:
         """Run it once, if there is a decision to be seen."""
-        network = _or(lambda: inlined(model), model)
+        whole = _or(lambda: inlined(model), model)
+        network = _or(lambda: _in_older_operators(whole, inputs, outputs), whole)
         model = _or(lambda: _with_decisions(network, inputs), network)
         inputs = {value.name: inputs[value.name] for value in model.graph.input if value.name in inputs}
         types: Types = _or(lambda: tensor_types(model), dict[str, Any]())
@@ -163,12 +168,30 @@ class _JudgedNetwork:
         ]
 
 
+def _in_older_operators(network: Any, inputs: Values, outputs: Sequence[Array]) -> Any:
+    """Return a new network in operators whose numbers can be moved, if it then gives the judge's answer."""
+    if opset_of(network) <= _NEWEST_OPSET:
+        return network
+    older = copy_of(network)
+    if not lower_opset(older, _NEWEST_OPSET):
+        _prepare(older, inputs)
+        lower_opset(older, _NEWEST_OPSET)
+    distances = farthest(outputs, [OnnxRuntime(older).ask(inputs)])
+    allowed = (RELATIVE_TOLERANCE[HALVES if output.dtype == HALVES else SINGLE] for output in outputs)
+    same = all(map(le, map(relative_movement, distances, outputs), allowed))
+    return older if same else network
+
+
+def _prepare(model: Any, inputs: Values) -> None:
+    fix_shapes(model, input_specs(model, {name: array.shape for name, array in inputs.items()}))
+    prepare(model)
+
+
 def _with_decisions(model: Any, inputs: Values) -> Any:
     """Return the network with each operator that rounds to 8 bits inside as ones that show what is rounded."""
     whole = copy_of(model)
     if any(kind_of(node) == QUANTISED for node in whole.graph.node):  # it rounds in each step
-        fix_shapes(whole, input_specs(whole, {name: array.shape for name, array in inputs.items()}))
-        prepare(whole)
+        _prepare(whole, inputs)
     write_quantised_as_floats(whole)
     write_integers_as_floats(whole, decided=True)
     return whole

@@ -20,6 +20,25 @@ def opset_of(model: Any) -> int:
     return max((int(own.version) for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
 
 
+def lower_opset(model: Any, version: int) -> bool:
+    """Call a network's operator set an older one, if that has all its operators. Returns whether it has.
+
+    Newer operators of the same names have more attributes or number formats, and with the same ones do the same
+    (operator sets 21 to 28).
+    """
+    from onnx import defs
+
+    try:
+        schemas = [(node, defs.get_schema(node.op_type, version)) for node in filter(is_onnx, all_nodes(model.graph))]
+    except defs.SchemaError:
+        return False
+    if any(attribute.name not in schema.attributes for node, schema in schemas for attribute in node.attribute):
+        return False
+    for own in model.opset_import:
+        own.version = version if own.domain in ("", "ai.onnx") else own.version
+    return True
+
+
 def inline_functions(model: Any) -> str:
     """Put the bodies of functions in the place of their calls."""
     if count := len(model.functions):

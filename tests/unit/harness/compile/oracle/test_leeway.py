@@ -15,6 +15,7 @@ from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.oracle.leeway import Leeway, Measured, load_leeway, save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.truth import first_answer, judges_of
 from harness.measure.correctness import compare_answers
 from harness.measure.facts import Accuracy
 
@@ -61,6 +62,34 @@ POWER = network([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node
 def test_the_exponent_of_a_power_is_kept_so_that_it_rounds_as_the_product_does() -> None:
     assert rounding(POWER) == pytest.approx(rounding(SQUARE), rel=3)
     assert rounding(POWER) > 0
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("Relu", 22), ("Relu", 26), ("Swish", 24), ("SwiGLU", 28)])
+def test_networks_in_new_operator_sets_have_the_leeway_of_older_ones(operator: str, opset: int) -> None:
+    """onnxruntime 1.24 has no RandomUniformLike beyond operator set 21, and no operator set beyond 25."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node(operator, ["m", "w"][: 2 if operator == "SwiGLU" else 1], ["n"]),
+        helper.make_node("Round", ["n"], ["y"]),
+    ]
+    model = network(nodes, {"w": W})
+    model.opset_import[0].version = opset
+    truth = first_answer(judges_of(model), {"x": X}).outputs
+    (measured,) = measure_leeway(model, {"x": X}, truth)
+    assert measured.decided["float16"].max() == 1
+    nodes[2] = helper.make_node("Identity", ["n"], ["y"])
+    model = network(nodes, {"w": W})
+    model.opset_import[0].version = opset
+    truth = first_answer(judges_of(model), {"x": X}).outputs
+    (measured,) = measure_leeway(model, {"x": X}, truth)
+    assert 1e-8 < measured.rounding["float32"] < 1e-5
+
+
+def test_a_new_network_whose_older_form_answers_otherwise_has_no_leeway() -> None:
+    model = network([helper.make_node("Relu", ["x"], ["y"])], {})
+    model.opset_import[0].version = 22
+    (measured,) = measure_leeway(model, {"x": X}, [X])
+    assert measured.rounding["float32"] == 0
 
 
 def test_an_answer_that_is_not_finite_under_moved_numbers_says_nothing_and_is_no_zero() -> None:
