@@ -50,7 +50,7 @@ def table(
     """
     whole = _Grid(headers, [[*map(str, row), *[""] * (len(headers) - len(row))] for row in rows], right, prose)
     width = terminal_width()
-    if width is None or whole.natural_width <= width:
+    if width is None or max(map(len, whole.drawn().split("\n"))) <= width:
         return whole.drawn()
     shared = {name: whole.common(name) for name in alike if whole.common(name)}
     empty = [name for name in spare if name in headers and whole.common(name) == NOTHING]
@@ -161,10 +161,6 @@ class _Grid:
     right: Sequence[str]
     prose: Sequence[str]
     folds_names: bool = False
-
-    @property
-    def natural_width(self) -> int:
-        return max(map(len, self.drawn().split("\n")))
 
     def common(self, header: str) -> str:
         """Return the value of every row, if there are several rows and one value."""

@@ -21,15 +21,7 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
-from harness.compile.compiler.compat import (
-    array_of,
-    dtype_of,
-    is_constant,
-    opencl_source,
-    operator_name,
-    rebind_main,
-    type_of,
-)
+from harness.compile.compiler.compat import array_of, is_constant, opencl_source, operator_name, rebind_main, type_of
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.passes import own_pass
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
@@ -195,7 +187,7 @@ def _before_mixing(mod: Any) -> Any:
     """Turn products of integers, as the preparation writes them, into calls of functions, which TVM leaves as they are.
 
     Their operand is integers of 8 bits less a zero point, a part of them, or them padded; their weight is a constant.
-    And an item of a tuple that is an output is cast to its own format: TVM cannot say of which it is.
+    And an output that is an item of a tuple is reshaped to its own shape: TVM does not know the type of the item.
     """
     from tvm import relax
 
@@ -204,7 +196,7 @@ def _before_mixing(mod: Any) -> Any:
     def hide(binding: Any) -> Any:
         call, name = binding.value, operator_name(binding.value)
         if isinstance(call, relax.TupleGetItem) and not isinstance(binding.var, relax.DataflowVar):
-            return relax.VarBinding(binding.var, relax.op.astype(call, dtype_of(type_of(call))))
+            return relax.VarBinding(binding.var, relax.op.reshape(call, type_of(call).shape))
         whole = name == "relax.dequantize" and is_constant(call.args[1]) and (array_of(call.args[1]) == 1).all()
         if whole or (name in _MOVES and not integers.isdisjoint(relax.analysis.free_vars(call))):
             integers.add(binding.var)

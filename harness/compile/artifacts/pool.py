@@ -221,7 +221,8 @@ class Builder:
         began = time.monotonic()
         code = self._run(job, job_file, log)
         evidence = _tail(log)
-        at = _last_step(scratch / STEP)
+        step = scratch / STEP
+        at = f", in {step.read_text(encoding='utf-8', errors='replace')[:200]}" if step.exists() else ""
         if code is None:
             raise failures.CompileTimeout(
                 f"{kind.author} did not end within {self._limits.build_s:.0f} s{at}",
@@ -274,11 +275,6 @@ def load_artifact(root: Path, key: str) -> Artifact | None:
     folder = Store(root, "artifacts").find(key)
     artifact = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
     return artifact if isinstance(artifact, Artifact) else None
-
-
-def _last_step(file: Path) -> str:
-    """`, in ConvertLayout` if that is what the worker was at, empty if it said nothing."""
-    return f", in {file.read_text(encoding='utf-8', errors='replace')[:200]}" if file.exists() else ""
 
 
 def _tail(log: Path) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -116,15 +117,20 @@ def insert_before(passes: Passes, name: str, new: Any) -> Passes:
     return [*passes[:index], new, *passes[index:]]
 
 
-def before(anchor: str, name: str, run: Callable[[Any], Any], make: Any = own_pass) -> Callable[[Passes], Passes]:
-    """Return what inserts a pass of ours, `make(name, run)`, before the last pass with the anchor's name."""
-    return lambda passes: insert_before(passes, anchor, make(name, run))
-
-
 def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
     """Return `passes` with `new` before the first pass of that name; as they are if there is none."""
     index = next((i for i, each in enumerate(passes) if _bare_name(each) == name), None)
     return passes if index is None else [*passes[:index], new, *passes[index:]]
+
+
+def before(
+    anchor: str, name: str, run: Callable[[Any], Any], make: Any = own_pass, insert: Any = insert_before
+) -> Callable[[Passes], Passes]:
+    """Return what inserts a pass of ours, `make(name, run)`, before the last pass with the anchor's name."""
+    return lambda passes: insert(passes, anchor, make(name, run))
+
+
+before_first = partial(before, insert=insert_before_first)
 
 
 def passes_before(passes: Passes, name: str) -> Passes:

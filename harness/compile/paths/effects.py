@@ -66,10 +66,6 @@ def _watch_answer(ask: Callable[[Any], Any], note: Note) -> Callable[[Any], Any]
     return asked
 
 
-def _watch_patterns(patterns: Callable[[], list[Any]], note: Note) -> Callable[[], list[Any]]:
-    return lambda: [(*row[:-1], _watch_answer(row[-1], note)) for row in patterns()]
-
-
 def _watch_passes(edit: Callable[[Passes], Passes], note: Note) -> Callable[[Passes], Passes]:
     """Watch each pass that the edit adds. One that it replaces is run as well, to see what it would have made."""
 
@@ -123,7 +119,7 @@ _WATCHERS: dict[str, Callable[[Any, Note], Any]] = {
     "model": _watch_model,
     "layouts": _watch_answer,
     "veto": _watch_answer,
-    "patterns": _watch_patterns,
+    "patterns": lambda patterns, note: lambda: [(*row[:-1], _watch_answer(row[-1], note)) for row in patterns()],
     "relax": _watch_passes,
     "tir": _watch_passes,
 }

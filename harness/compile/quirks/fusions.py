@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
-from harness.compile.compiler.passes import Passes, before, insert_before, insert_before_first, own_pass
+from harness.compile.compiler.passes import Passes, before, before_first, insert_before, insert_before_first, own_pass
 from harness.compile.compiler.tir import (
     SCHEDULE,
     function_pass,
@@ -54,11 +54,6 @@ def skip_threaded(passes: Passes) -> Passes:
         return mark_scheduled(function) if threaded and not rooted else function
 
     return insert_before_first(passes, SCHEDULE, _relax_stage_pass("SkipThreaded", rewrite))
-
-
-def read_input_apart(passes: Passes) -> Passes:
-    """Before any schedule, give a convolution an input of its own where another block of its function reads it, too."""
-    return insert_before_first(passes, SCHEDULE, _image_pass("ReadInputApart", _read_apart))
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
@@ -109,7 +104,7 @@ def _inline_shared(function: Any) -> Any:
     return schedule.mod["main"]
 
 
-def _read_apart(function: Any) -> Any:
+def read_apart(function: Any) -> Any:
     """Let the convolution read a copy, which dlight inlines, so that its cache of the input has no other reader."""
     from tvm import s_tir
     from tvm.s_tir.dlight import analysis
@@ -225,7 +220,7 @@ QUIRKS = (
         "reader of the input",
         workaround="the convolution reads a copy of its input, which dlight inlines",
         paths=("texture",),
-        edits=Edits(relax=read_input_apart),
+        edits=Edits(relax=before_first(SCHEDULE, "ReadInputApart", read_apart, make=_image_pass)),
     ),
     Quirk(
         "texture-scalar-call",

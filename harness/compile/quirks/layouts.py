@@ -19,7 +19,7 @@ from harness.compile.compiler.compat import (
     type_of,
     with_main,
 )
-from harness.compile.compiler.passes import Passes, before, insert_before_first, own_pass, replace_last
+from harness.compile.compiler.passes import Passes, before, before_first, own_pass, replace_last
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
@@ -178,10 +178,9 @@ def _without_broadcast_channel(call: Any) -> Any:
     return _operator(call)(first, relax.op.broadcast_to(second, type_of(call).shape))
 
 
-def transform_bools_as_floats(passes: Passes) -> Passes:
-    """Once layouts are converted, transform tensors of bools as float32, which an image can hold, too."""
-    floats = partial(_replace_calls, operator="relax.layout_transform", replacement=_as_floats)
-    return insert_before_first(passes, "FoldConstant", own_pass("TransformBoolsAsFloats", floats))
+def transform_bools_as_floats(mod: Any) -> Any:
+    """Transform tensors of bools as float32, which an image can hold, too."""
+    return _replace_calls(mod, "relax.layout_transform", _as_floats)
 
 
 def _as_floats(call: Any, data: Any) -> Any:
@@ -355,7 +354,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="python/tvm/relax/transform/legalize_ops/manipulate.py: _layout_transform pads with 0.0 what is no "
         "integer",
         workaround="a tensor of bools is transformed as float32",
-        edits=Edits(relax=transform_bools_as_floats),
+        edits=Edits(relax=before_first("FoldConstant", "TransformBoolsAsFloats", transform_bools_as_floats)),
     ),
     _row(
         "texture-conv-out-dtype",

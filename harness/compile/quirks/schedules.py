@@ -10,14 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, rewrite_main, type_of, writes_texture
-from harness.compile.compiler.passes import (
-    Passes,
-    adreno_tir_passes,
-    insert_before,
-    insert_before_first,
-    own_pass,
-    passes_before,
-)
+from harness.compile.compiler.passes import adreno_tir_passes, before, before_first, insert_before, passes_before
 from harness.compile.compiler.tir import (
     SCHEDULE,
     is_block,
@@ -56,21 +49,13 @@ def _rule_pass(schedule: Schedule) -> Any:
     return dlight.ApplyDefaultSchedule(SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target)))
 
 
-def stay_in_local_memory(passes: Passes) -> Passes:
-    """Put a rule of ours first for functions that TVM's rules give more local memory than the device has."""
-
-    def run(mod: Any) -> Any:
-        return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
-
-    return insert_before(passes, SCHEDULE, own_pass(SCHEDULE, run))
+def stay_in_local_memory(mod: Any) -> Any:
+    """Schedule functions that TVM's rules, which come next, give more local memory than the device has."""
+    return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
 
 
-def reduce_no_single_elements(passes: Passes) -> Passes:
-    """Before TVM's rules, make plain stores of reductions over a single element."""
-    return insert_before_first(passes, SCHEDULE, statement_pass("ReduceNoSingleElements", _without_reductions_of_one))
-
-
-def _without_reductions_of_one(body: Any) -> Any:
+def reduce_no_single_elements(body: Any) -> Any:
+    """Make plain stores of reductions over a single element."""
     blocks = (part.block for part in walk(body) if is_block(part))
     return _as_stores(body) if any(_only_element(block) is not None for block in blocks) else body
 
@@ -282,8 +267,8 @@ def _sum_texels(func: Any) -> Any:
     if len(reductions) != 1:
         return None
     at = reductions[0]
-    for before in blocks[:at]:
-        schedule.compute_inline(before)
+    for earlier in blocks[:at]:
+        schedule.compute_inline(earlier)
     kinds = "".join(axis.kind for axis in infos[at].iters)
     loops = schedule.get_loops(blocks[at])
     spatial, reduced = kinds.count("S"), kinds.count("R")
@@ -403,7 +388,9 @@ QUIRKS = (
         "block's init, too, once normalize_prim_func has dropped the axes of the reduction",
         workaround="such reductions become plain stores before TVM's rules see them",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=reduce_no_single_elements),
+        edits=Edits(
+            relax=before_first(SCHEDULE, "ReduceNoSingleElements", reduce_no_single_elements, make=statement_pass)
+        ),
     ),
     Quirk(
         "inner-reduction-tile",
@@ -424,7 +411,7 @@ QUIRKS = (
         workaround="functions that would take more than the device has, less 2 KiB for sums, get dlight's gpu.Fallback "
         "schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=stay_in_local_memory),
+        edits=Edits(relax=before(SCHEDULE, SCHEDULE, stay_in_local_memory)),
     ),
     Quirk(
         "texture-average-pool",

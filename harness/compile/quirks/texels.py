@@ -52,11 +52,11 @@ def _as_choice(call: Any) -> Any:
     from tvm import relax
 
     (data,), dtype = call.args, dtype_of(type_of(call))
-    before = dtype_of(type_of(data))
-    if (before == "bool") == (dtype == "bool"):
+    source = dtype_of(type_of(data))
+    if (source == "bool") == (dtype == "bool"):
         return call
     if dtype == "bool":
-        return relax.op.not_equal(data, relax.const(0, before))
+        return relax.op.not_equal(data, relax.const(0, source))
     return relax.op.where(data, *(relax.const(number, dtype) for number in (1, 0)))
 
 

@@ -148,7 +148,8 @@ def markdown(matrices: Iterable[Matrix]) -> str:
         emulated = f" Not the real thing: {', '.join(record.emulated)}." if record.emulated else ""
         kinds = matrix.kinds
         head = f"**{record.identity_key}**, TVM {record.tvm}, {kinds[0] if len(kinds) == 1 else f'{len(kinds)} kinds'}."
-        rows = [[row.model, *(_cells_text(matrix, cell) for cell in row.cells)] for row in matrix.rows]
+        texts = [["<br>".join(_cell_text(matrix, each) for each in cell) for cell in row.cells] for row in matrix.rows]
+        rows = [[row.model, *cells] for row, cells in zip(matrix.rows, texts, strict=True)]
         plain = [[cell.replace("|", "/").replace("`", "'").replace("\n", " ") for cell in row] for row in rows]
         remark = f"\n\n{matrix.remark}" if matrix.remark else ""
         parts.append(f"{head}{emulated}\n\n{markdown_table(plain, ('model', *matrix.paths))}{remark}")
@@ -197,10 +198,6 @@ def _matrix(entries: Sequence[Entry]) -> Matrix:
 def _row(model: str, entries: Sequence[Entry], paths: Sequence[str]) -> ModelRow:
     cells = [sorted((e for e in entries if e.record.path == path), key=lambda e: e.kind) for path in paths]
     return ModelRow(model, cells)
-
-
-def _cells_text(matrix: Matrix, cell: Sequence[Entry]) -> str:
-    return "<br>".join(_cell_text(matrix, entry) for entry in cell)
 
 
 def _cell_text(matrix: Matrix, entry: Entry) -> str:

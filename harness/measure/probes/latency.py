@@ -58,7 +58,9 @@ def measure(
     After the warm-up `look`, which is told the ms of an inference, judges the answer again. It may raise, too.
     """
     if budget.quick:
-        return _quick_look(program, budget)
+        # Straight after the first run, and by one clock: the other would take as long again.
+        quick_ms = program.wall_ms(QUICK_SAMPLES, timeout_s=budget.timeout_s)
+        return Timing(wall_ms=quick_ms, device_ms=[], warm_up_ms=[], warmed_up=False, inferences=QUICK_SAMPLES)
     began = clock()
     warm_up_ms = warm_up(program, budget, clock)
     each_ms = statistics.median(_last(warm_up_ms, _steady_s(budget)))
@@ -74,17 +76,6 @@ def measure(
         warm_up_ms=_evenly(warm_up_ms, WARM_UP_KEPT),
         warmed_up=_steady(warm_up_ms, _steady_s(budget)),
         inferences=len(times),
-    )
-
-
-def _quick_look(program: Program, budget: Budget) -> Timing:
-    """Three samples of wall time, straight after the first run; the other clock would take as long again."""
-    return Timing(
-        wall_ms=program.wall_ms(QUICK_SAMPLES, timeout_s=budget.timeout_s),
-        device_ms=[],
-        warm_up_ms=[],
-        warmed_up=False,
-        inferences=QUICK_SAMPLES,
     )
 
 

@@ -66,7 +66,7 @@ class ReferenceKernel:
         except (Failure, OSError):
             return None
         before, slowed, after = samples
-        return Reference(kernel_of(self.artifact, self.turns), before + after, slowed)
+        return Reference(f"{self.artifact.compiled.facts[CRC]:08x}-{self.turns}", before + after, slowed)
 
 
 def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
@@ -107,8 +107,3 @@ def _samples(program: Program, turns: int, count: int, ends: float) -> list[floa
 def input_of(turns: int) -> Array:
     """Return the kernel's input: how many turns its loop makes."""
     return np.array([turns], np.int32)
-
-
-def kernel_of(artifact: Artifact, turns: int) -> str:
-    """Return a text that is the same for the same kernel and turns."""
-    return f"{artifact.compiled.facts[CRC]:08x}-{turns}"

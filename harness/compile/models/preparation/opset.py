@@ -21,19 +21,16 @@ def opset_of(model: Any) -> int:
 
 
 def lower_opset(model: Any, version: int) -> bool:
-    """Call a network's operator set an older one, if that has all its operators. Returns whether it has.
+    """Call a network's operator set an older one, if that has all its operators with these attributes, or return False.
 
-    Newer operators of the same names have more attributes or number formats, and with the same ones do the same
-    (operator sets 21 to 28).
+    With those they do the same from 21 to 28: newer ones have more attributes and number formats.
     """
     from onnx import defs
 
-    try:
-        schemas = [(node, defs.get_schema(node.op_type, version)) for node in filter(is_onnx, all_nodes(model.graph))]
-    except defs.SchemaError:
-        return False
-    if any(attribute.name not in schema.attributes for node, schema in schemas for attribute in node.attribute):
-        return False
+    for node in filter(is_onnx, all_nodes(model.graph)):
+        known = defs.get_schema(node.op_type, version).attributes if defs.has(node.op_type, version, "") else None
+        if known is None or any(attribute.name not in known for attribute in node.attribute):
+            return False
     for own in model.opset_import:
         own.version = version if own.domain in ("", "ai.onnx") else own.version
     return True

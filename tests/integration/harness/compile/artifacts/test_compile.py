@@ -13,6 +13,7 @@ import pytest
 from compile_requests import request_for
 from onnx import TensorProto, helper
 from plain_network import write_plain_onnx
+from small_networks import network
 from tvm import relax
 
 from device_runner.failures import Failure, SetupMissing
@@ -71,19 +72,8 @@ def test_cpu_has_no_kernels(compiled: dict[str, CompileResult]) -> None:
     assert compiled["cpu"].quirks == []
 
 
-def test_what_stays_float32_in_half_precision_keeps_its_constants(tmp_path: Path) -> None:
-    """TVM rounds those of an instance norm to float16 and back, and its answer was judged as float32."""
-    scale = 1.3438572
-    weights = [helper.make_tensor(name, TensorProto.FLOAT, [2], [scale, 1.0]) for name in ("scale", "bias")]
-    graph = helper.make_graph(
-        [helper.make_node("InstanceNormalization", ["x", "scale", "bias"], ["y"])],
-        "norm",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 5])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 5, 5])],
-        weights,
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx")
-    mod, _ = import_request(request_for(tmp_path / "n.onnx", "texture", "float16"))
+def numbers_of(mod: Any) -> list[float]:
+    """Return the constants of a network."""
     constants = list[float]()
 
     def visit(expression: Any) -> None:
@@ -91,7 +81,47 @@ def test_what_stays_float32_in_half_precision_keeps_its_constants(tmp_path: Path
             constants.extend(array_of(expression).ravel().tolist())
 
     relax.analysis.post_order_visit(mod["main"], visit)
-    assert np.float32(scale) in constants
+    return constants
+
+
+def test_what_stays_float32_in_half_precision_keeps_its_constants(tmp_path: Path) -> None:
+    """TVM rounds those of an instance norm to float16 and back, and its answer was judged as float32."""
+    scale = 1.3438572
+    node = helper.make_node("InstanceNormalization", ["x", "scale", "bias"], ["y"])
+    weights: dict[str, Any] = {"scale": np.array([scale, 1.0], np.float32), "bias": np.ones(2, np.float32)}
+    onnx.save(network([node], {"x": [1, 2, 5, 5]}, **weights), tmp_path / "n.onnx")
+    mod, _ = import_request(request_for(tmp_path / "n.onnx", "texture", "float16"))
+    assert np.float32(scale) in numbers_of(mod)
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_what_is_computed_of_constants_is_computed_in_float32(path: str, tmp_path: Path) -> None:
+    """The importer transposes the grid and negates a bound of Shrink; in halves the grid was rounded."""
+    nodes = [
+        helper.make_node("GridSample", ["x", "grid"], ["sampled"]),
+        helper.make_node("Shrink", ["sampled"], ["y"], lambd=0.3),
+    ]
+    grid = np.random.default_rng(0).uniform(-1, 1, (1, 5, 3, 2)).astype(np.float32)
+    onnx.save(network(nodes, {"x": [1, 4, 12, 6]}, grid=grid), tmp_path / "n.onnx")
+    mod, _ = import_request(request_for(tmp_path / "n.onnx", path, "float16"))
+    assert {*grid.ravel().tolist()} <= {*numbers_of(mod)}
+    assert "float16" not in mod.script()
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_an_item_of_a_tuple_may_be_an_output_in_half_precision(path: str, tmp_path: Path) -> None:
+    """Where a workaround has rewritten a network, such an output is no variable more, and TVM raised an error."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Cast", ["c"], ["flags"], to=TensorProto.BOOL),
+        helper.make_node("Cast", ["flags"], ["ones"], to=TensorProto.FLOAT),
+        helper.make_node("Conv", ["ones", "w"], ["d"]),
+        helper.make_node("Split", ["d"], ["other", "y"], axis=1, num_outputs=2),
+    ]
+    model = network(nodes, {"x": [1, 4, 8, 8]}, opset=18, w=np.ones((4, 4, 1, 1), np.float32))
+    onnx.save(model, tmp_path / "n.onnx")
+    made = compile_model(request_for(tmp_path / "n.onnx", path, "float16"), tmp_path)
+    assert made.facts["half_kernels"] > 0
 
 
 @pytest.mark.parametrize("precision", ["float16", "float16_acc32"])
