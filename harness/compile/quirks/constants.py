@@ -15,16 +15,11 @@ from harness.compile.quirks.base import Quirk
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "relax.add": operator.add,
-    "relax.subtract": operator.sub,
-    "relax.multiply": operator.mul,
-    "relax.divide": operator.truediv,
-}
-"""Operators whose result IEEE 754 prescribes to the last bit."""
+_NUMPY = tuple(f"relax.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "isnan", "where"))
+"""Operators whose result IEEE 754 prescribes to the last bit. numpy has them under the same names."""
 _FLOATS = ("float32", "float16")
 _RESHAPES = ("relax.expand_dims", "relax.reshape", "relax.squeeze")
-_OPERATORS = (*_ARITHMETIC, *_RESHAPES, "relax.sqrt", "relax.astype", "relax.layout_transform")
+_OPERATORS = (*_NUMPY, *_RESHAPES, "relax.astype", "relax.layout_transform")
 _INDICES: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "Mul": operator.mul,
@@ -64,14 +59,15 @@ def _computed(binding: Any, arrays: Mapping[Any, Array]) -> Array | None:
     call, kind = binding.value, type_of(binding.var)
     if getattr(getattr(call, "op", None), "name", "") not in _OPERATORS:
         return None  # before its weights are copied
-    extents = [getattr(extent, "value", -1) for extent in getattr(getattr(kind, "shape", None), "values", None) or ()]
+    shape = getattr(getattr(kind, "shape", None), "values", None)
     operands = [_array(argument, arrays) for argument in call.args if not hasattr(argument, "values")]
-    if not extents or not operands or any(array is None for array in operands):
+    if shape is None or not operands or any(array is None for array in operands):
         return None
+    extents = [getattr(extent, "value", -1) for extent in shape]
     with np.errstate(all="ignore"):
         result = _apply(call, [array for array in operands if array is not None], extents)
     fits = result is not None and list(result.shape) == extents and result.dtype.name == dtype_of(kind)
-    return np.ascontiguousarray(result) if fits else None
+    return np.asarray(result, order="C") if fits else None
 
 
 def _array(argument: Any, arrays: Mapping[Any, Array]) -> Array | None:
@@ -88,12 +84,10 @@ def _apply(call: Any, operands: list[Array], extents: list[int]) -> Array | None
     """Return the result of an operator; None for one that is left to TVM."""
     import numpy as np
 
-    data, *others = operands
+    data = operands[0]
     name, floats = call.op.name, all(array.dtype in _FLOATS for array in operands)
-    if name in _ARITHMETIC and floats and len(others) == 1:
-        return np.asarray(_ARITHMETIC[name](data, others[0]))
-    if name == "relax.sqrt" and floats:
-        return np.sqrt(data)
+    if name in _NUMPY and (floats or name == "relax.where"):
+        return np.asarray(getattr(np, name.removeprefix("relax."))(*operands))
     if name == "relax.astype" and floats and call.attrs.dtype in _FLOATS:
         return data.astype(str(call.attrs.dtype))
     if name in _RESHAPES and data.size == prod(extents):

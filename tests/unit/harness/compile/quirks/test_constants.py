@@ -73,6 +73,10 @@ OPERATORS: dict[str, Operator] = {
     "texels of half precision": lambda _emit: relax.op.layout_transform(
         relax.const(HALF), tirx.IndexMap.from_func(weights)
     ),
+    "whether numbers are none": lambda _emit: relax.op.isnan(relax.const(LEFT)),
+    "bound of a Clip": lambda emit: relax.op.where(
+        emit(relax.op.isnan(relax.const(np.float32(6)))), relax.const(np.float32(np.inf)), relax.const(np.float32(6))
+    ),
     "one after the other": lambda emit: relax.op.sqrt(
         emit(relax.op.add(emit(relax.op.sqrt(relax.const(LEFT))), relax.const(RIGHT)))
     ),
