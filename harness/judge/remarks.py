@@ -109,10 +109,6 @@ def _branches(record: Record) -> Remark | None:
     return Remark("one branch", f"judged {first}{more}, and not the other branch ({BRANCH_HINT})")
 
 
-def _as_opencl(record: Record) -> Remark | None:
-    return as_opencl(record.path, record.facts)
-
-
 def _as_float32(record: Record) -> Remark | None:
     """Return whether nothing of a case in half precision is computed in it."""
     halves = record.facts.get("half_kernels"), record.facts.get("subgraphs", 0)
@@ -163,7 +159,7 @@ REMARKS: tuple[Callable[[Record], Remark | None], ...] = (
     _vacuous,
     _unchecked,
     _branches,
-    _as_opencl,
+    lambda record: as_opencl(record.path, record.facts),
     _as_float32,
     _ties,
     _varies,

@@ -61,7 +61,8 @@ log = logging.getLogger(__name__)
 def hold(phone: PhoneAccess) -> Report:
     """Set what can be set, once its old value is safe on the phone. Raises `DeviceFailure` if the phone goes away."""
     _, still_changed = _put_back(phone)
-    report = {knob.name: f"left alone: {why}" for knob in KNOBS if (why := _why_not(knob, phone))}
+    reasons = {k.name: NEEDS_ROOT if k.needs_root and not phone.root_shell else k.why_not(phone) for k in KNOBS}
+    report = {name: f"left alone: {why}" for name, why in reasons.items() if why}
     able = [knob for knob in KNOBS if knob.name not in report]
     read = _run(phone, able, {knob.name: knob.read(phone) for knob in able})
     targets = {knob.name: "" if read[knob.name].code else knob.wanted(read[knob.name].text) for knob in able}
@@ -107,10 +108,6 @@ def _put_back(phone: PhoneAccess) -> tuple[Report, Saved]:
     except DeviceFull as full:  # then all of it stays saved, and is put back once more
         log.warning("%s", full)
     return report, failed
-
-
-def _why_not(knob: Knob, phone: PhoneAccess) -> str:
-    return NEEDS_ROOT if knob.needs_root and not phone.root_shell else knob.why_not(phone)
 
 
 def _set(phone: PhoneAccess, knobs: Sequence[Knob], values: Mapping[str, str]) -> Report:

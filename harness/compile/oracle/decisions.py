@@ -32,9 +32,16 @@ def compared_names(model: Any) -> list[str]:
     return [name for name in dict.fromkeys(names) if name and name not in weights]
 
 
-def chooses(model: Any) -> bool:
-    """Return whether it answers anywhere where something is: such integers are names, and not numbers."""
-    return any(node.op_type in CHOOSING for node in model.graph.node)
+def chooses(model: Any, output: str) -> bool:
+    """Return whether an output says where something is, and is not rounded behind: its integers are then names."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    pending = [output]
+    while pending:
+        node = makers.pop(pending.pop(), None)
+        if node is not None and node.op_type in CHOOSING:
+            return True
+        pending += [] if node is None or is_onnx(node, "QuantizeLinear", "DynamicQuantizeLinear") else node.input
+    return False
 
 
 def compared_with_themselves(model: Any, compared: Values) -> Iterator[tuple[str, Array]]:

@@ -107,7 +107,7 @@ class _JudgedNetwork:
                 own=own[index] if own and output.dtype.kind == "f" else None,
                 decided={name: arrays[index][0] for name, arrays in decided.items() if arrays},
                 spread={name: arrays[index][1] for name, arrays in decided.items() if arrays},
-                choices=decisions.chooses(self.model),
+                choices=decisions.chooses(self.model, names[index]),
             )
             for index, output in enumerate(self.outputs)
         ]

@@ -30,8 +30,7 @@ _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
 _BYTES = ("bool", "int8", "uint8")
-_SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"
-"""The pass that makes kernels for the scopes of their arguments."""
+_SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 """Number formats of which no image has four in a texel."""
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""

@@ -20,6 +20,7 @@ from harness.compile.models.preparation.cells import (
 )
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.opset import opset_of
 
 QUANTISED = "com.microsoft.DynamicQuantizeLSTM"
 """An LSTM that onnxruntime quantises: its products are of 8 bits, those of its states anew in every step."""
@@ -92,7 +93,7 @@ class _Layer:
         self.length, self.batch = (shape[1], shape[0]) if self.swapped else shape[:2]
         self.features, self.lengths = shape[2], lengths
         """Lengths of the sequences, or the name of what holds them; None if all are whole."""
-        self.hidden = attribute_of(node, "hidden_size", 0)
+        self.hidden, self.opset = attribute_of(node, "hidden_size", 0), 0
         self.direction = attribute_of(node, "direction", "forward")
         self.kind = node.op_type.removeprefix("DynamicQuantize")
 
@@ -116,7 +117,7 @@ class _Layer:
         if not known:
             return None
         layer = cls(node, shape, str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), lengths, writer)
-        layer.hidden = layer.hidden or recurrent[-1]
+        layer.hidden, layer.opset = layer.hidden or recurrent[-1], opset_of(view.model)
         if is_onnx(node, *KINDS):
             layer._require_fitting(view)
         return layer
@@ -281,6 +282,8 @@ class _Layer:
         limit, write = attribute_of(self.node, "clip", 0.0), self.writer
         if not limit:
             return lambda value: value
+        if self.opset < 11:
+            return lambda value: write.add("Clip", value, min=-limit, max=limit)
         low, high = (write.constant(np.array(end, self.dtype)) for end in (-limit, limit))
         return lambda value: write.add("Clip", value, low, high)
 

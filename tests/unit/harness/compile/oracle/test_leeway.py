@@ -81,6 +81,20 @@ def test_networks_in_new_operator_sets_have_the_leeway_of_older_ones(operator: s
     assert measured["Round"].decided["float16"].max() == 1
 
 
+def test_integers_that_are_rounded_are_numbers_although_another_output_says_where_something_is() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("ArgMax", ["m"], ["place"]),
+        helper.make_node("Cast", ["place"], ["real"], to=F),
+        helper.make_node("Sub", ["m", "real"], ["n"]),
+        helper.make_node("DynamicQuantizeLinear", ["n"], ["y", "scale", "zero"]),
+    ]
+    model = network(nodes, {"w": W}, TensorProto.UINT8)
+    model.graph.output.append(helper.make_tensor_value_info("place", TensorProto.INT64, None))
+    numbers, names = measure_leeway(model, {"x": X}, OnnxRuntime(model).ask({"x": X}))
+    assert (numbers.choices, names.choices) == (False, True)
+
+
 def test_a_new_network_whose_older_form_answers_otherwise_has_no_leeway() -> None:
     model = network([helper.make_node("Relu", ["x"], ["y"])], {})
     model.opset_import[0].version = 22

@@ -51,6 +51,13 @@ def require_same(model: Any, x: Any) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_clip_of_an_old_operator_set_has_attributes(kind: str) -> None:
+    model = layer(kind, clip=0.3)
+    model.opset_import[0].version = 10
+    require_same(model, values(3, 2, FEATURES))
+
+
 @st.composite
 def layers(draw: st.DrawFn) -> tuple[Any, Any]:
     kind, direction = draw(st.sampled_from(sorted(GATES))), draw(st.sampled_from(DIRECTIONS))
