@@ -111,7 +111,7 @@ def _branches(record: Record) -> Remark | None:
 
 def _as_float32(record: Record) -> Remark | None:
     """Return whether nothing of a case in half precision is computed in it."""
-    halves = record.facts.get("half_kernels"), record.facts.get("subgraphs", 0)
+    halves = record.facts.get("half_kernels"), record.facts.get("half_subgraphs", record.facts.get("subgraphs", 0))
     if record.precision == Precision.FLOAT32.value or any(count != 0 for count in halves):
         return None
     return Remark("as float32", "no kernel computes in half precision: whatever was measured is float32")

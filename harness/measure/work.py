@@ -117,10 +117,10 @@ def limits(
     """Return the tolerance and the factor of rounding of what a build computes in, and that precision.
 
     A network may have numbers in half precision itself, and a case in half precision no kernel that computes in it.
-    What OpenCL ML takes it computes in the precision of the case. A suite's own tolerance, with a factor of 0, stays.
+    OpenCL ML computes in the precision of the tensors that it takes. A suite's own tolerance, with a factor 0, stays.
     """
     facts, asked = compiled.facts, precision is not Precision.FLOAT32
-    half = bool(facts.get("half_kernels", asked)) or (asked and bool(facts.get("subgraphs")))
+    half = bool(facts.get("half_kernels", asked) or facts.get("half_subgraphs", asked and facts.get("subgraphs")))
     half = half or any(dtype == Precision.FLOAT16 for _, _, dtype in compiled.inputs)
     computed = precision if half == asked else Precision.FLOAT16 if half else Precision.FLOAT32
     if rounding_factor and half != asked:

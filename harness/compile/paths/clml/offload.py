@@ -76,6 +76,7 @@ def _subgraph(symbol: str, function: Any, calls: int) -> Subgraph:
         boundary_bytes=boundary,
         untunable=sum(_untunable(composite) for composite in composites),
         may_lose=macs < MACS_PER_BOUNDARY_BYTE * boundary,
+        half='"float16"' in function.script(),
     )
 
 

@@ -24,6 +24,7 @@ class Subgraph:
     """Convolutions without activation and batch norm, which TVM's runtime creates without the tuning cache."""
     may_lose: bool
     """Whether it does so little on so much data that OpenCL may be faster (`MACS_PER_BOUNDARY_BYTE`)."""
+    half: bool = True  # of older records, which do not say whether it has tensors in half precision
 
 
 @dataclass(frozen=True)

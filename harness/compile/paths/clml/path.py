@@ -35,6 +35,7 @@ class ClmlFacts(PathFacts):
     """How often one inference enters CLML."""
     small_subgraphs: int
     """Number of subgraphs so small that offloading may be slower."""
+    half_subgraphs: int
     operators: int
     operators_offloaded: int
     macs: int
@@ -78,6 +79,7 @@ class ClmlPath(OpenCLPath):
             subgraphs=len(parts),
             subgraph_calls=sum(part["calls"] for part in parts),
             small_subgraphs=sum(part["may_lose"] for part in parts),
+            half_subgraphs=sum(part["half"] for part in parts),
             **{key: report[key] for key in _COUNTS},
         )
 

@@ -84,6 +84,8 @@ def test_an_answer_that_proves_nothing_is_marked_before_all_else() -> None:
         ("float16_acc32", {"half_kernels": 0, "subgraphs": 0}, ["as float32"]),
         ("float16", {"half_kernels": 2}, []),
         ("float16", {"half_kernels": 0, "subgraphs": 1}, []),
+        ("float16", {"half_kernels": 0, "subgraphs": 1, "half_subgraphs": 1}, []),
+        ("float16", {"half_kernels": 0, "subgraphs": 1, "half_subgraphs": 0}, ["as float32"]),
         ("float32", {"half_kernels": 0}, []),
         ("float16", {}, []),
     ],

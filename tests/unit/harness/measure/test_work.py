@@ -24,6 +24,8 @@ def test_inputs_that_nobody_can_compute_come_before_a_compile_error() -> None:
         ("float16_acc32", {"half_kernels": 3}, "float32", "float16_acc32"),
         ("float16", {"half_kernels": 0}, "float32", "float32"),
         ("float16", {"half_kernels": 0, "subgraphs": 1}, "float32", "float16"),
+        ("float16", {"half_kernels": 0, "subgraphs": 1, "half_subgraphs": 1}, "float32", "float16"),
+        ("float16", {"half_kernels": 0, "subgraphs": 1, "half_subgraphs": 0}, "float32", "float32"),
         ("float32", {"half_kernels": 3}, "float32", "float16"),
         ("float32", {"half_kernels": 0, "subgraphs": 1}, "float32", "float32"),
         ("float32", {"half_kernels": 0, "subgraphs": 1}, "float16", "float16"),

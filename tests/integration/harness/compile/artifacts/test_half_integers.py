@@ -12,7 +12,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper
 from small_networks import answers, kinds, network
 
-from harness.compile.artifacts.compile import import_request
+from harness.compile.artifacts.compile import compile_model, import_request
 from harness.compile.compiler.compat import dtype_of, type_of
 from harness.compile.models.preparation import prepare
 from harness.compile.paths.cpu import cpu_machine, run_on_cpu
@@ -92,3 +92,13 @@ def test_other_products_are_of_halves(precision: str, tmp_path: Path) -> None:
     calls = [binding.value for block in mod["main"].body.blocks for binding in block.bindings]
     products = [call for call in calls if getattr(getattr(call, "op", None), "name", "") == "relax.matmul"]
     assert [dtype_of(type_of(call.args[0])) for call in products] == ["float16", "float32"]
+
+
+@HALVES
+def test_what_opencl_ml_takes_of_them_is_in_float32(precision: str, tmp_path: Path) -> None:
+    node = helper.make_node("ConvInteger", ["x", "w", "z"], ["y"], kernel_shape=[1, 1])
+    weights = {"w": integers(255, 8, 16, 1, 1), "z": np.uint8(3)}
+    model = network([node], {"x": [1, 16, 9, 9]}, dtype=TensorProto.UINT8, **weights)
+    imported(model, precision, tmp_path)
+    facts = compile_model(request_for(tmp_path / "net.onnx", "clml", precision), tmp_path).facts
+    assert (facts["half_kernels"], facts["subgraphs"], facts["half_subgraphs"]) == (0, 1, 0)

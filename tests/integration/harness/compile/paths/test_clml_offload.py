@@ -44,7 +44,7 @@ def test_counts() -> None:
     (part,) = report["subgraphs"]
     assert part["calls"] == 2, "TVM makes one subgraph of two that are equal"
     assert part["composites"] == {"openclml.relu.nn.conv2d": 1}
-    assert part["operators"] == 2
+    assert (part["operators"], part["half"]) == (2, False)
     assert part["macs"] == macs
     assert part["boundary_bytes"] == 2 * PLANE_BYTES
     assert (report["operators"], report["operators_offloaded"]) == (6, 4)
