@@ -127,8 +127,8 @@ def check(file: Path, model: Any) -> None:
 
 
 def _with_ends(small_model: Any) -> Any:
-    """Return an outline whose outputs all have a type and a shape, which ONNX's checker wants and nobody reads."""
-    for value in small_model.graph.output:
+    """Return an outline whose ends all have a type and a shape, which ONNX's checker wants of them."""
+    for value in (*small_model.graph.input, *small_model.graph.output):
         kind = value.type.WhichOneof("value")
         if kind is None or (kind == "tensor_type" and not value.type.tensor_type.HasField("shape")):
             value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1

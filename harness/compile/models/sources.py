@@ -32,6 +32,7 @@ from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_sh
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.compile.models.outline import check, double_operators
 from harness.compile.models.preparation import prepare
+from harness.compile.models.preparation.opset import widen_bfloats
 from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, LabelledData, Original, require_drawable
 
@@ -206,6 +207,7 @@ def read_and_prepare(
     changes += [f"brought in {external} tensors from other files"] if external else []
     changes += [order] if clean and (order := sort_operators(model)) else []
     check(file, model)
+    changes += [widened] if clean and (widened := widen_bfloats(model)) else []
     fixed_inputs = fix_inputs(model, fixes or {}, shapes)
     changes += [f"fixed {each.spec.name} = {each.number:.17g}" for each in fixed_inputs]
     shapes = {name: shape for name, shape in shapes.items() if name not in (fixes or {})}

@@ -20,7 +20,7 @@ from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import write_gathers, write_one_hots, write_reversals
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
-from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights, widen_bfloats
+from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads, write_repeats
 from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
@@ -33,7 +33,6 @@ _OPEN = (write_constants, remove_identities, fold_constants, take_constant_branc
 """Steps that replace branches and loops by what is in them. They run twice, since definitions have branches as well."""
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,
-    widen_bfloats,
     convert_opset,
     unlist_weights,
     *_OPEN,

@@ -124,6 +124,25 @@ def test_dynamic_shape_says_how_to_fix_it(tmp_path: Path) -> None:
     assert spec.shape == (2, 4)
 
 
+def test_an_input_without_a_rank_takes_the_shape_that_is_given(tmp_path: Path) -> None:
+    """As onnxruntime takes it. ONNX's checker does not."""
+    model = relu_model()
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    file = saved(tmp_path, model)
+    with pytest.raises(ModelError, match=r"dynamic shape.*fix it with --shape x=1x3x224x224"):
+        OnnxFile("mine", file).prepare(tmp_path)
+    (spec,) = OnnxFile("mine", file, {"x": [1, 4]}).prepare(tmp_path).inputs
+    assert spec.shape == (1, 4)
+
+
+def test_an_input_in_bfloat16_is_given_in_float32(tmp_path: Path) -> None:
+    model = relu_model(dtype=TensorProto.BFLOAT16)
+    model.graph.initializer[0].CopyFrom(helper.make_tensor("w", TensorProto.BFLOAT16, [4], [0.5, 1, 2, 3]))
+    prepared = OnnxFile("mine", saved(tmp_path, model)).prepare(tmp_path)
+    assert prepared.changes == ("computed bfloat16 in float32",)
+    assert prepared.inputs[0].dtype == "float32"
+
+
 def test_a_fixed_extent_of_zero_is_no_dynamic_one() -> None:
     model = relu_model([1, 4])
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 0
