@@ -138,6 +138,7 @@ def import_model(
     Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read or misreads, or cannot run but in this
     process.
     """
+    from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
     model = load(file)
@@ -151,6 +152,8 @@ def import_model(
         warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
         try:
             mod = from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in inputs})
+            if any(node.op_type == "If" for node in model.graph.node):  # around which it begins no block of data flow
+                mod = relax.transform.ConvertToDataflow()(mod)
         except Exception as error:  # TVM raises errors of every kind
             raise StepFailed("from_onnx", _node_of(error), error) from error
     return mod, inputs

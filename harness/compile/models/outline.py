@@ -264,18 +264,14 @@ def _remedy(kind: str) -> str:
     return f"export the model without {kind}"
 
 
-WITHOUT_KERNEL = ("NonMaxSuppression",)
-"""Operators of which TVM 0.25 to 0.27 build no kernel for OpenCL."""
-
-
 def require_on_device(model: Any, host: Collection[str]) -> None:
     """Raise `UnsupportedOperator` if an operator has no kernel, or one that only a `host` with Python has."""
     hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
     problem = "no device runs what TVM computes in Python:"
     _require_none(nodes_by_kind(model, lambda node: node.op_type in host), problem, hint)
     hint = "export the model up to its boxes and scores, which are then judged"
-    problem = "TVM builds no OpenCL kernel for"
-    _require_none(nodes_by_kind(model, lambda node: node.op_type in WITHOUT_KERNEL), problem, hint)
+    problem = "TVM builds no OpenCL kernel for"  # in 0.25 to 0.27
+    _require_none(nodes_by_kind(model, lambda node: node.op_type == "NonMaxSuppression"), problem, hint)
     hint = "export it with 2, as torchvision's detectors have it: 0 takes more samples of a larger region"
     problem = "TVM builds no OpenCL kernel for a sampling_ratio of 0:"
     _require_none(nodes_by_kind(model, _samples_by_size), problem, hint)

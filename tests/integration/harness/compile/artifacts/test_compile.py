@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from compile_requests import request_for
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from plain_network import write_plain_onnx
 from small_networks import network
 from tvm import relax
@@ -25,6 +25,7 @@ from harness.compile.artifacts.compile import compile_model, import_request, quo
 from harness.compile.compiler.compat import array_of, is_constant, is_tensor, type_of
 from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.compile.compiler.releases import HOST_FUNCTIONS, host_operators
+from harness.compile.models.preparation import prepare
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
 from harness.tools.zoo.graph_layers import ImageGraph
@@ -129,6 +130,44 @@ def test_texture_in_half_precision(plain: Path, precision: str, tmp_path: Path) 
     made = compile_model(request_for(plain, "texture", precision), tmp_path)
     assert "texture-conv-out-dtype" in made.quirks
     assert made.facts["image_kernels"] >= 3
+
+
+def write_choice(file: Path, *otherwise: Any) -> None:
+    """A convolution, or what `otherwise` makes of `x` as `e`, as an input chooses."""
+    then = helper.make_node("Conv", ["x", "w"], ["t"], pads=[1, 1, 1, 1])
+    ends = {name: [helper.make_empty_tensor_value_info(name)] for name in ("t", "e", "y")}
+    choose = helper.make_node(
+        "If",
+        ["flag"],
+        ["y"],
+        then_branch=helper.make_graph([then], "then", [], ends["t"]),
+        else_branch=helper.make_graph(list(otherwise), "else", [], ends["e"]),
+    )
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 8, 8]),
+        helper.make_tensor_value_info("flag", TensorProto.BOOL, []),
+    ]
+    weights = {"w": np.ones((4, 4, 3, 3), np.float32), "last": np.array([-1, -1])}
+    arrays = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph([choose], "choice", inputs, ends["y"], arrays)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    prepare(model)
+    onnx.save(onnx.shape_inference.infer_shapes(model), file)
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture", "clml"])
+def test_a_choice_between_branches_compiles_on_every_path(tmp_path: Path, path: str) -> None:
+    """With an If, the partitioner of clml stops, and texture puts no tensor into an image."""
+    write_choice(tmp_path / "net.onnx", helper.make_node("LpNormalization", ["x"], ["e"], axis=1))
+    facts = compile_model(request_for(tmp_path / "net.onnx", path), tmp_path).facts
+    assert (facts["texture_tensors"] > 0) == (path == "texture")
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_branches_of_unlike_shapes_compile(tmp_path: Path, path: str) -> None:
+    """What the importer writes around an If is data flow: the places of a GatherND are computed before the build."""
+    write_choice(tmp_path / "net.onnx", helper.make_node("GatherND", ["x", "last"], ["e"]))
+    assert compile_model(request_for(tmp_path / "net.onnx", path), tmp_path).facts["kernels"] > 0
 
 
 def test_as_shipped_is_the_compilers_error(tmp_path: Path) -> None:
