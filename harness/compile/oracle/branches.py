@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import constants, copy_of
+from harness.compile.models.outline import constants
 from harness.compile.models.preparation.branches import WORDS, chosen_if, lift_branches
 from harness.compile.models.preparation.order import remove_unread
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 def branches_taken(model: Any, inputs: Values) -> list[str]:
     """Return which branch each If takes on these inputs, as `then of NAME`, and those of an If inside a branch.
 
-    An If inside a loop, which may take both, is not among them. Raises NoAnswer, Refusal.
+    The branches are lifted in the model itself. An If inside a loop, which may take both, is not among them. Raises
+    NoAnswer, Refusal.
     """
     from onnx import numpy_helper
 
-    plain = copy_of(model)
-    lift_branches(plain)
-    conditions = {name: node.input[0] for node in plain.graph.node if (name := chosen_if(node))}
-    tensors = {name: numpy_helper.to_array(tensor) for name, tensor in constants(plain).items()} | {**inputs}
+    lift_branches(model)
+    conditions = {name: node.input[0] for node in model.graph.node if (name := chosen_if(node))}
+    tensors = {name: numpy_helper.to_array(tensor) for name, tensor in constants(model).items()} | {**inputs}
     if inner := [name for name in dict.fromkeys(conditions.values()) if name not in tensors]:
-        asked = with_outputs(plain, inner)
+        asked = with_outputs(model, inner)
         remove_unread(asked)
         tensors |= dict(zip(inner, OnnxRuntime(asked).ask(inputs), strict=True))
     words = {name: WORDS if tensors[condition].any() else WORDS[::-1] for name, condition in conditions.items()}
