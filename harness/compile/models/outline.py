@@ -274,11 +274,8 @@ def require_on_device(model: Any, host: Collection[str]) -> None:
     _require_none(nodes_by_kind(model, lambda node: node.op_type == "NonMaxSuppression"), problem, hint)
     hint = "export it with 2, as torchvision's detectors have it: 0 takes more samples of a larger region"
     problem = "TVM builds no OpenCL kernel for a sampling_ratio of 0:"
-    _require_none(nodes_by_kind(model, _samples_by_size), problem, hint)
-
-
-def _samples_by_size(node: Any) -> bool:
-    return bool(node.op_type == "RoiAlign" and attribute_of(node, "sampling_ratio", 0) == 0)
+    by_size = nodes_by_kind(model, lambda n: n.op_type == "RoiAlign" and not attribute_of(n, "sampling_ratio", 0))
+    _require_none(by_size, problem, hint)
 
 
 def require_no_branch(model: Any) -> None:

@@ -24,7 +24,8 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
 
     lift_branches(model)
     conditions = {name: node.input[0] for node in model.graph.node if (name := chosen_if(node))}
-    tensors = {name: numpy_helper.to_array(tensor) for name, tensor in constants(model).items()} | {**inputs}
+    weights = constants(model)
+    tensors = {**inputs} | {n: numpy_helper.to_array(weights[n]) for n in conditions.values() if n in weights}
     if inner := [name for name in dict.fromkeys(conditions.values()) if name not in tensors]:
         asked = with_outputs(model, inner)
         remove_unread(asked)
