@@ -56,6 +56,8 @@ def parse(file: Path) -> Any:
     del data  # a copy of all that the model holds
     if not model.ir_version or not model.graph.node:
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
+    if not model.graph.output:
+        raise ModelError(f"{file} has no outputs", hint="export it with what it is to compute")
     _require_bounded_functions(file, model)
     for tensor in tensors(model):
         if not is_external(tensor):

@@ -97,6 +97,14 @@ def test_damage_is_a_model_error_or_nothing(tmp_path_factory: pytest.TempPathFac
         input_specs(load(file), {})
 
 
+def test_a_network_that_computes_nothing(tmp_path: Path) -> None:
+    """What leads to no output is removed, and what was left was called no ONNX file."""
+    model = relu_model()
+    del model.graph.output[:]
+    with pytest.raises(ModelError, match=r"model\.onnx has no outputs"):
+        OnnxFile("mine", saved(tmp_path, model)).prepare(tmp_path)
+
+
 def test_structurally_invalid_model(tmp_path: Path) -> None:
     model = relu_model()
     model.graph.node[1].input[0] = "nobody"
