@@ -17,6 +17,7 @@ from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
 from harness.compile.models.outline import copy_of, inlined, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
+from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.opset import lower_opset, opset_of
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _NEWEST_OPSET = 21
 """Newest operator set of which onnxruntime (1.24) has `RandomUniformLike`, which moves numbers."""
+_NEW_FUNCTIONS = ("Attention", "RMSNormalization", "RotaryEmbedding", "Swish")
+"""Newer operators that the preparation may leave, and that ONNX defines by older ones."""
 _BOUNDED = ("Tanh", "Sigmoid", "Softmax", "Erf")
 """Functions that stay at a bound, which another program may miss by a rounding: onnxruntime 1.24 has tanh 1.0000001."""
 _DIVIDING = ("QuantizeLinear", "DynamicQuantizeLinear")
@@ -175,6 +178,7 @@ def _in_older_operators(network: Any, inputs: Values, outputs: Sequence[Array]) 
     older = copy_of(network)
     if not lower_opset(older, _NEWEST_OPSET):
         _prepare(older, inputs)
+        inline(older, _NEW_FUNCTIONS)
         lower_opset(older, _NEWEST_OPSET)
     distances = farthest(outputs, [OnnxRuntime(older).ask(inputs)])
     allowed = (RELATIVE_TOLERANCE[HALVES if output.dtype == HALVES else SINGLE] for output in outputs)

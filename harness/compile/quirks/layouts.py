@@ -30,8 +30,8 @@ _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
 _BYTES = ("bool", "int8", "uint8")
-_SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 """Number formats of which no image has four in a texel."""
+_SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""
 

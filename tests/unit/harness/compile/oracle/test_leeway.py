@@ -64,17 +64,19 @@ def test_the_exponent_of_a_power_is_kept_so_that_it_rounds_as_the_product_does()
     assert rounding(POWER) > 0
 
 
-@pytest.mark.parametrize(("operator", "opset"), [("Relu", 22), ("Relu", 26), ("Swish", 24), ("SwiGLU", 28)])
+@pytest.mark.parametrize(
+    ("operator", "opset"), [("Relu", 22), ("Relu", 26), ("Swish", 24), ("RMSNormalization", 23), ("SwiGLU", 28)]
+)
 def test_networks_in_new_operator_sets_have_the_leeway_of_older_ones(operator: str, opset: int) -> None:
     """onnxruntime 1.24 has no RandomUniformLike beyond operator set 21, and no operator set beyond 25."""
-    measured = {}
+    measured, more = {}, {"SwiGLU": ["x"], "RMSNormalization": ["scale"]}
     for last in ("Identity", "Round"):
         nodes = [
             helper.make_node("MatMul", ["x", "w"], ["m"]),
-            helper.make_node(operator, ["m", "x"] if operator == "SwiGLU" else ["m"], ["n"]),
+            helper.make_node(operator, ["m", *more.get(operator, [])], ["n"]),
             helper.make_node(last, ["n"], ["y"]),
         ]
-        model = network(nodes, {"w": W})
+        model = network(nodes, {"w": W, "scale": X[0]})
         model.opset_import[0].version = opset
         (measured[last],) = measure_leeway(model, {"x": X}, first_answer(judges_of(model), {"x": X}).outputs)
     assert 1e-8 < measured["Identity"].rounding["float32"] < 1e-5
@@ -96,7 +98,7 @@ def test_integers_that_are_rounded_are_numbers_although_another_output_says_wher
 
 
 def test_a_new_network_whose_older_form_answers_otherwise_has_no_leeway() -> None:
-    model = network([helper.make_node("Relu", ["x"], ["y"])], {})
+    model = network([helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": W})
     model.opset_import[0].version = 22
     (measured,) = measure_leeway(model, {"x": X}, [X])
     assert measured.rounding["float32"] == 0
