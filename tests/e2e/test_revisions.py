@@ -15,7 +15,7 @@ from harness.base.outcome import ExitCode
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import PINS
+from harness.judge.revisions.repository import PINS
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.long]
 

@@ -24,7 +24,7 @@ from harness.base.tool import tools
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.revisions.git import call, git
-from harness.judge.revisions.sources import PINS, commit, init, write_configuration
+from harness.judge.revisions.repository import PINS, commit, init, write_configuration
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0

@@ -24,7 +24,7 @@ from harness.base.suite import load_suite
 from harness.base.terminal import write
 from harness.judge.history import asv_process
 from harness.judge.history.results import newest_records, record_files, state_of_quirks
-from harness.judge.revisions.sources import build_variables, configuration
+from harness.judge.revisions.repository import build_variables, configuration
 from harness.measure.progress import STILL, Silence
 from harness.measure.records.record import Record, RecordFile
 

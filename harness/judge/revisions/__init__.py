@@ -1,5 +1,5 @@
-"""Revisions of the compiler. The tools build and run them side by side, each in an environment of its own.
+"""Repositories of the compiler, whose commits a history measures, and tools side by side.
 
-sources.py  what a revision is: a release of TVM, or a commit of a repository that an asv configuration describes
-git.py      git, called with a deadline
+repository.py  the repository of TVM's releases, and how asv installs the commits of a repository
+git.py         git, called with a deadline
 """

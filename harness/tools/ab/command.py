@@ -22,7 +22,7 @@ from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes, on_each_revision
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
-from harness.judge.revisions.sources import revision
+from harness.tools.shared.revisions import revision
 
 if TYPE_CHECKING:
     from harness.judge.stats.turns import Arm

@@ -19,7 +19,6 @@ from harness.cli.rule_options import on_each_revision
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
-from harness.judge.revisions.sources import revision
 from harness.measure.context import new_id
 from harness.measure.records.record import Record, RecordFile, Releases
 from harness.measure.workbench import Request
@@ -30,6 +29,7 @@ from harness.tools.isa.network import GpuNetwork, codes_of, networks, work_of
 from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
+from harness.tools.shared.revisions import revision
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
 _KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")

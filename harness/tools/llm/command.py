@@ -151,8 +151,8 @@ def _run(suite: Suite, device: str, records: Path, policy: QuirkPolicy, *, quick
 
 def _run_with(release: str, words: Sequence[str], config: Path, records: Path) -> list[Record]:
     """Run the same with another release of TVM, in its own environment. Raises InstallFailure, RigFailure."""
-    from harness.judge.revisions.sources import revision
     from harness.measure.records.record import RecordFile
+    from harness.tools.shared.revisions import revision
     from harness.tools.shared.toolchain import CommandLine
 
     file = RecordFile(records.absolute())

@@ -28,10 +28,10 @@ from harness.compile.artifacts.keys import compile_job, oracle_job
 from harness.compile.artifacts.planner import SEED, device_request, witness_request
 from harness.compile.models.spec import Original
 from harness.compile.quirks import quirks_for
-from harness.judge.revisions.sources import revision
 from harness.measure.decide import decide
 from harness.measure.facts import Accuracy, Facts
 from harness.tools.ops.catalogue import INPUTS, MODEL, PREPARED, Catalogue, OperatorCase
+from harness.tools.shared.revisions import revision
 from harness.tools.shared.toolchain import CommandLine
 
 MODES = {False: "with workarounds", True: "as shipped"}

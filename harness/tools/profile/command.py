@@ -108,8 +108,8 @@ class _ProfileRequest:
 
     def _with_revision(self, word: str, config: Path) -> tuple[WatchedProfile, Profile]:
         """Profile the case as this TVM builds it, and as a release or commit does."""
-        from harness.judge.revisions.sources import revision
         from harness.tools.profile.sides import profile_with
+        from harness.tools.shared.revisions import revision
         from harness.tools.shared.toolchain import Toolchain
 
         case, cache = self.request.cases[0], self.request.cache

@@ -31,8 +31,9 @@ from device_runner.files import scratch_folder
 from device_runner.store import Store, keep, key_of
 from harness.base.process import bound, end_family
 from harness.base.tables import counted, size
-from harness.judge.revisions.sources import Revision, configuration
+from harness.judge.revisions.repository import configuration
 from harness.measure.progress import duration
+from harness.tools.shared.revisions import Revision
 
 KIND = "toolchains"
 DONE_FILE = "made.json"

@@ -16,7 +16,7 @@ from typing import NoReturn
 from device_runner.files import write_whole
 from harness.base.terminal import tell
 from harness.compile.compiler.releases import REVISION_MARK
-from harness.judge.revisions.sources import build_variables
+from harness.judge.revisions.repository import build_variables
 from harness.tools.shared.environment import BUILDING, DONE_FILE
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"

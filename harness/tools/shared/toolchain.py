@@ -29,10 +29,10 @@ from harness.base.run_options import RunOptions
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.history.releases import copy_files, source_files
-from harness.judge.revisions.sources import Revision
 from harness.measure.progress import STILL
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.shared.environment import environment
+from harness.tools.shared.revisions import Revision
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0

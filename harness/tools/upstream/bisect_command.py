@@ -34,8 +34,8 @@ from harness.cli.rule_options import ConfirmOptions, on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
-from harness.judge.revisions.sources import Revision, revision
 from harness.judge.stats.shares import signed_share
+from harness.tools.shared.revisions import Revision, revision
 from harness.tools.upstream.bisect.line import describe, revisions_between
 
 if TYPE_CHECKING:

@@ -84,8 +84,8 @@ def _list_quirks(listed: Sequence[Quirk], as_json: bool) -> None:
 
 def _interpreters(releases: Sequence[str], config: Path, repo: Path | None) -> dict[str, Path]:
     """Python by release of TVM: the other releases in environments of their own, then the installed one."""
-    from harness.judge.revisions.sources import revision
     from harness.tools.shared.environment import environment
+    from harness.tools.shared.revisions import revision
 
     installed, cache = versions()["tvm"], cache_root()
     with Screen() as screen:

@@ -33,13 +33,13 @@ from harness.base.run_options import RunOptions
 from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
-from harness.judge.revisions.sources import Revision
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import RecordFile
 from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
+from harness.tools.shared.revisions import Revision
 from harness.tools.shared.toolchain import Toolchain
 from harness.tools.upstream.bisect.judging import (
     NOT_FITTING,

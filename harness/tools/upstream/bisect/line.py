@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import Revision, revision_at
+from harness.tools.shared.revisions import Revision, revision_at
 
 
 def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:

@@ -27,7 +27,6 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.run_options import RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
-from harness.judge.revisions.sources import Revision, Source
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -38,6 +37,7 @@ from harness.tools.ab.revision_pair import OUTCOMES_ALONE, RevisionPair
 from harness.tools.profile.sides import profile_with
 from harness.tools.shared.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
+from harness.tools.shared.revisions import Revision, Source
 from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"

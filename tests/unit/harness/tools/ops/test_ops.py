@@ -26,7 +26,6 @@ from harness.compile.artifacts.artifact import JUDGE, LEEWAY, Answers, Artifact,
 from harness.compile.artifacts.pool import Builder
 from harness.compile.models.preparation.constants import FOLDABLE
 from harness.compile.oracle.leeway import Measured, save_leeway
-from harness.judge.revisions.sources import Revision
 from harness.tools.ops import cells, networks
 from harness.tools.ops.catalogue import (
     INPUTS,
@@ -44,6 +43,7 @@ from harness.tools.ops.networks import OperatorNetwork
 from harness.tools.ops.page import Coverage
 from harness.tools.ops.run import CellResult, Operators
 from harness.tools.ops.sweep_table import ENTRIES
+from harness.tools.shared.revisions import Revision
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from device_runner.failures import DiskFull
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import UNUSED_SUBMODULES, build_variables
+from harness.judge.revisions.repository import UNUSED_SUBMODULES, build_variables
 from harness.tools.shared import environment
 from harness.tools.shared.environment import packages_so_far, require_room
 from harness.tools.shared.install import complaint, require_import

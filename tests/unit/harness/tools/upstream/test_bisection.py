@@ -21,12 +21,12 @@ from harness.base.outcome import Outcome
 from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
 from harness.judge.report.table import milliseconds
-from harness.judge.revisions.sources import Revision, Source
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.measure.records.record import Record
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
+from harness.tools.shared.revisions import Revision, Source
 from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream import bisect_command
 from harness.tools.upstream.bisect.bisection import (

@@ -12,8 +12,8 @@ import pytest
 from harness.base.failures import UsageError
 from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import Revision, Source
 from harness.tools.shared.environment import InstallFailure
+from harness.tools.shared.revisions import Revision, Source
 from harness.tools.upstream.bisect.by_report import Ask, find_turn, grafted_commits
 
 SCRIPT = """

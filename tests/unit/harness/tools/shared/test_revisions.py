@@ -11,7 +11,7 @@ import pytest
 from harness.base.failures import UsageError
 from harness.compile.compiler.releases import RELEASES
 from harness.judge.revisions.git import git
-from harness.judge.revisions.sources import revision
+from harness.tools.shared.revisions import revision
 from harness.tools.upstream.bisect.line import describe, revisions_between
 
 
