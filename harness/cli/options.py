@@ -45,7 +45,6 @@ DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path(completion.DEFAULT_SUITE)
 DEFAULT_RECORDS = Path(completion.DEFAULT_RECORDS)
-DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
 
 MODELS, WORKAROUNDS, THRESHOLDS = "Models", "Workarounds", "Thresholds"
 DEVICES, OUTPUT, SELDOM = "Devices", "Output", "Seldom needed"
@@ -95,9 +94,6 @@ RecordedGlob = Annotated[
     str | None,
     typer.Argument(metavar="GLOB", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
 ]
-RecordedCase = Annotated[
-    str | None, typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=completion.recorded_cases)
-]
 EveryRecord = Annotated[bool, typer.Option("--every", help="Show every record, not only the latest of each series.")]
 FindingsAreFine = Annotated[
     bool,
@@ -105,13 +101,6 @@ FindingsAreFine = Annotated[
 ]
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", metavar="FOLDER", help=BASELINES_HELP)]
-CompilerConfig = Annotated[
-    Path, seldom_option("--config", metavar="FILE", help="asv configuration of the TVM repository.")
-]
-CompilerRepo = Annotated[
-    Path | None,
-    seldom_option(metavar="FOLDER", help="Local clone or bare repository, instead of that of the configuration."),
-]
 
 
 def _models_option(what: str) -> Any:
@@ -292,15 +281,7 @@ def require_output_file(file: Path | None) -> Path | None:
     return require_output(file)
 
 
-def require_output_folder(folder: Path | None) -> Path | None:
-    """Return a folder that a command writes at its end. Raises UsageError at once if it cannot be written."""
-    if folder and folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is {what_else(folder) or 'a file'}", hint="name a folder")
-    return require_output(folder)
-
-
 file_option = functools.partial(output_option, callback=require_output_file)
-folder_option = functools.partial(output_option, callback=require_output_folder)
 """Name what a command writes when it has measured: what cannot be written is refused before."""
 
 

@@ -12,7 +12,7 @@ from device_runner.names import suggestion
 from harness.base.failures import UsageError
 from harness.base.plan import SUSTAINED
 from harness.base.terminal import tell
-from harness.cli.options import DEFAULT_DEVICE, matching
+from harness.cli.options import DEFAULT_DEVICE
 from harness.judge.report.screen import Screen
 
 if TYPE_CHECKING:
@@ -43,15 +43,6 @@ def open_index(place: Path | str) -> RecordSource:
     for line in skipped_lines(index.skipped):
         tell(line)
     return index
-
-
-def newest_records(place: str, glob: str | None) -> list[Record]:
-    """Return the latest record of each series that matches, without sustained runs. Raises UsageError for none."""
-    with open_index(place) as index:
-        records = list(index.newest(matching([glob] if glob else None)))
-        if not records:
-            raise no_records(glob, place, index)
-        return records
 
 
 def no_records(glob: str | None, records: str, index: RecordSource, *, sustained: bool = False) -> UsageError:

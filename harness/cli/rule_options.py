@@ -1,17 +1,14 @@
-"""The options of commands that judge changes: which matter, what a verdict may cost, and what revisions run."""
+"""The options of commands that judge changes: which matter, and what a verdict may cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from harness.cli.options import CaseOptions, threshold_option
+from harness.cli.options import threshold_option
 from harness.judge.stats.pair import Rules
-
-if TYPE_CHECKING:
-    from harness.base.run_options import RunOptions
 
 Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]
 
@@ -45,10 +42,3 @@ class ConfirmOptions(RuleOptions):
     most_sessions: Annotated[
         int, threshold_option(metavar="NUMBER", min=4, help="Maximum number of sessions per case.")
     ] = 32
-
-
-def on_each_revision(what: CaseOptions, device: str) -> RunOptions:
-    """Return what every revision of a compiler is to build and run on a device."""
-    from harness.base.run_options import RunOptions
-
-    return RunOptions(what.suite, device, what.quirks, what.schedules, tuple(what.models))

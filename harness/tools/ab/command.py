@@ -19,9 +19,10 @@ from harness.cli import options
 from harness.cli.commands import usage_line
 from harness.cli.hints import last_words
 from harness.cli.record_filter import load_sides
-from harness.cli.rule_options import ConfirmOptions, Minutes, on_each_revision
+from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, on_each_revision
 from harness.tools.shared.revisions import revision
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def compare(
         options.seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control."),
     ] = False,
     device: options.DeviceName = options.DEFAULT_DEVICE,
-    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
         options.seldom_option(

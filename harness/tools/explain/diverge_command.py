@@ -7,13 +7,13 @@ from pathlib import Path
 from harness.base.terminal import tell
 from harness.cli import options
 from harness.cli.hints import last_words, runnable
-from harness.cli.record_filter import newest_records
 from harness.judge.report.screen import out, out_json
+from harness.tools.explain.recorded_case import RecordedCase, newest_records
 
 
 @last_words("nothing was found yet; what was built is kept; {command} starts again")
 def diverge(
-    case: options.RecordedCase = None,
+    case: RecordedCase = None,
     records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
     suite: options.SuiteFile = options.DEFAULT_SUITE,
     model: options.Models = None,

@@ -10,11 +10,12 @@ from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.tables import table
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordedCase, RecordsPlace, matches_globs
-from harness.cli.record_filter import newest_records, no_records, open_index
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, matches_globs
+from harness.cli.record_filter import no_records, open_index
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.report.screen import out, out_json
 from harness.tools.explain.kernel_files import kernel_files
+from harness.tools.explain.recorded_case import RecordedCase, newest_records
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import PathRanking, Standing

@@ -12,10 +12,11 @@ from device_runner.deadline import Deadline
 from harness.base.failures import UsageError
 from harness.base.tables import counted
 from harness.cli.hints import last_words
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, require_output_folder
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 from harness.tools.shared.networks import without_programs
+from harness.tools.shared.output_folder import require_output_folder
 
 if TYPE_CHECKING:
     from harness.measure.workbench import Request

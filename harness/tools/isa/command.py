@@ -16,6 +16,7 @@ from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.kernels import check_gpus
 from harness.tools.isa.toolchain import MesaToolchain, need, set_up
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
 
 if TYPE_CHECKING:
     from harness.tools.isa.view import CodeSide
@@ -73,7 +74,7 @@ def isa(
     ] = None,
     mirror: Annotated[str, options.seldom_option(metavar="URL", help="With setup: address of a Debian archive.")] = "",
     device: options.DeviceName = NO_DEVICE,
-    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     as_json: options.AsJson = False,
 ) -> None:
     """Count the Adreno machine code of the kernels, without a phone.

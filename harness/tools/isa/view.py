@@ -15,7 +15,6 @@ from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout,
 from harness.base.tables import table
 from harness.cli.options import CaseOptions
 from harness.cli.record_filter import open_index
-from harness.cli.rule_options import on_each_revision
 from harness.compile.artifacts.pool import load_artifact
 from harness.compile.compiler.releases import RELEASES, find_release
 from harness.judge.report.screen import Screen, out
@@ -29,6 +28,7 @@ from harness.tools.isa.network import GpuNetwork, codes_of, networks, work_of
 from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
+from harness.tools.shared.revision_options import on_each_revision
 from harness.tools.shared.revisions import revision
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")

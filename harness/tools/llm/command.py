@@ -17,11 +17,9 @@ from harness.base.request import QuirkPolicy
 from harness.base.tables import table
 from harness.cli.hints import last_words
 from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     AsJson,
-    CompilerConfig,
     DeviceName,
     FindingsAreFine,
     RecordsFile,
@@ -33,6 +31,7 @@ from harness.cli.options import (
 from harness.compile.compiler.releases import find_release, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.table import json_array
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
 
 if TYPE_CHECKING:
     from harness.base.suite import Suite

@@ -19,6 +19,8 @@ from harness.cli import options
 from harness.cli.hints import last_words
 from harness.compile.compiler.releases import find_release, require_working_pair, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
+from harness.tools.shared.output_folder import folder_option
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
 
 PATHS = ("opencl", "texture", "clml")
 
@@ -52,7 +54,7 @@ def ops(
             help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
         ),
     ] = None,
-    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: options.DeviceName = options.DEFAULT_DEVICE,
     from_files: Annotated[
         list[Path] | None,
@@ -63,7 +65,7 @@ def ops(
     html: Annotated[Path | None, options.file_option(metavar="FILE", help="Also write a page to this file.")] = None,
     table: Annotated[
         Path | None,
-        options.folder_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
+        folder_option(metavar="FOLDER", help="Also write RELEASE.json to this folder, which `inspect` reads."),
     ] = None,
     markdown: Annotated[bool, options.output_option("--markdown", help="Print Markdown.")] = False,
     findings_are_fine: options.FindingsAreFine = False,

@@ -13,8 +13,8 @@ from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.cli import options
 from harness.cli.hints import last_words
-from harness.cli.rule_options import on_each_revision
 from harness.judge.report.screen import Screen, out, out_json
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, on_each_revision
 
 if TYPE_CHECKING:
     from harness.measure.workbench import Request
@@ -35,7 +35,7 @@ def profile(
         ),
     ] = None,
     device: options.DeviceName = options.DEFAULT_DEVICE,
-    config: options.CompilerConfig = options.DEFAULT_COMPILER_CONFIG,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     repeat: Annotated[int, typer.Option(metavar="NUMBER", min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
         Path | None, options.file_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")

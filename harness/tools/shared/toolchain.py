@@ -25,7 +25,6 @@ from device_runner.store import Store, keep
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.process import Listener, bound, end
-from harness.base.run_options import RunOptions
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.history.releases import copy_files, source_files
@@ -33,6 +32,7 @@ from harness.measure.progress import STILL
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.shared.environment import environment
 from harness.tools.shared.revisions import Revision
+from harness.tools.shared.run_options import RunOptions
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0

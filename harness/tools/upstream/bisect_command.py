@@ -18,23 +18,26 @@ from harness.base.tables import table
 from harness.cli.completion import quirks
 from harness.cli.hints import last_words
 from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
     MODEL_OPTIONS,
     AsJson,
     CaseOptions,
-    CompilerConfig,
-    CompilerRepo,
     DeviceName,
     grouped,
     refuse_options,
     seldom_option,
 )
-from harness.cli.rule_options import ConfirmOptions, on_each_revision
+from harness.cli.rule_options import ConfirmOptions
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
 from harness.judge.report.verdicts import keep_for_history
 from harness.judge.stats.shares import signed_share
+from harness.tools.shared.revision_options import (
+    DEFAULT_COMPILER_CONFIG,
+    CompilerConfig,
+    CompilerRepo,
+    on_each_revision,
+)
 from harness.tools.shared.revisions import Revision, revision
 from harness.tools.upstream.bisect.line import describe, revisions_between
 

@@ -17,17 +17,15 @@ from harness.base.failures import UsageError
 from harness.base.process import cores
 from harness.base.tables import counted
 from harness.cli.options import (
-    DEFAULT_COMPILER_CONFIG,
     AsJson,
-    CompilerConfig,
-    CompilerRepo,
     output_option,
     refuse_options,
-    require_output_folder,
 )
 from harness.compile.compiler.releases import find_release, versions
 from harness.compile.quirks import ProbeAnswer, Quirk
 from harness.judge.report.screen import Screen, out, out_json
+from harness.tools.shared.output_folder import require_output_folder
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, CompilerRepo
 
 if TYPE_CHECKING:
     from harness.tools.upstream.report import QuirkReport

@@ -29,7 +29,6 @@ from device_runner.store import Store, key_of, sha256_of
 from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.run_options import RunOptions
 from harness.compile.artifacts.artifact import KERNELS
 from harness.compile.artifacts.planner import model_digest
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
@@ -40,6 +39,7 @@ from harness.measure.records.record import RecordFile
 from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 from harness.tools.shared.revisions import Revision
+from harness.tools.shared.run_options import RunOptions
 from harness.tools.shared.toolchain import Toolchain
 from harness.tools.upstream.bisect.judging import (
     NOT_FITTING,

@@ -13,12 +13,12 @@ from fake_records import sessions
 from typer.testing import CliRunner
 
 from harness.base.model import OnnxModel, model_name, models_given
-from harness.base.run_options import RunOptions
 from harness.base.suite import load_suite
 from harness.cli import app, every_command
 from harness.cli.commands import load_command
 from harness.cli.options import CaseOptions
-from harness.cli.rule_options import on_each_revision
+from harness.tools.shared.revision_options import on_each_revision
+from harness.tools.shared.run_options import RunOptions
 
 pytestmark = pytest.mark.usefixtures("no_device")
 

@@ -18,7 +18,6 @@ from harness.base.outcome import Outcome
 from harness.base.plan import Job
 from harness.base.suite import Suite, choose, load_suite
 from harness.cli.options import CaseOptions
-from harness.cli.rule_options import on_each_revision
 from harness.compile.artifacts.artifact import KERNELS, Answers, Artifact
 from harness.compile.artifacts.planner import check, plan_case
 from harness.compile.compiler.releases import tvm_version
@@ -30,6 +29,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.work import schedule_complaint, schedule_summary
+from harness.tools.shared.revision_options import on_each_revision
 
 KERNEL = "// Function: {0}\n__kernel void {0}(__global float* restrict x) {{\n  x[0] = {1};\n}}\n"
 TUNED = Case("tiny", "opencl", Precision.FLOAT32, Tuning.SCHEDULED)

@@ -24,7 +24,6 @@ from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.request import WORKED_AROUND, QuirkPolicy
-from harness.base.run_options import RunOptions
 from harness.judge.compare import exit_code
 from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.stats.pair import Rules
@@ -38,6 +37,7 @@ from harness.tools.profile.sides import profile_with
 from harness.tools.shared.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
 from harness.tools.shared.revisions import Revision, Source
+from harness.tools.shared.run_options import RunOptions
 from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"

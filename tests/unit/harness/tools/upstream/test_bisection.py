@@ -18,7 +18,6 @@ from device_runner.failures import RigFailure
 from device_runner.store import key_of
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.run_options import RunOptions
 from harness.compile.models.sources import model_source
 from harness.judge.report.table import milliseconds
 from harness.judge.stats.engine import TurnPlan
@@ -27,6 +26,7 @@ from harness.measure.records.record import Record
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.revisions import Revision, Source
+from harness.tools.shared.run_options import RunOptions
 from harness.tools.shared.toolchain import CaseBuild
 from harness.tools.upstream import bisect_command
 from harness.tools.upstream.bisect.bisection import (
