@@ -27,10 +27,10 @@ BUILD_DEADLINE_S = 1200
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
-SHARED = Path(__file__).parent / "cpp"
-"""Headers that several have in common, and those that the wheel's own include and does not have; found last."""
 STAND_INS = Path(__file__).parents[1] / "stand_ins"
 """Sources of the libraries that stand in for a phone's own."""
+SHARED = STAND_INS / "cpp"
+"""Headers that several have in common, and those that the wheel's own include and does not have; found last."""
 
 
 @dataclass(frozen=True)
