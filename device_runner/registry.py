@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_runner.device import Device, DeviceEntry, Identity, Steadiness
+from device_runner.device import Device, DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.lease import Holder, holder_of, holders, lease, queue_length
 from device_runner.lease import tell as lease_note
@@ -24,11 +24,16 @@ VIRTUAL, LOCAL = "virtual", "local"
 
 _OPEN_VIRTUAL = "device_runner.stand_ins.virtual.device:open_virtual"
 _OPEN_LOCAL = "device_runner.stand_ins.local:open_local"
-_CARDS_SCRIPT = "device_runner.stand_ins.host_gpu:CARDS_SCRIPT"
-_PACE_BETWEEN = "device_runner.stand_ins.host_gpu:pace_between"
-_WHY_NO_SANDBOX = "device_runner.stand_ins.virtual.sandbox:why_not"
-_WHY_NO_USERLAND = "device_runner.stand_ins.virtual.userland:why_not"
-"""Places, `MODULE:NAME`: nothing that `run` imports leads to what stands in for a phone."""
+CARDS_SCRIPT = "device_runner.stand_ins.host_gpu:CARDS_SCRIPT"
+"""A shell script that prints what a Linux host says of its graphics cards."""
+PACE_BETWEEN = "device_runner.stand_ins.host_gpu:pace_between"
+"""Returns how a GPU of a host held its pace between two looks at it, or why that is not known."""
+WHY_NO_SANDBOX = "device_runner.stand_ins.virtual.sandbox:why_not"
+"""Returns why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
+WHY_NO_USERLAND = "device_runner.stand_ins.virtual.userland:why_not"
+"""Returns why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox.
+
+These are places, `MODULE:NAME`: nothing that `run` imports leads to what stands in for a phone."""
 
 MOST_VIRTUAL = 64
 """`virtual-1` to `virtual-64` are further phones beside `virtual`, for trying a fleet."""
@@ -135,27 +140,6 @@ def remove_files(name: str, cache: Path) -> None:
     """Remove all files of a device that every host has, with what was pushed to it. Raises `DeviceBusy`."""
     with lease(name, _leases(cache), timeout_s=0):
         shutil.rmtree(cache / name)
-
-
-def why_no_sandbox() -> str:
-    """Return why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
-    return str(load(_WHY_NO_SANDBOX)())
-
-
-def why_no_userland() -> str:
-    """Return why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
-    return str(load(_WHY_NO_USERLAND)())
-
-
-def cards_script() -> str:
-    """Return a shell script that prints what a Linux host says of its graphics cards."""
-    return str(load(_CARDS_SCRIPT))
-
-
-def host_gpu_pace(before: Mapping[str, str], after: Mapping[str, str], gpu: str) -> Steadiness | str:
-    """Return how a GPU of a host held its pace between two looks at it, or why that is not known."""
-    pace: Steadiness | str = load(_PACE_BETWEEN)(before, after, gpu)
-    return pace
 
 
 @contextmanager

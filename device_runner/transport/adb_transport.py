@@ -60,7 +60,7 @@ rm -f "$2.verified" && mv "$1" "$2"
 
 
 def push(
-    adb: Adb, file: Path, sha256: str, destination: str, *, timeout_s: float, progress: Progress | None = None
+    adb: AdbTransport, file: Path, sha256: str, destination: str, *, timeout_s: float, progress: Progress | None = None
 ) -> PushResult:
     """Make `destination` on the device a file with this hash.
 
@@ -87,7 +87,7 @@ def push(
     return PushResult(destination, sent_bytes)
 
 
-def _send(adb: Adb, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:
+def _send(adb: AdbTransport, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:
     with adb.blame(f"push {file.name}", deadline), adb.open("sync:", deadline) as sock:
         try:
             sent_bytes = _stream(sock, file, path, deadline, progress)
@@ -134,7 +134,7 @@ def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = N
 _FORBIDDEN = ("not permitted", "Permission denied")
 
 
-def _refusal(adb: Adb, reason: str, path: str) -> Failure:
+def _refusal(adb: AdbTransport, reason: str, path: str) -> Failure:
     reason = reason.strip() or "it gave no reason"
     if any(words in reason for words in _FORBIDDEN):
         look = quoted("adb", "-s", adb.serial, "shell", quoted("ls", "-ld", dirname(path)))

@@ -128,14 +128,7 @@ NEARLY_BYTES = 1 << 20
 """Least free space for a program to run."""
 
 
-class Shell(Protocol):
-    """A function that runs a command on a device."""
-
-    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
-        """Run it to its end."""
-
-
-def free_bytes(device: Shell, folder: str) -> int | None:
+def free_bytes(device: Transport, folder: str) -> int | None:
     """Free bytes on the disk of a folder, as `df` tells; None if the device does not tell."""
     with suppress(DeviceFailure, RigFailure, IndexError, ValueError):
         printed = device.shell(["df", "-k", folder], timeout_s=ASK_S).stdout

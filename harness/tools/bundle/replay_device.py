@@ -12,7 +12,8 @@ from typing import Any
 from device_runner.adb_device import ABI_PROPERTY, phone_identity, properties_in
 from device_runner.device import Identity, Pulse, PushResult, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import RigFailure
-from device_runner.registry import host_gpu_pace
+from device_runner.names import load
+from device_runner.registry import PACE_BETWEEN
 from device_runner.rpc_device import one_line
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of
 from device_runner.session.identification import description_of
@@ -118,7 +119,7 @@ class ReplayDevice:
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Return what the device said of its heat and pace around the turn, for which no knob was set."""
-        pace = host_gpu_pace(self._turn.before, self._turn.after, self.identity.gpu)
+        pace: Steadiness | str = load(PACE_BETWEEN)(self._turn.before, self._turn.after, self.identity.gpu)
         if isinstance(pace, Steadiness):
             return work(), pace
         before, after = reading(self._turn.before), reading(self._turn.after)

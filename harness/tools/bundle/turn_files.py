@@ -17,7 +17,8 @@ from dataclasses import fields
 from pathlib import Path, PurePosixPath
 
 from device_runner.device import Array, Loadable
-from device_runner.registry import cards_script
+from device_runner.names import load
+from device_runner.registry import CARDS_SCRIPT
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.store import sha256_of
@@ -84,7 +85,7 @@ def lay_out(folder: Path, builds: dict[str, BundleBuild], turns: Sequence[Bundle
     """Add to a bundle's folder what runs it. Raises SetupMissing, RigFailure."""
     shutil.copyfile(runner.program(cache, abi), folder / "runner")
     shutil.copyfile(SCRIPT, folder / "run.sh")
-    cards = "" if abi == ANDROID else f'echo "{MARK} cards"{cards_script()}echo "\n{MARK} 0"\n'
+    cards = "" if abi == ANDROID else f'echo "{MARK} cards"{load(CARDS_SCRIPT)}echo "\n{MARK} 0"\n'
     (folder / "look.sh").write_text(LOOK_SCRIPT + cards, encoding="utf-8")
     if abi != ANDROID:
         (folder / "link.sh").write_text(f'set -- "$1" {" ".join(SEARCHED)}\n{LINK_SCRIPT}', encoding="utf-8")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.names import load
+from device_runner.registry import WHY_NO_SANDBOX, WHY_NO_USERLAND
 from harness.base.tool import places
 from harness.tools.shared.finding import Check, Condition, DoctorFinding, guarded
 
@@ -90,9 +91,7 @@ def _adb(_: Path) -> Iterator[DoctorFinding]:
 
 
 def _sandbox(_: Path) -> Iterator[DoctorFinding]:
-    from device_runner.registry import why_no_sandbox
-
-    if reason := why_no_sandbox():
+    if reason := load(WHY_NO_SANDBOX)():
         fix = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
         yield DoctorFinding(
             "sandbox", Condition.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix
@@ -102,9 +101,7 @@ def _sandbox(_: Path) -> Iterator[DoctorFinding]:
 
 
 def _userland(_: Path) -> Iterator[DoctorFinding]:
-    from device_runner.registry import why_no_userland
-
-    if reason := why_no_userland():
+    if reason := load(WHY_NO_USERLAND)():
         text = f"this host's own ({reason}), which records call emulated"
         yield DoctorFinding("phone's shell", Condition.NOTE, text, "sudo apt-get install mksh toybox")
     else:

@@ -12,8 +12,7 @@ from fake_adb import SERIAL, FakeAdbServer, fake_adb, read, receive_send, run_lo
 
 from device_runner.device import PushResult
 from device_runner.failures import DeviceFull, DeviceLost
-from device_runner.transport.adb import Adb
-from device_runner.transport.adb_transport import push
+from device_runner.transport.adb_transport import AdbTransport, push
 
 GOOD_DEVICE = {"shell,v2,raw": run_locally, "sync": store_locally}
 
@@ -29,7 +28,13 @@ class Parcel:
         self.destination = self.folder / f"{self.sha256}.so"
 
     def push(self, server: FakeAdbServer, timeout_s: float = 5) -> PushResult:
-        return push(Adb(SERIAL, server.port), self.file, self.sha256, str(self.destination), timeout_s=timeout_s)
+        return push(
+            AdbTransport(SERIAL, server.port, "root"),
+            self.file,
+            self.sha256,
+            str(self.destination),
+            timeout_s=timeout_s,
+        )
 
     @property
     def verified(self) -> Path:
@@ -171,7 +176,7 @@ def test_progress_rises_to_the_whole(tmp_path: Path) -> None:
     parcel = Parcel(tmp_path, os.urandom(200_000))
     seen: list[tuple[int, int]] = []
     with fake_adb(GOOD_DEVICE) as server:
-        adb = Adb(SERIAL, server.port)
+        adb = AdbTransport(SERIAL, server.port, "root")
         push(
             adb,
             parcel.file,
