@@ -81,11 +81,6 @@ class Work:
         return self.truth.inputs
 
     @cached_property
-    def expected(self) -> Sequence[Array]:
-        """The oracle's answer."""
-        return self.truth.expected
-
-    @cached_property
     def other(self) -> list[Array]:
         """The oracle's answer to other inputs; empty if it had none."""
         return load_arrays(self.answers.folder / OTHER_OUTPUTS)

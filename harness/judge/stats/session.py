@@ -210,11 +210,6 @@ class SessionSummary(Struct, frozen=True, gc=False):
     tick: float = 0.0
     """The smallest difference between two samples that differ: of a coarse clock its tick, else next to nothing."""
 
-    @property
-    def location_ms(self) -> float:
-        """The location in ms."""
-        return math.exp(self.log_ms)
-
 
 @dataclass(frozen=True)
 class Noise:
