@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
 
 
 class Owner(str, Enum):
@@ -98,13 +97,6 @@ def _state_of(outcome: Outcome) -> CaseState:
 
 STATES = {outcome: _state_of(outcome) for outcome in Outcome}
 """By outcome, unless being right proves nothing: then it is `CaseState.VACUOUS`. A history asks millions of times."""
-
-
-class Finding(NamedTuple):
-    """The outcome of a case, and whose it is."""
-
-    outcome: Outcome
-    owner: Owner
 
 
 class ExitCode(int, Enum):

@@ -23,7 +23,7 @@ from device_runner.failures import RigFailure
 from device_runner.files import append_lines, require_writable, what_else
 from device_runner.recovery.ladder import RecoveryStep
 from harness.base.failures import UsageError
-from harness.base.outcome import Finding, Outcome, Owner
+from harness.base.outcome import Outcome, Owner
 from harness.measure.facts import Accuracy, Reference
 from harness.measure.records.parts import Parts, read_part
 from harness.measure.records.schema import upgraded
@@ -149,11 +149,6 @@ class Record(BaseModel):
     """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
     parts: Parts = {}
     """What else is known, by name (`harness.measure.records.parts`). Parts of tools are JSON values."""
-
-    @property
-    def finding(self) -> Finding:
-        """The outcome, and whose it is."""
-        return Finding(self.outcome, self.owner)
 
     @property
     def compilers(self) -> Releases:

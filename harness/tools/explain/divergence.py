@@ -26,7 +26,7 @@ from harness.tools.explain.first_wrong import FirstWrong
 from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.locate import Divergence, locate
 from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator
-from harness.tools.explain.trial import MODEL, VALUES, Trials, keep, scratch
+from harness.tools.explain.trial import MODEL, VALUES, Finding, Trials, keep, scratch
 from harness.tools.shared.networks import without_programs
 
 
@@ -70,7 +70,7 @@ def find_divergence(
             what = f"{record.case} is {whole.outcome.value} now: there is no wrong operator to find"
             raise UsageError(what, hint="`adreno-bench run` it again")
 
-        divergence = locate(network, whole.finding, trials.run, screen.say)
+        divergence = locate(network, Finding.of(whole), trials.run, screen.say)
         smallest, same = divergence.smallest, record.artifact == whole.artifact
         if smallest is None:
             return DivergenceReport(whole, same, network, divergence, None, ())

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.base.outcome import Finding, Outcome, Owner
+from harness.base.outcome import Outcome, Owner
 from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator, Piece
-from harness.tools.explain.trial import PieceTrial
+from harness.tools.explain.trial import Finding, PieceTrial
 from harness.tools.shared.pace import Pace
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 
@@ -46,7 +46,7 @@ class Divergence:
     @property
     def smallest(self) -> PieceTrial | None:
         """The smallest network that was found to show it; None if no piece around the operator does."""
-        trials = [trial for trial in self.around if trial.record.finding == self.finding]
+        trials = [trial for trial in self.around if Finding.of(trial.record) == self.finding]
         return min(trials, key=lambda trial: len(trial.piece.operators), default=None)
 
 
@@ -78,7 +78,7 @@ def _around(
         before = len(piece.operators) - 1
         say(f"trying {operator} {f'after the {before} that lead to it' if before else 'alone'}")
         tried[depth] = run(piece, f"around_{operator.number}_{depth}")
-        return tried[depth].record.finding == finding
+        return Finding.of(tried[depth].record) == finding
 
     depth = next((depth for depth in depths if shows(depth)), None)
     if depth is not None:
@@ -95,7 +95,7 @@ def _grows(network: CuttableNetwork, number: int, depth: int) -> bool:
 
 
 def _state(trial: PieceTrial, finding: Finding) -> RevisionState:
-    if trial.record.finding == finding:
+    if Finding.of(trial.record) == finding:
         return RevisionState.BAD
     ran = trial.record.outcome in (Outcome.OK, Outcome.WRONG_RESULT)
     built = trial.record.library_bytes is not None  # though this device may be unable to run it

@@ -11,7 +11,7 @@ import numpy as np
 from device_runner.deadline import Deadline
 from device_runner.device import Array
 from harness.base.failures import UsageError
-from harness.base.outcome import Finding, Outcome, without_findings
+from harness.base.outcome import Outcome, without_findings
 from harness.base.tables import counted
 from harness.measure.progress import duration
 from harness.measure.records.record import Record
@@ -19,7 +19,7 @@ from harness.tools.explain.locate import locate
 from harness.tools.explain.pieces import NetworkOperator, Piece
 from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
-from harness.tools.explain.trial import PieceTrial, Trials
+from harness.tools.explain.trial import Finding, PieceTrial, Trials
 
 _DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
 """What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""
@@ -40,7 +40,7 @@ class FailureKind:
     def of(cls, record: Record) -> FailureKind:
         """Describe the failure of a run."""
         wrong = record.outcome is Outcome.WRONG_RESULT
-        return cls(record.finding, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
+        return cls(Finding.of(record), "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) 
             hint="name a case that is wrong or broken",
         )
     attempts = _Attempts(trials, FailureKind.of(whole), deadline)
-    starts = _starts(trials, whole.finding, say, deadline)
+    starts = _starts(trials, Finding.of(whole), say, deadline)
     start = next((piece for piece in starts if attempts.fails_with(piece.operators)), None)
     operators = start.operators if start else tuple(trials.network.operators)
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from device_runner.failures import DeviceLost, Failure
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
 from harness.base.model import InnerModel
-from harness.base.outcome import Outcome
+from harness.base.outcome import Outcome, Owner
 from harness.base.plan import Job, Plan
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Suite
@@ -39,6 +39,18 @@ MODEL, VALUES = "piece.onnx", "inputs.npz"
 PIECES = "pieces"
 """Folder of the cache for pieces that are kept."""
 LOCK_WAIT_S = 60.0
+
+
+class Finding(NamedTuple):
+    """The outcome of a case, and whose it is."""
+
+    outcome: Outcome
+    owner: Owner
+
+    @classmethod
+    def of(cls, record: Record) -> Finding:
+        """Return what a record found."""
+        return cls(record.outcome, record.owner)
 
 
 @dataclass(frozen=True)

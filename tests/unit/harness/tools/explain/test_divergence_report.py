@@ -6,13 +6,13 @@ import pytest
 from fake_records import a_record
 from onnx import TensorProto, helper
 
-from harness.base.outcome import Finding, Outcome, Owner
+from harness.base.outcome import Outcome, Owner
 from harness.compile.paths.kernels import kernels
 from harness.measure.facts import Accuracy
 from harness.tools.explain.divergence import DivergenceReport, PieceKernel, begin_alike
 from harness.tools.explain.locate import Divergence
 from harness.tools.explain.pieces import CuttableNetwork
-from harness.tools.explain.trial import PieceTrial
+from harness.tools.explain.trial import Finding, PieceTrial
 
 RIGHT = a_record(accuracy=Accuracy(True, 1e-6, 1e-6, 1.0, True, 1e-3))
 OFF = a_record(outcome=Outcome.WRONG_RESULT, message="it is off", accuracy=Accuracy(False, 5.0, 5.0, 0.25, False, 1e-3))

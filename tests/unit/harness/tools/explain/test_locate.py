@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from harness.base.outcome import Finding, Outcome, Owner
+from harness.base.outcome import Outcome, Owner
 from harness.tools.explain.locate import locate
 from harness.tools.explain.pieces import CuttableNetwork, Piece
-from harness.tools.explain.trial import PieceTrial
+from harness.tools.explain.trial import Finding, PieceTrial
 
 WRONG = Finding(Outcome.WRONG_RESULT, Owner.PATH)
 
