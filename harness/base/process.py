@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from typing import IO, Any
 
 END_TIMEOUT_S = 10.0
-UNWIND_TIMEOUT_S = 30.0
-"""Time limit for one of our own commands to end its server and put back knobs."""
 
 
 def cores() -> int:
@@ -94,13 +91,3 @@ def _family(pid: int) -> list[Any]:
         return [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
     except psutil.NoSuchProcess:
         return []
-
-
-def end(process: subprocess.Popen[Any]) -> None:
-    """End a command of ours that still runs: ask it, so that it puts back what it changed; then kill it."""
-    if process.poll() is None:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(UNWIND_TIMEOUT_S)
-        end_family(process.pid)
-    process.wait()

@@ -6,6 +6,7 @@ of this harness as it is now: an edit meanwhile changes no measurement.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -24,7 +25,7 @@ from device_runner.files import scratch_folder
 from device_runner.store import Store, keep
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
-from harness.base.process import Listener, bound, end
+from harness.base.process import Listener, bound, end_family
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.history.releases import copy_files, source_files
@@ -38,6 +39,8 @@ PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0
 OPENING_S = 900.0
 """Time limit for opening a device: the first time, this compiles the runtimes that a TVM wheel lacks."""
+UNWIND_S = 30.0
+"""Time limit for a command to end its server and put back knobs."""
 LISTEN_S = 5.0
 """Time limit for the end of an error stream that a process may still hold open."""
 _CODE = "from harness.cli import main; main()"
@@ -114,7 +117,7 @@ class CommandLine:
                 why = f"{self.revision} did not end within {deadline_s:.0f} s"
                 raise RigFailure(why, hint="run it again", evidence=heard.last) from None
             finally:
-                end(process)
+                _end(process)
                 heard.join(LISTEN_S)
             output.seek(0)
             if code == ExitCode.USAGE:
@@ -215,3 +218,13 @@ class Toolchain:
         globs = [part for case in cases for part in ("--case", case)]
         deadline_s = OPENING_S + len(cases) * self.options.read_suite().longest_case_s
         return self.commands.call([*command, *self.options.words, *globs], deadline_s)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a command that still runs: ask it, so that it puts back what it changed; then kill it."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(UNWIND_S)
+        end_family(process.pid)
+    process.wait()
