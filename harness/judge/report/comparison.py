@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
-from pydantic.json_schema import models_json_schema
 
 from device_runner.files import write_whole
 from harness.base.failures import UsageError, reason_alone
@@ -21,7 +20,7 @@ from harness.base.tables import markdown_table
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange, exit_code
 from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.report import words
-from harness.judge.report.exports import SCHEMA, Export, RunExport, csv_text, json_text, verdict_of
+from harness.judge.report.exports import SCHEMA, Export, csv_text, json_text, verdict_of
 from harness.judge.sides import Side, summarise_sides
 from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
@@ -207,15 +206,6 @@ def comparison_markdown(export: ComparisonExport) -> str:
     """Format the verdicts as a table in Markdown, the worst first."""
     headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
     return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of all that `--export-json` writes, and of `gate --json` and `compare --json`."""
-    _, definitions = models_json_schema(
-        [(RunExport, "serialization"), (ComparisonExport, "serialization")], by_alias=True, title="adreno-bench exports"
-    )
-    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in (RunExport, ComparisonExport)]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "oneOf": choices}
 
 
 def write_comparison(
