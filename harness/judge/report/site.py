@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,6 +98,11 @@ class Table:
     rows: list[ModelHistoryRow]
 
     @property
+    def series(self) -> list[Row]:
+        """All series of the machine."""
+        return [row for model in self.rows for row in model.series]
+
+    @property
     def shared(self) -> str:
         """What all cases are, said once: precision and tuning, and whether with workarounds, as far as they agree."""
         return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
@@ -106,7 +110,7 @@ class Table:
     @property
     def has_changes(self) -> bool:
         """Whether a cell shows a change since the last release."""
-        return any(change(row.series) is not None for model in self.rows for row in model.series)
+        return any(change(row.series) is not None for row in self.series)
 
     def own(self, row: Row) -> str:
         """Return what tells a series from others of its model and path."""
@@ -116,7 +120,7 @@ class Table:
 
     @cached_property
     def _labels(self) -> tuple[list[str], list[str]]:
-        labels = [_labels(row.series) for model in self.rows for row in model.series]
+        labels = [_labels(row.series) for row in self.series]
         return [kind for kind, _ in labels], [quirks for _, quirks in labels]
 
 
@@ -217,7 +221,7 @@ def write_site(
         "skipped": history.skipped,
         "displaced": history.displaced,
         "tables": (tables := _tables(history, moved)),
-        "states": _states(tables),
+        "states": words.count_states(row.state for table in tables for row in table.series),
         "largest": _largest_change(tables),
         "choices": _choices(tables),
         "news": sorted((e for e in moved if is_news(e, history)), key=lambda e: WORST_FIRST.index(e.verdict)),
@@ -260,12 +264,6 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, st
     return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
 
 
-def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
-    """Return how many series are in which state now."""
-    counts = Counter(row.state for table in tables for model in table.rows for row in model.series)
-    return {state: counts[state] for state in CaseState if counts[state]}
-
-
 def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
     verdicts = {id(event.series): event.verdict for event in reversed(moved) if is_news(event, history)}
     tables = []
@@ -296,7 +294,7 @@ def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelHistoryRow
 
 def _largest_change(tables: Sequence[Table]) -> float | None:
     """Return the change since the last release that is farthest from none; None where all are below what matters."""
-    changes = (change(row.series) for table in tables for model in table.rows for cell in model.cells for row in cell)
+    changes = (change(row.series) for table in tables for row in table.series)
     largest = max((share for share in changes if share is not None), key=abs, default=0.0)
     return largest if abs(largest) >= Rules().relevant else None
 
@@ -327,7 +325,7 @@ def _machine_facts(table: Table) -> list[tuple[str, str]]:
 
 def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
     """Return what can be hidden: paths, states and devices."""
-    rows = [row for table in tables for model in table.rows for row in model.series]
+    rows = [row for table in tables for row in table.series]
     return {
         "path": words.ordered_paths({row.series.case.path for row in rows}),
         "state": [state.value for state in CaseState if any(row.state is state for row in rows)],

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
-from harness.base.outcome import CaseState
 from harness.judge.path_ranking import rank_paths
 from harness.judge.report import words
 from harness.judge.report.comparison import CaseComparison, ComparisonExport, KernelExport
@@ -71,7 +69,7 @@ def write_report(
         title=_title(matrices),
         matrices=matrices,
         conclusions=conclusions_of,
-        states=_states(matrices),
+        states=words.count_states(entry.state for matrix in matrices for entry in matrix.entries),
         measured_at=words.between(began[0], began[-1]) if began else "",
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
@@ -96,12 +94,6 @@ def _title(matrices: Sequence[Matrix]) -> str:
     where = matrices[0].name if len(matrices) == 1 else f"{len(matrices)} devices"
     compilers = {session.compilers.tvm for matrix in matrices for entry in matrix.entries for session in entry.sessions}
     return f"{cases} case{'s' * (cases > 1)} on {where}, TVM {', '.join(sorted(compilers))}"
-
-
-def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
-    """Return how many series are in which state."""
-    counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
-    return {state: counts[state] for state in CaseState if counts[state]}
 
 
 def conclusions_of(row: ModelRow) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -32,12 +33,18 @@ SYMBOLS = {
 
 HASH_LENGTH = 8
 LONGEST_CAUSE = 80
+"""Characters of a message in a cell."""
 NS_DIGITS = 6
 """Digits of a time in ms: devices report nanoseconds."""
-"""Characters of a message in a cell."""
 _RELEASED_MS = {
     tvm: datetime.fromisoformat(release.released_at).timestamp() * 1000 for tvm, release in RELEASES.items()
 }
+
+
+def count_states(states: Iterable[CaseState]) -> dict[CaseState, int]:
+    """Return how many there are of each state that occurs, in the order of all states."""
+    counts = Counter(states)
+    return {state: counts[state] for state in CaseState if counts[state]}
 
 
 def state_text(point: Point) -> str:
