@@ -54,9 +54,6 @@ RECORDS = "ADRENO_BENCH_RECORDS"
 IDENTITY = "ADRENO_BENCH_IDENTITY"
 """The identity that the results are filed under, as JSON. Another one that answers is not measured."""
 
-ISA_GPUS = "ADRENO_BENCH_ISA_GPUS"
-"""Adreno GPUs that kernels are compiled for, between commas, if not `harness.tools.isa.history.DEFAULT_GPUS`."""
-
 REUSE = "ADRENO_BENCH_REUSE"
 """Environment variable. If set, a kept record that settles a case replaces a measurement."""
 

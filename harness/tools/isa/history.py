@@ -33,6 +33,8 @@ from harness.tools.isa.toolchain import MesaToolchain, find, need
 
 ENDING = ".isa"
 DEFAULT_GPUS = "a630,a740,a750"
+GPUS_VARIABLE = "ADRENO_BENCH_ISA_GPUS"
+"""Environment: Adreno GPUs that kernels are compiled for, between commas, if not these."""
 RECENT_COMMITS = 12
 """Number of commits for which a change is reported beside the newest state, as for a latency."""
 _MOVED = (Verdict.HEAVIER, Verdict.LIGHTER, Verdict.BROKEN, Verdict.FIXED)
@@ -108,7 +110,7 @@ def _last_change(case: str, code: MachineCode, points: Points) -> tuple[CodeVerd
 
 def gpus() -> list[str]:
     """Return the GPUs that are compiled for."""
-    return (os.environ.get(asv_process.ISA_GPUS) or DEFAULT_GPUS).split(",")
+    return (os.environ.get(GPUS_VARIABLE) or DEFAULT_GPUS).split(",")
 
 
 def compiler() -> str:
