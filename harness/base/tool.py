@@ -154,8 +154,7 @@ class Tool:
     live_screen: str = ""
     """Place of a `harness.judge.report.screen.Screen` that shows the matrix of a run."""
     side_by_side: str = ""
-    """Place of a function of two requests that measures them in turns
-    (`harness.judge.report.verdicts.compare_requests`)."""
+    """Place of a function that measures two requests in turns (`harness.tools.ab.side_by_side`)."""
     remote_builders: str = ""
     """Place of a class that builds on other hosts (`harness.compile.artifacts.pool.RemoteBuilders`)."""
 

@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from device_runner.names import load
 from harness.base.tables import counted, markdown_table, table
 from harness.base.terminal import tell
-from harness.base.tool import place_of
 from harness.judge.report.table import milliseconds
 from harness.judge.stats.shares import share_interval, signed_share
 from harness.judge.verdict import Verdict
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.pair import Rules
     from harness.judge.stats.suite import Overall
-    from harness.measure.progress import Progress
-    from harness.measure.workbench import Request
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
@@ -88,15 +84,6 @@ def judge_sides(base: Sides, head: Sides, rules: Rules, *, gauged: bool = True) 
     compared = compare_sides(base, head, rules, gauged=gauged)
     result = settle(compared, rules, lambda _: "what was measured before cannot be measured in turns")
     return ComparisonView(result, rules, _nothing_common(base, head))
-
-
-def compare_requests(
-    base: Request, head: Request, device: str, rules: Rules, progress: Progress, **how: Any
-) -> ComparisonView:
-    """Measure two requests in turns on one device, with the tool that does; `how` goes to it."""
-    place = place_of("side_by_side")
-    view: ComparisonView = load(place)(base, head, device, rules, progress, **how)
-    return view
 
 
 def _nothing_common(base: Sides, head: Sides) -> str:

@@ -21,7 +21,7 @@ from harness.cli.hints import last_words
 from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.judge.report.verdicts import ComparisonView, compare_requests, judge_sides, keep_for_history
+from harness.judge.report.verdicts import ComparisonView, judge_sides, keep_for_history
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, on_each_revision
 from harness.tools.shared.revisions import revision
 
@@ -195,16 +195,19 @@ def _side_by_side(
     page: Path | None,
 ) -> ComparisonView:
     from harness.judge.report.page import environment
+    from harness.tools.ab.side_by_side import measure_side_by_side
     from harness.tools.shared.page_name import require_page
 
     if page:
         require_page(page)
         environment()  # which says what to install
     base, head = (side.request() for side in sides)
-    how = {"minutes": minutes, "most_sessions": confirming.most_sessions, "keep": folder.keep, "page": page}
+    rules, most = confirming.rules, confirming.most_sessions
     with Screen() as screen:
         name = select_one(device, cache_root(), screen.say)
-        return compare_requests(base, head, name, confirming.rules, screen, **how)
+        return measure_side_by_side(
+            base, head, name, rules, screen, minutes=minutes, most_sessions=most, keep=folder.keep, page=page
+        )
 
 
 def _of_revisions(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TypeAlias, TypeVar
 
 from device_runner.device import DeviceEntry
 from device_runner.interrupt import end_at, interrupt, interruption
+from device_runner.names import load as load_place
 from device_runner.names import suggestion
 from device_runner.registry import list_devices
 from device_runner.selection import select
@@ -25,9 +26,10 @@ from device_runner.store import cache_root
 from harness.base.case import Axes, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.model import SUFFIXES, OnnxModel, models_given
+from harness.base.tool import place_of
 from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
 from harness.judge.report.screen import Screen
-from harness.judge.report.verdicts import compare_requests, judge_sides
+from harness.judge.report.verdicts import ComparisonView, judge_sides
 from harness.judge.sides import Sides
 from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
@@ -160,9 +162,10 @@ def compare(
     if base == head:
         raise UsageError("both sides are the same model", hint="name two models")
     sides = [_request([side], paths, precisions, tunings, (), "adreno-bench.toml") for side in (base, head)]  # type: ignore[list-item]
+    measure: Callable[..., ComparisonView] = load_place(place_of("side_by_side"))
     with _progress(progress) as watcher:
         name = sides[0].one_device(device, watcher)
-        return Verdicts.of(compare_requests(sides[0], sides[1], name, rules, watcher, minutes=minutes))
+        return Verdicts.of(measure(*sides, name, rules, watcher, minutes=minutes))
 
 
 def devices() -> list[DeviceEntry]:
