@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -61,11 +62,10 @@ def events(history: History) -> list[Event]:
 
 
 def _by_series(confirmed: Iterable[PairedDecision]) -> dict[tuple[str, str, str], list[PairedDecision]]:
-    by_series: dict[tuple[str, str, str], list[PairedDecision]] = {}
+    by_series: dict[tuple[str, str, str], list[PairedDecision]] = defaultdict(list)
     for decision in confirmed:
-        by_series.setdefault(
-            (decision.identity, decision.case, state_of_quirks(as_shipped=decision.as_shipped)), []
-        ).append(decision)
+        quirks = state_of_quirks(as_shipped=decision.as_shipped)
+        by_series[decision.identity, decision.case, quirks].append(decision)
     return by_series
 
 
@@ -97,15 +97,15 @@ def noise(history: History) -> dict[str, Noise]:
 
     Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise.
     """
-    twins: dict[tuple[str, str, str], list[float]] = {}
+    twins: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for series in history.series:
         for point in series.points:
             if point.artifact and point.wall_ms:
-                twins.setdefault((series.machine, point.commit, point.artifact), []).append(point.wall_ms)
-    squares: dict[str, list[float]] = {}
+                twins[series.machine, point.commit, point.artifact].append(point.wall_ms)
+    squares: dict[str, list[float]] = defaultdict(list)
     for (machine, _, _), latencies in twins.items():
         if len(latencies) > 1:
-            squares.setdefault(machine, []).append(math.log(max(latencies) / min(latencies)) ** 2 / 2)
+            squares[machine].append(math.log(max(latencies) / min(latencies)) ** 2 / 2)
     return {
         machine: Noise(math.sqrt(sum(deviations) / len(deviations)), min(len(deviations), MOST_DF))
         for machine, deviations in squares.items()

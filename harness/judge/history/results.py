@@ -126,6 +126,11 @@ class History:
     confirmed: Sequence[PairedDecision] = ()
     """What was decided in turns, oldest first."""
 
+    def at_newest(self, machine: str) -> list[Series]:
+        """Return the series that were measured at the newest commit of a machine."""
+        newest = self.commits[machine][-1]
+        return [series for series in self.series if series.machine == machine and series.newest.commit == newest]
+
 
 def outcome_of(code: float) -> Outcome | None:
     """Return the outcome with this code; None for an unknown code."""
@@ -235,9 +240,7 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         (code,) = outcomes.get(key, (None,))
         if record := records.get(key):
             points[key] = _from_record(commit, date_ms, *record, low, high)
-        elif not all(
-            isinstance(number, float) and math.isnan(number) for number in (value, code)
-        ):  # NaN: not asked for
+        elif not (_is_nan(value) and _is_nan(code)):  # which asv writes for what it was not asked for
             points[key] = _from_asv(commit, date_ms, value, code, low, high)
     return points
 
@@ -312,6 +315,10 @@ def _from_asv(
     message = "" if outcome else "nothing was measured: the commit could not be installed, or its process died"
     right = outcome is Outcome.OK and value is not None and is_time(value * 1e3)
     return Point(commit, date_ms, outcome, message, _ms(value) if right else None, _ms(low), _ms(high))
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -158,9 +158,8 @@ def markdown(matrices: Iterable[Matrix]) -> str:
 
 def _entry(group: Sequence[Record]) -> Entry:
     side, latest = side_of(group), latest_build(group)
-    sessions = tuple(session for session in latest if not session.quick) or tuple(
-        latest
-    )  # a quick look is compared with nothing
+    measured = [session for session in latest if not session.quick]  # a quick look is compared with nothing
+    sessions = tuple(measured or latest)
     record = next(session for session in reversed((*latest, *sessions)) if session.outcome is side.outcome)
     return Entry(sessions, record, _latency(side, record))
 

@@ -267,11 +267,8 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, st
 def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
     verdicts = {id(event.series): event.verdict for event in reversed(moved) if is_news(event, history)}
     tables = []
-    for machine, commits in sorted(history.commits.items()):
-        here = [
-            series for series in history.series if series.machine == machine and series.newest.commit == commits[-1]
-        ]
-        if here:
+    for machine in sorted(history.commits):
+        if here := history.at_newest(machine):
             rows = [
                 Row(series, verdicts.get(id(series)), sparkline(series.points, words.spark_text(series.points)))
                 for series in here

@@ -63,7 +63,7 @@ def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str
             {
                 "machine": machine,
                 "commit": history.commits[machine][-1],
-                "cases": [_case(series) for series in _at_newest(history, machine)],
+                "cases": [_case(series) for series in history.at_newest(machine)],
                 "moved": [_event(event) for event in _news(history, machine)],
                 "vanished": [_which(series) for series in vanished_series(history) if series.machine == machine],
                 "too_short": [_which(series) for series in short_series(history) if series.machine == machine],
@@ -73,11 +73,6 @@ def facts(history: History, sections: Sequence[HistorySection] = ()) -> dict[str
         **{section.name: [dict(note.facts) for note in section.notes] for section in sections if section.name},
         "skipped": history.skipped,
     }
-
-
-def _at_newest(history: History, machine: str) -> list[Series]:
-    newest = history.commits[machine][-1]
-    return [series for series in history.series if series.machine == machine and series.newest.commit == newest]
 
 
 def _news(history: History, machine: str) -> list[Event]:
@@ -105,7 +100,7 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def _machine(history: History, machine: str, markdown: bool, sections: Sequence[HistorySection]) -> Iterator[str]:
-    newest, here = history.commits[machine][-1], _at_newest(history, machine)
+    newest, here = history.commits[machine][-1], history.at_newest(machine)
     counts = Counter(series.newest.state.value for series in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
     yield f"{'## ' if markdown else ''}{machine} at {label}"
