@@ -164,9 +164,7 @@ def _is_as_listed(file: Path, hashed: str, size: str, installed_at: float) -> bo
     is_now = file.stat()
     if size and int(size) != is_now.st_size:
         return False
-    if (
-        is_now.st_mtime <= installed_at
-    ):  # nobody wrote to it since: a look at each file's content takes ten times as long
+    if is_now.st_mtime <= installed_at:  # nobody wrote to it since; its content would take ten times as long
         return True
     kind, _, listed = hashed.partition("=")
     digest = hashlib.new(kind or "sha256")

@@ -170,10 +170,5 @@ def _summary(results: RunResult, machine: str, config: Path) -> str:
     ]
     if not results.records and not lines:
         return f"nothing was new: built, pushed and measured nothing on {machine}"
-    count = len(results.records)
-    return "\n".join(
-        [
-            *lines,
-            f"measured {counted(count, 'case')} on {machine}; now run: adreno-bench history publish --config {config}",
-        ]
-    )
+    measured = f"measured {counted(len(results.records), 'case')} on {machine}"
+    return "\n".join([*lines, f"{measured}; now run: adreno-bench history publish --config {config}"])

@@ -20,8 +20,5 @@ def list_cases(what: SuiteOptions, as_json: AsJson = False) -> None:
         out_json([item.id for item in cases])
     else:
         rows = [(c.id, c.model, c.path, c.precision.value, c.tuning.value) for c in cases]
-        out(
-            table(
-                rows, ("case", "model", "path", "precision", "tuning"), spare=("model", "path", "tuning", "precision")
-            )
-        )
+        headers, spare = ("case", "model", "path", "precision", "tuning"), ("model", "path", "tuning", "precision")
+        out(table(rows, headers, spare=spare))

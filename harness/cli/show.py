@@ -88,10 +88,8 @@ def _overview(index: RecordSource, asked_for: Callable[[str], bool]) -> str:
         (case, sum(counts.values()), ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
         for case, counts in counts_by_case.items()
     ]
-    remark = f"{series} series: name a case, such as '{rows[0][0]}', to see each; --json has all"
-    return (
-        f"{table(rows, ('case', 'series', 'last outcomes'), right=('series',), prose=('last outcomes',))}\n\n{remark}"
-    )
+    drawn = table(rows, ("case", "series", "last outcomes"), right=("series",), prose=("last outcomes",))
+    return f"{drawn}\n\n{series} series: name a case, such as '{rows[0][0]}', to see each; --json has all"
 
 
 def _whole(record: dict[str, object]) -> str:
