@@ -55,8 +55,6 @@ class KernelBuildFailure(PathFailure):
 class ProgramFailure(PathFailure):
     """The program raised an error while it was loaded or run."""
 
-    outcome = "runtime-error"
-
 
 class DeviceCrash(PathFailure):
     """The process that ran the program died."""

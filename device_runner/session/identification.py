@@ -73,7 +73,7 @@ class Description:
         images = {name: getattr(device, name) or least for name, least in LEAST_IMAGE.items()}
         named = {"gpu": device.gpu, "driver": device.driver, "clml": device.clml, "extensions": device.extensions}
         sizes = {
-            "memory_bytes": device.memory_bytes,
+            "memory_bytes": device.size("global_memory_bytes"),
             "work_group_items": device.size("max_work_group_size"),
             "local_memory_bytes": device.size("local_memory_bytes"),
             "allocation_bytes": device.size("max_allocation_bytes"),

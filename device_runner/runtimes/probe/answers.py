@@ -49,11 +49,6 @@ class OpenCLDevice:
         model = _MODEL.fullmatch(self.version)
         return model[1] if model and "Adreno" in self.name and not re.search(r"\d", self.name) else self.name
 
-    @property
-    def memory_bytes(self) -> int:
-        """All of its memory, 0 if it does not say."""
-        return self.size("global_memory_bytes")
-
     def size(self, fact: str) -> int:
         """Return a number of `facts`, 0 if it does not say."""
         value = self.facts.get(fact)
