@@ -162,11 +162,11 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
     they settle is not measured again.
     """
-    commits, wanted = [], set(itertools.product(everywhere, QUIRK_STATES))
+    commits, every_series = [], set(itertools.product(everywhere, QUIRK_STATES))
     for file in record_files(folder):
         newest = newest_records(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
-        if all(record.outcome.conclusive for record in newest) and had >= wanted:
+        if all(record.outcome.conclusive for record in newest) and had >= every_series:
             continue
         with contextlib.suppress(FileNotFoundError):
             file.with_suffix(".json").unlink()
