@@ -286,23 +286,22 @@ def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> st
     """Return how the clocks of two sides differ; empty if they do not, or if a side does not know them."""
     if not base or not head:
         return ""
-    was, now = mean_histogram(base), mean_histogram(head)
+    was, now = _mean(base), _mean(head)
     if not was or not now:
         return ""
     moved = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
     if moved <= MOST_ELSEWHERE:
         return ""
-    return f"the GPU ran at other clocks: base {format_clock(was)}, head {format_clock(now)}"
+    return f"the GPU ran at other clocks: base {_format_clock(was)}, head {_format_clock(now)}"
 
 
-def mean_histogram(histograms: Sequence[Histogram]) -> Histogram:
-    """Average the histograms that say something; empty if none does."""
+def _mean(histograms: Sequence[Histogram]) -> Histogram:
     filled = [histogram for histogram in histograms if histogram]
     clocks = dict.fromkeys(clock for histogram in filled for clock in histogram)
     return {clock: sum(histogram.get(clock, 0.0) for histogram in filled) / len(filled) for clock in clocks}
 
 
-def format_clock(mean: Histogram, whose: str = "its") -> str:
+def _format_clock(mean: Histogram) -> str:
     """Return the clock that was used most, as a person reads it."""
     clock = max(mean, key=lambda clock: mean[clock])
-    return f"{mean[clock]:.0%} of {whose} time at {clock} MHz"
+    return f"{mean[clock]:.0%} of its time at {clock} MHz"

@@ -14,7 +14,7 @@ from harness.compile.quirks import QUIRKS
 from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
 from harness.judge.report.part_view import part_facts
-from harness.judge.sides import format_clock, histogram_of, mean_histogram
+from harness.judge.sides import histogram_of
 from harness.judge.stats.session import location_ms
 from harness.measure.facts import Batches
 from harness.measure.records.record import Record
@@ -93,8 +93,15 @@ def _throughput(entry: Entry, batches: Batches | None) -> str:
 
 def clock_text(records: Sequence[Record]) -> str:
     """Return the clock of the GPU that was used most, over all sessions that know it."""
-    mean = mean_histogram([histogram_of(record) for record in records])
-    return format_clock(mean, "the") if mean else ""
+    histograms = [histogram for record in records if (histogram := histogram_of(record))]
+    if not histograms:
+        return ""
+    shares: dict[str, float] = {}
+    for histogram in histograms:
+        for clock, share in histogram.items():
+            shares[clock] = shares.get(clock, 0.0) + share / len(histograms)
+    most = max(shares, key=lambda clock: shares[clock])
+    return f"{shares[most]:.0%} of the time at {most} MHz"
 
 
 def heat_text(records: Sequence[Record]) -> str:
