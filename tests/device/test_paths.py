@@ -192,6 +192,18 @@ def ragged() -> bytes:
     return bytes(network(nodes, {"x": [2, 4, 4, 7]}, pads=pads, shape=shape).SerializeToString())
 
 
+def chosen_in_texels() -> bytes:
+    """A choice by a comparison of four numbers in a row, which two operators read."""
+    nodes = [
+        helper.make_node("Less", ["x", "zero"], ["below"]),
+        helper.make_node("Where", ["below", "on", "off"], ["chosen"]),
+        helper.make_node("GlobalAveragePool", ["chosen"], ["mean"]),
+        helper.make_node("Sub", ["chosen", "mean"], ["y"]),
+    ]
+    numbers = {"zero": np.float32(0), "on": np.float32(3), "off": np.float32(1)}
+    return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}, **numbers).SerializeToString())
+
+
 def chosen() -> bytes:
     """A choice by a comparison of a convolution's result, between two convolutions."""
     net = Layers()
@@ -407,7 +419,7 @@ def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, pa
         answer(split(parts), "texture", but_for="split-channels-layout")
 
 
-@pytest.mark.parametrize("make", [masked, present])
+@pytest.mark.parametrize("make", [masked, present, chosen_in_texels])
 def test_a_comparison_as_numbers_is_right_only_when_worked_around(answer: Answer, make: Callable[[], bytes]) -> None:
     (right,) = answer(make(), "cpu")
     (made,) = answer(make(), "texture")

@@ -34,6 +34,11 @@ def dtype_of(tensor: Any) -> str:
     return str(getattr(tensor.dtype, "dtype", tensor.dtype))
 
 
+def kind_of(expression: Any) -> str:
+    """Return the number format of an expression of TIR."""
+    return str(getattr(expression, "dtype", None) or expression.ty)
+
+
 def is_constant(expression: Any) -> bool:
     """Return whether a Relax expression is a constant tensor. The class was renamed in 0.27."""
     import tvm

@@ -13,6 +13,9 @@ from harness.compile.compiler.compat import buffers_of, estimate_flops
 from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
 from harness.compile.compiler.releases import tvm_version
 
+_INNER = ("a", "b", "value", "condition", "true_value", "false_value")
+"""Names under which expressions of TIR hold others, beside their lists."""
+
 
 def function_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
     """Return a pass of ours that rewrites every function of TIR."""
@@ -52,6 +55,14 @@ def _children(statement: Any) -> Iterator[Any]:
     """Yield the statements directly inside this one."""
     parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "block", "init", "body")]
     yield from (inner for inner in [*getattr(statement, "seq", ()), *parts] if inner is not None)
+
+
+def parts_of(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all that it consists of."""
+    yield expression
+    parts = [getattr(expression, name, None) for name in _INNER]
+    for inner in [*getattr(expression, "args", ()), *(part for part in parts if part is not None)]:
+        yield from parts_of(inner)
 
 
 def unbound_blocks(function: Any) -> list[str]:

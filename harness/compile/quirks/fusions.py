@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
@@ -14,6 +14,7 @@ from harness.compile.compiler.tir import (
     map_children,
     mark_scheduled,
     new_block,
+    parts_of,
     unbound_blocks,
     walk,
     with_block,
@@ -24,8 +25,6 @@ from harness.compile.quirks.base import Quirk
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
-_INNER = ("a", "b", "value", "condition", "true_value", "false_value")
-"""Names under which expressions of TIR hold others, beside their lists."""
 _CONV = "conv2d_NCHWc"
 """In the names of blocks for which `dlight.adreno.Conv2d` is."""
 _ROOT = "root"
@@ -169,16 +168,8 @@ def _is_scalar(part: Any) -> bool:
         return False
     store = part.block.body
     into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
-    calls = (part for part in _parts(store.value) if hasattr(part, "op")) if into_image else ()
+    calls = (part for part in parts_of(store.value) if hasattr(part, "op")) if into_image else ()
     return not all(_has_vector_form(call, store.indices[-1]) for call in calls)
-
-
-def _parts(expression: Any) -> Iterator[Any]:
-    """Yield an expression and all that it consists of."""
-    yield expression
-    parts = [getattr(expression, name, None) for name in _INNER]
-    for inner in [*getattr(expression, "args", ()), *(part for part in parts if part is not None)]:
-        yield from _parts(inner)
 
 
 def _has_vector_form(call: Any, lane: Any) -> bool:
@@ -186,7 +177,7 @@ def _has_vector_form(call: Any, lane: Any) -> bool:
     from tvm import tirx
 
     name = call.op.name.rpartition(".")[2]
-    variables = (part for part in _parts(call.args[0]) if isinstance(part, tirx.Var))
+    variables = (part for part in parts_of(call.args[0]) if isinstance(part, tirx.Var))
     if name == "if_then_else" and any(map(lane.same_as, variables)):
         return False  # a padding that ends within a texel
     return bool(call.op.get_attr("TVectorizable")) or name in _OWN_RULE

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from device_runner.names import shorten
-from harness.compile.compiler.compat import map_calls, map_parts, rewrite_main, tuple_fields, type_of, with_main
+from harness.compile.compiler.compat import (
+    kind_of,
+    map_calls,
+    map_parts,
+    rewrite_main,
+    tuple_fields,
+    type_of,
+    with_main,
+)
 from harness.compile.compiler.passes import before
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
@@ -52,7 +60,7 @@ def call_builtins(body: Any) -> Any:
 
     def rewrite(call: Any) -> Any:
         name = str(getattr(call.op, "name", "")).removeprefix("tirx.")
-        kind = str(getattr(call, "dtype", None) or call.ty)
+        kind = kind_of(call)
         return tirx.call_pure_extern(kind, name, *call.args) if name in _BUILTINS else call
 
     return map_calls(body, rewrite)
@@ -63,7 +71,7 @@ def keep_integers_narrow(body: Any) -> Any:
     from tvm import tirx
 
     def rewrite(part: Any) -> Any:
-        kind = str(getattr(part, "dtype", None) or part.ty)
+        kind = kind_of(part)
         return tirx.call_pure_extern(kind, f"convert_{_NARROW[kind]}", part) if kind in _NARROW else part
 
     def rewrite_call(call: Any) -> Any:  # what is a class of its own since 0.27

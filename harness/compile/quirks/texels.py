@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, rewrite_main, type_of
+from harness.compile.compiler.compat import dtype_of, kind_of, map_parts, rewrite_main, type_of
 from harness.compile.compiler.passes import before
-from harness.compile.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
+from harness.compile.compiler.tir import (
+    is_block,
+    map_children,
+    new_block,
+    parts_of,
+    statement_pass,
+    with_block,
+    with_body,
+)
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 from harness.compile.quirks.layouts import any_of
@@ -60,6 +68,23 @@ def _as_choice(call: Any) -> Any:
     return relax.op.where(data, *(relax.const(number, dtype) for number in (1, 0)))
 
 
+def choose_in_vectors(body: Any) -> Any:
+    """Write casts of comparisons to numbers as such a choice, which TVM's own conditions make of them as well.
+
+    Bools that are loaded are bytes of 1 and 0, of which a choice between vectors would take another bit.
+    """
+    from tvm import tirx
+
+    def rewrite(cast: Any) -> Any:
+        source, kind = kind_of(cast.value), kind_of(cast)
+        loaded = any(hasattr(part, "indices") and kind_of(part) == "bool" for part in parts_of(cast.value))
+        if source != "bool" or kind == "bool" or loaded:
+            return cast
+        return tirx.Select(cast.value, tirx.const(1, kind), tirx.const(0, kind))
+
+    return map_parts(body, (tirx.Cast,), rewrite)
+
+
 _row = partial(Quirk, paths=("texture",))
 QUIRKS: tuple[Quirk, ...] = (
     _row(
@@ -69,7 +94,10 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/target/source/codegen_c.cc: VisitExpr_(const CastNode*) converts what OpenCL compares, whose "
         "vectors have all bits set for true, and has no vectors of bools, but of bytes",
         workaround="such a cast is a choice between 1 and 0, or a comparison with 0",
-        edits=Edits(model=choose_numbers),
+        edits=Edits(
+            model=choose_numbers,
+            tir=before("VectorizeLoop", "ChooseInVectors", choose_in_vectors, make=statement_pass),
+        ),
     ),
     _row(
         "vectorized-alloc",
