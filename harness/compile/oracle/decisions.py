@@ -7,7 +7,7 @@ them, and how far the answer moves when what is compared is off by as much as it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import copy_of
@@ -44,11 +44,16 @@ def chooses(model: Any, output: str) -> bool:
     return False
 
 
-def compared_with_themselves(model: Any, compared: Values) -> Iterator[tuple[str, Array]]:
+def compared_with_themselves(
+    model: Any, compared: Values, values_of: Callable[[Sequence[str]], Values]
+) -> Iterator[tuple[str, Array]]:
     """Yield compared tensors, with which of their numbers meet themselves: `Equal(MaxPool(x), x)` at each peak.
 
-    Both sides have the same number, chosen from the same tensor, and no rounding comes between them.
+    Both sides have the same number, chosen from the same tensor, and no rounding comes between them. A number that the
+    tensor has twice may meet its double, which was rounded for itself.
     """
+    import numpy as np
+
     chosen: dict[str, set[str]] = {}
     weights = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
@@ -57,7 +62,9 @@ def compared_with_themselves(model: Any, compared: Values) -> Iterator[tuple[str
             chosen.update(dict.fromkeys(node.output, set[str]().union(*origins)))
         elif is_onnx(node, *COMPARING) and origins[0] & origins[1] and {*node.input} <= compared.keys():
             first, second = (compared[name] for name in node.input)
-            same = first == second
+            numbers = values_of(sorted(origins[0] & origins[1])).values()
+            distinct, counts = np.unique(np.concatenate([array.ravel() for array in numbers]), return_counts=True)
+            same = (first == second) & ~np.isin(np.broadcast_arrays(first, second)[0], distinct[counts > 1])
             for name, shape in zip(node.input, (first.shape, second.shape), strict=True):
                 extents = [1] * (same.ndim - len(shape)) + [*shape]
                 axes = tuple(axis for axis, extent in enumerate(extents) if extent == 1)

@@ -156,7 +156,8 @@ class _JudgedNetwork:
             name: _reach(value, movements[name], precision, name not in bounded, name in divided)
             for name, value in compared.items()
         }
-        for name, same in decisions.compared_with_themselves(self.model, compared):
+        values_of = partial(_values, self.model, constants=self.inputs, inputs=self.inputs)
+        for name, same in decisions.compared_with_themselves(self.model, compared, values_of):
             distances[name][same] = 0
         judge = OnnxRuntime(decisions.with_pushes(self.model, compared))
         answers = [judge.ask({**self.inputs, **draw}) for draw in decisions.pushes(distances)]

@@ -311,6 +311,22 @@ def test_a_number_that_is_compared_with_itself_is_no_tie(model: onnx.ModelProto,
     assert not judged(model, wrong, precision=precision).right
 
 
+def test_a_number_that_is_compared_with_its_double_is_a_tie() -> None:
+    """Two rows of a product that are alike are computed apart."""
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
+        helper.make_node("MatMul", ["twice", "w"], ["m"]),
+        helper.make_node("Gather", ["m", "upper"], ["first"]),
+        helper.make_node("Gather", ["m", "lower"], ["second"]),
+        helper.make_node("Less", ["first", "second"], ["less"]),
+        helper.make_node("Cast", ["less"], ["y"], to=F),
+    ]
+    model = network(nodes, {"w": W, "upper": np.array([0]), "lower": np.array([len(X)])})
+    truth = answer_of(model)
+    assert not truth.any()
+    assert judged(model, np.ones_like(truth)).right
+
+
 def test_numbers_of_two_tensors_that_are_equal_by_chance_are_a_tie() -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"]),
