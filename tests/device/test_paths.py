@@ -241,6 +241,17 @@ def bytes_beyond(operator: str, *operands: int, **attributes: Any) -> bytes:
     return net.ended(net.op("Mul", net.op("Cast", beyond, to=1), np.float32(0.01)))
 
 
+def remainder() -> bytes:
+    """What is left of bytes of both signs by a negative one."""
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["large"]),
+        helper.make_node("Cast", ["large"], ["whole"], to=TensorProto.INT8),
+        helper.make_node("Mod", ["whole", "by"], ["left"]),
+        helper.make_node("Cast", ["left"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return bytes(network(nodes, {"x": [4, 8]}, scale=np.float32(30), by=np.int8(-7)).SerializeToString())
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -461,6 +472,12 @@ def test_bytes_that_are_cast_are_right_only_when_worked_around(answer: Answer, p
     np.testing.assert_allclose(answer(net, path)[0], right, rtol=0, atol=1e-3)
     (as_shipped,) = answer(net, path, but_for="narrow-integers")
     assert np.abs(as_shipped - right).max() > 1
+
+
+def test_a_remainder_of_bytes_is_right_only_when_worked_around(answer: Answer) -> None:
+    np.testing.assert_array_equal(answer(remainder(), "opencl"), answer(remainder(), "cpu"))
+    with pytest.raises(RuntimeError, match="OpenCL build error"):
+        answer(remainder(), "opencl", but_for="narrow-integers")
 
 
 def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:

@@ -77,7 +77,12 @@ def keep_integers_narrow(body: Any) -> Any:
     def rewrite_call(call: Any) -> Any:  # what is a class of its own since 0.27
         return rewrite(call) if getattr(call.op, "name", "").endswith((".shift_left", ".bitwise_not")) else call
 
+    def widen(part: Any) -> Any:  # what TVM makes of it has a `select` of char and int, which OpenCL has not
+        wide = (tirx.Cast("int32", operand) for operand in (part.a, part.b))
+        return tirx.Cast(kind_of(part), type(part)(*wide)) if kind_of(part) in _NARROW else part
+
     kinds = (getattr(tirx, name, None) for name in ("Add", "Sub", "Mul", "LShift", "BitwiseNot"))
+    body = map_parts(body, (tirx.FloorMod, tirx.FloorDiv), widen)
     return map_parts(map_calls(body, rewrite_call), tuple(filter(None, kinds)), rewrite)
 
 

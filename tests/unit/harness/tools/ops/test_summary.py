@@ -195,12 +195,12 @@ def inspected(tmp_path: Path, model: Any, *words: str) -> tuple[int, str]:
 
 
 def test_inspect_refuses_what_a_build_would_refuse_as_misread(tmp_path: Path) -> None:
-    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")
-    model = network(node, scales=np.array([1, 1, 1.7, 1.7], np.float32))
+    node = helper.make_node("RoiAlign", ["x", "regions", "images"], ["y"], mode="max", sampling_ratio=1)
+    model = network(node, regions=np.array([[0, 0, 4, 4]], np.float32), images=np.array([0]))
     model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="batch")
     code, text = inspected(tmp_path, model)
     assert code == ExitCode.WRONG_OR_BROKEN
-    assert "refused on opencl, texture, clml: TVM's ONNX importer misreads Resize 'y'" in text
+    assert "refused on opencl, texture, clml: TVM's ONNX importer misreads RoiAlign 'y'" in text
     assert [*json.loads(inspected(tmp_path, model, "--json")[1])["refused"].values()] == [["opencl", "texture", "clml"]]
 
 
