@@ -21,6 +21,7 @@ from harness.base.failures import CompileFailure
 from harness.base.suite import load_suite
 from harness.compile.artifacts.artifact import CompileResult
 from harness.compile.artifacts.compile import compile_model
+from harness.compile.models.preparation import prepare
 from harness.compile.models.spec import InputSpec, seeded_inputs
 from harness.tools.zoo.graph import Value
 from harness.tools.zoo.graph_layers import ImageGraph
@@ -202,6 +203,22 @@ def chosen_in_texels() -> bytes:
     ]
     numbers = {"zero": np.float32(0), "on": np.float32(3), "off": np.float32(1)}
     return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}, **numbers).SerializeToString())
+
+
+def running_sum() -> bytes:
+    """A running sum, whose terms are five axes, the last of which is 4."""
+    return prepared(helper.make_node("CumSum", ["x", "axis"], ["y"]), [2, 3, 4, 4], axis=np.array(2))
+
+
+def ranks() -> bytes:
+    """The three largest of six, by ranks in 64 bits of five axes, the last of which is 4."""
+    return prepared(helper.make_node("TopK", ["x", "k"], ["y", "places"], axis=1), [2, 6, 5, 4], k=np.array([3]))
+
+
+def prepared(node: Any, shape: list[int], **operands: Any) -> bytes:
+    model = network([node], {"x": shape}, **operands)
+    prepare(model)
+    return bytes(model.SerializeToString())
 
 
 def chosen() -> bytes:
@@ -444,6 +461,11 @@ def test_tangents_are_right_only_when_worked_around(answer: Answer, path: str) -
     np.testing.assert_allclose(answer(tangents(), path), answer(tangents(), "cpu"), rtol=0, atol=1e-4)
     with pytest.raises((RuntimeError, CompileFailure), match=r"OpenCL build error|Unresolved call tirx.tan"):
         answer(tangents(), path, but_for="builtin-suffix")
+
+
+@pytest.mark.parametrize("make", [running_sum, ranks])
+def test_operators_in_more_axes_are_right(answer: Answer, make: Callable[[], bytes]) -> None:
+    np.testing.assert_allclose(answer(make(), "texture")[0], answer(make(), "cpu")[0], rtol=0, atol=1e-5)
 
 
 def test_an_input_as_large_as_a_packed_one_is_right(answer: Answer) -> None:

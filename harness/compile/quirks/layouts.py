@@ -29,7 +29,7 @@ _ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power",
 _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
-_BYTES = ("bool", "int8", "uint8")
+_NO_TEXELS = ("bool", "int8", "uint8", "int64", "uint64", "float64")
 """Number formats of which no image has four in a texel."""
 _SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 _VIEWS = "RewriteDataflowReshape"
@@ -229,7 +229,7 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put results whose elements are bytes into buffers."""
+    """Put results into buffers that no image can hold."""
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
@@ -242,7 +242,7 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
             if getattr(call.op, "name", "") != "relax.call_tir" or len(call.args) > 2 or "texture" not in _scope(kind):
                 return call
             buffer = type(kind)(kind.shape, dtype_of(kind))
-            return relax.call_tir(*call.args, buffer) if dtype_of(kind) in _BYTES else call
+            return relax.call_tir(*call.args, buffer) if dtype_of(kind) in _NO_TEXELS else call
 
     return with_main(mod, mutator(KeepBytes)(mod).visit_expr(mod["main"]))
 
@@ -385,7 +385,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "Size: 32`",
         upstream="src/relax/backend/adreno/annotate_custom_storage.cc looks at the shape of a result and not at its "
         "number format",
-        workaround="results whose elements are bytes stay in buffers",
+        workaround="results of bytes and of 64 bits stay in buffers",
         edits=Edits(relax=before(_SPECIALIZE, "KeepBytesInBuffers", keep_bytes_in_buffers)),
     ),
     _row(

@@ -85,18 +85,35 @@ def choose_in_vectors(body: Any) -> Any:
     return map_parts(body, (tirx.Cast,), rewrite)
 
 
+def choose_whole_vectors(body: Any) -> Any:
+    """Branch by a condition that holds for all numbers of a vector, once loops are vectors.
+
+    A choice between vectors takes the first bit of each number, and such a condition is 1 in all of them.
+    """
+    from tvm import tirx
+
+    def rewrite(choice: Any) -> Any:
+        if not isinstance(choice.condition, tirx.Broadcast):
+            return choice
+        return tirx.if_then_else(choice.condition.value, choice.true_value, choice.false_value)
+
+    return map_parts(body, (tirx.Select,), rewrite)
+
+
 _row = partial(Quirk, paths=("texture",))
+_IN_VECTORS = before("VectorizeLoop", "ChooseInVectors", choose_in_vectors, make=statement_pass)
+_WHOLE = before("InjectVirtualThread", "ChooseWholeVectors", choose_whole_vectors, make=statement_pass)
 QUIRKS: tuple[Quirk, ...] = (
     _row(
         "vector-bool-cast",
-        "a comparison of a texel's four numbers, cast to numbers, is -1 where it is true, and its numbers between -1 "
-        "and 1, cast to bools, are false",
+        "a comparison of a texel's four numbers, cast to numbers, is -1 where it is true, numbers between -1 and 1, "
+        "cast to bools, are false, and a choice by one condition for all four takes the other side",
         upstream="src/target/source/codegen_c.cc: VisitExpr_(const CastNode*) converts what OpenCL compares, whose "
         "vectors have all bits set for true, and has no vectors of bools, but of bytes",
-        workaround="such a cast is a choice between 1 and 0, or a comparison with 0",
+        workaround="such a cast is a choice between 1 and 0, or a comparison with 0, and such a choice a branch",
         edits=Edits(
             model=choose_numbers,
-            tir=before("VectorizeLoop", "ChooseInVectors", choose_in_vectors, make=statement_pass),
+            tir=lambda passes: _WHOLE(_IN_VECTORS(passes)),
         ),
     ),
     _row(
