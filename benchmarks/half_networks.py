@@ -69,7 +69,7 @@ Measured once, on 2026-11-28:
 * `terrain` reaches 1.2e11 in a convolution of its own, in onnxruntime as well (`conv2d_194`).
 * 250 chains of up to four random operators in float16 and 36 in float16_acc32, on both paths (`python -m
   benchmarks.operator_attributes FOLDER --chain 3 --seed 881128`, and three seeds more): five were called wrong and two
-  did not build, all by our doing. All are right now but one, which is refused: TVM's importer misreads its Resize.
+  did not build, all by our doing. All are right now.
 * With random statistics of batch norms, TinyNet's answers to two inputs differ by 1.3e-4 of the peak, and nothing in
   float16 shows that. With statistics of what reaches the norms, they differ by more than the peak. ShuffleNet then
   loses 8 % of its output to half precision.
