@@ -54,20 +54,22 @@ def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script
 def test_what_the_importer_misreads_is_reduced_to_the_operator_by_the_outside_judge(
     tmp_path: Path, cache: Path
 ) -> None:
-    net = ImageGraph("shrunk", (1, 4, 8, 8))
+    net = ImageGraph("pooled", (1, 4, 8, 8))
     x = net.relu(net.conv(net.input, 4, 3, pad=1))
     model = onnx.load_model_from_string(net.finish((x, (1, 4, 8, 8))).to_bytes())
-    model.graph.initializer.append(numpy_helper.from_array(np.array([1, 1, 0.5, 0.5], np.float32), "half"))
-    shrink = helper.make_node("Resize", [x.name, "", "half"], ["small"], name="shrink", mode="linear", antialias=1)
-    model.graph.node.extend([shrink, helper.make_node("Relu", ["small"], ["y"], name="last")])
+    regions = {"regions": np.array([[0, 0, 7, 7]], np.float32), "images": np.array([0])}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in regions.items())
+    how = {"mode": "max", "sampling_ratio": 2, "output_height": 4, "output_width": 4}
+    pool = helper.make_node("RoiAlign", [x.name, *regions], ["small"], name="pool", **how)
+    model.graph.node.extend([pool, helper.make_node("Relu", ["small"], ["y"], name="last")])
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4, 4, 4)))
     model.opset_import[0].version = 18
-    onnx.save(model, tmp_path / "shrunk.onnx")
-    words = ["reduce", "--as-shipped", "--model", "shrunk.onnx", "--case", "shrunk-opencl-*-untuned", "--out", "found"]
+    onnx.save(model, tmp_path / "pooled.onnx")
+    words = ["reduce", "--as-shipped", "--model", "pooled.onnx", "--case", "pooled-opencl-*-untuned", "--out", "found"]
     code, out, err = bench(tmp_path, cache, *words, "--json")
     assert code == ExitCode.GOOD, err
     found = json.loads(out)
-    assert (found["outcome"], found["operators_before"], found["operators"]) == ("wrong-result", 4, ["Resize"])
+    assert (found["outcome"], found["operators_before"], found["operators"]) == ("wrong-result", 4, ["RoiAlign"])
     assert "behind the same importer gives the same answer" in found["message"]
     assert "is what onnxruntime" in (tmp_path / "found" / "report.md").read_text()
 
