@@ -69,7 +69,7 @@ def _as_choice(call: Any) -> Any:
 
 
 def choose_in_vectors(body: Any) -> Any:
-    """Write casts of comparisons to numbers as such a choice, which TVM's own conditions make of them as well.
+    """Write casts of comparisons to numbers as a choice between 1 and 0, also in the condition of TVM's `where`.
 
     Bools that are loaded are bytes of 1 and 0, of which a choice between vectors would take another bit.
     """
@@ -111,10 +111,7 @@ QUIRKS: tuple[Quirk, ...] = (
         upstream="src/target/source/codegen_c.cc: VisitExpr_(const CastNode*) converts what OpenCL compares, whose "
         "vectors have all bits set for true, and has no vectors of bools, but of bytes",
         workaround="such a cast is a choice between 1 and 0, or a comparison with 0, and such a choice a branch",
-        edits=Edits(
-            model=choose_numbers,
-            tir=lambda passes: _WHOLE(_IN_VECTORS(passes)),
-        ),
+        edits=Edits(model=choose_numbers, tir=lambda passes: _WHOLE(_IN_VECTORS(passes))),
     ),
     _row(
         "vectorized-alloc",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from harness.base.tables import counted
@@ -43,7 +44,8 @@ def resized_axes(node: Any, view: NetworkView) -> list[ResizedAxis]:
     """Return the axes that a Resize names; none where shapes or scales are computed."""
     import numpy as np
 
-    shape, region, scales, sizes = (view.shape(node.input[0]), *(view.constant(node, place) for place in (1, 2, 3)))
+    shape = view.shape(node.input[0])
+    region, scales, sizes = (view.constant(node, place) for place in (1, 2, 3))
     if not shape:
         return []
     axes = [axis % len(shape) for axis in attribute_of(node, "axes", range(len(shape)))]
@@ -92,37 +94,46 @@ def write_resizes(model: Any) -> str:
 
 
 def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | None:
-    """Sum weighted places along one axis after another."""
-    import numpy as np
-    from onnx import TensorProto, helper
+    """Write it along one axis after another, if TVM misreads it."""
+    from onnx import TensorProto
 
     axes, mode = resized_axes(node, view), attribute_of(node, "mode", "nearest")
     crops = attribute_of(node, MODE, "") == CROP
-    smooth, tied = is_smoothed(node, axes), mode == "nearest" and (crops or any(axis.has_ties for axis in axes))
-    if not smooth and not tied and not any(misread_axes(node, view)):
+    tied = mode == "nearest" and (crops or any(axis.has_ties for axis in axes))
+    if not is_smoothed(node, axes) and not tied and not any(misread_axes(node, view)):
         return None
     kind = getattr(view.kind(node.input[0]), "elem_type", 0)
     if mode != "nearest" and kind not in (TensorProto.FLOAT, TensorProto.FLOAT16):
         return None
-    result, dtype = node.input[0], helper.tensor_dtype_to_np_dtype(kind)
-    rank = len(view.shape(node.input[0]) or ())
+    rank, smooth = len(view.shape(node.input[0]) or ()), is_smoothed(node, axes)
+    result = node.input[0]
     for axis in axes:
-        column = [-1] + [1] * (rank - 1 - axis.axis)
-        where = _places_before(node, axis)
-        places, weights = _nearest(node, axis, where) if mode == "nearest" else _weighted(node, axis, where, smooth)
-        parts = [write.add("Gather", result, write.integers(*row), axis=axis.axis) for row in places.tolist()]
-        if len(parts) > 1:
-            factors = (write.constant(row.astype(dtype).reshape(column)) for row in weights)
-            parts = [write.add("Mul", part, factor) for part, factor in zip(parts, factors, strict=True)]
-        result = parts[0]
-        for part in parts[1:]:
-            result = write.add("Add", result, part)
-        outside = (where < 0) | (where > axis.before - 1)
-        if crops and outside.any():
-            beyond = write.constant(np.array(attribute_of(node, "extrapolation_value", 0.0), dtype))
-            result = write.add("Where", write.constant(outside.reshape(column)), beyond, result)
+        result = _along(node, axis, result, write, rank=rank, kind=kind, smooth=smooth)
     write.add("Identity", result, output=node.output[0])
     return write.take()
+
+
+def _along(node: Any, axis: ResizedAxis, tensor: str, write: NodeWriter, *, rank: int, kind: int, smooth: bool) -> str:
+    """Write the results along one axis as sums of weighted places; returns their name."""
+    import numpy as np
+    from onnx import helper
+
+    where = _places_before(node, axis)
+    if np.array_equal(where, np.arange(axis.before)):
+        return tensor
+    column, dtype = [-1] + [1] * (rank - 1 - axis.axis), helper.tensor_dtype_to_np_dtype(kind)
+    nearest = attribute_of(node, "mode", "nearest") == "nearest"
+    places, weights = _nearest(node, axis, where) if nearest else _weighted(node, axis, where, smooth)
+    parts = [write.add("Gather", tensor, write.integers(*row), axis=axis.axis) for row in places.tolist()]
+    if not nearest:
+        factors = (write.constant(row.astype(dtype).reshape(column)) for row in weights)
+        parts = [write.add("Mul", part, factor) for part, factor in zip(parts, factors, strict=True)]
+    result = reduce(lambda total, part: write.add("Add", total, part), parts)
+    outside = (where < 0) | (where > axis.before - 1)
+    if attribute_of(node, MODE, "") == CROP and outside.any():
+        beyond = write.constant(np.array(attribute_of(node, "extrapolation_value", 0.0), dtype))
+        result = write.add("Where", write.constant(outside.reshape(column)), beyond, result)
+    return result
 
 
 def is_smoothed(node: Any, axes: Iterable[ResizedAxis]) -> bool:

@@ -103,6 +103,13 @@ def test_a_resize_that_tvm_misreads_is_written_by_index(case: str) -> None:
     np.testing.assert_allclose(y, answers(model, {"x": x})[0], atol=1e-5)
 
 
+def test_an_axis_that_keeps_its_pixels_is_left_alone() -> None:
+    model = _resize({"mode": "linear"}, NONE, np.array([1, 1, 0.4, 1], np.float32), [])
+    plain, _ = changed(model, write_resizes)
+    gathered = [attribute_of(node, "axis", 0) for node in plain.graph.node if node.op_type == "Gather"]
+    assert gathered == [2, 2]
+
+
 def test_a_resize_to_a_computed_size_stays() -> None:
     node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], antialias=1, mode="linear")
     model = network([node], {"x": [1, 2, 6, 4]}, opset=19)
