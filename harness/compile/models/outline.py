@@ -121,9 +121,8 @@ def check(file: Path, model: Any) -> None:
         onnx.checker.check_model(_with_ends(outline(model)))
     except (onnx.checker.ValidationError, ValueError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ModelError(
-            f"{file} is not a valid ONNX model: {reason}", hint="export it again", evidence=str(error)
-        ) from error
+        hint = "export it " + ("without custom operators" if "No Op registered" in reason else "again")
+        raise ModelError(f"{file} is not a valid ONNX model: {reason}", hint=hint, evidence=str(error)) from error
 
 
 def _with_ends(small_model: Any) -> Any:

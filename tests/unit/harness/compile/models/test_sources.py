@@ -246,6 +246,14 @@ def test_a_cycle_and_a_name_that_is_there_twice_are_refused(tmp_path: Path) -> N
             load(saved(tmp_path, model))
 
 
+def test_an_operator_that_onnx_does_not_have_is_refused_by_its_name(tmp_path: Path) -> None:
+    """As `tf2onnx` writes what only a package's own TensorFlow Lite has."""
+    model = relu_model()
+    model.graph.node[1].op_type = "TFL_Convolution2DTransposeBias"
+    with pytest.raises(ModelError, match="TFL_Convolution2DTransposeBias.*: export it without custom operators"):
+        load(saved(tmp_path, model))
+
+
 def test_an_operator_set_of_the_future_is_refused(tmp_path: Path) -> None:
     model = relu_model()
     model.opset_import[0].version = 999
