@@ -26,8 +26,6 @@ HEAD, BASE = "head", "base"
 ANSWERS = "answers"
 FOLDER = "bundles"
 """Folder of the cache with the manifests of what was packed here, and answers to judge by."""
-PYTHON_RUNNER = "run.pyz"
-"""What the first bundles for Linux had in place of `run.sh`: it judged there, and its results have whole records."""
 LARGEST_MANIFEST_BYTES = 64 << 20
 
 

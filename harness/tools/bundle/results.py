@@ -7,7 +7,6 @@ is the bundle's id.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,7 +30,6 @@ from harness.measure.records.record import Record, Releases, record_of
 from harness.measure.standard_probes import LatencyProbe, standard_probes
 from harness.measure.tuning import TuningStore
 from harness.tools.bundle.archive import find_files, first_member, unpack
-from harness.tools.bundle.contradiction import contradiction_in
 from harness.tools.bundle.manifest import (
     ANSWERS,
     BASE,
@@ -39,7 +37,6 @@ from harness.tools.bundle.manifest import (
     HEAD,
     LARGEST_MANIFEST_BYTES,
     MANIFEST,
-    PYTHON_RUNNER,
     BundleTurn,
     Manifest,
     built_of,
@@ -50,6 +47,7 @@ from harness.tools.bundle.manifest import (
 )
 from harness.tools.bundle.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
 from harness.tools.bundle.replay_session import BadReport, ReplayProgram
+from harness.tools.bundle.wrong_times import wrong_times_in
 
 LINES = "turns.jsonl"
 DIGEST_DIGITS = 64
@@ -110,8 +108,7 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
         text = files[MANIFEST].read_bytes()
         _require_known(text, cache, bundle)
         manifest = manifest_of(text)
-        answers = None if PYTHON_RUNNER in manifest.files else _answers(text, manifest, cache, bundle, scratch)
-        reader = _Reader(manifest, scratch, answers)
+        reader = _Reader(manifest, scratch, _answers(text, manifest, cache, bundle, scratch))
         with files[LINES].open("rb") as lines:
             reader.read(lines, id_of(text))
     turns = reader.turns
@@ -200,8 +197,8 @@ class _Reader:
 
     manifest: Manifest
     scratch: Path
-    answers: Path | None
-    """What answers are judged by; None of a bundle that judged them itself."""
+    answers: Path
+    """What answers are judged by."""
     turns: list[tuple[BundleTurn, Record]] = field(default_factory=list)
     peaks: dict[str, float] = field(default_factory=dict)
     ended: bool = False
@@ -212,8 +209,7 @@ class _Reader:
         """Take all of them. Raises UsageError for what the runner did not write."""
         kinds: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "device": self._take_device,
-            "seen": self._take_seen,
-            "turn": lambda line: self._take(line["turn"], {"schema": 1, **line["record"]}),  # of `PYTHON_RUNNER`
+            "seen": self._take_turn,
             "peaks": self._take_peaks,
             "end": lambda _: None,
         }
@@ -231,52 +227,38 @@ class _Reader:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             message = f"{type(error).__name__}: {error}"
             raise UsageError(f"the results are not of this version ({message})", hint=AGAIN) from None
-        _require_one_run([record for _, record in self.turns])
 
     def _take_device(self, line: Mapping[str, Any]) -> None:
-        """Raise Broken if it is another device than before the run was taken up again."""
-        device = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
-        if self.device and (self.device[0], self.device[1].key) != (device[0], device[1].key):
+        """Raise BrokenLine if the bundle is not for it, or if it is another one than before the run was resumed."""
+        run_id, identity = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
+        if self.device and (self.device[0], self.device[1].key) != (run_id, identity.key):
             raise BrokenLine("the run was resumed on another device")
-        self.device = device
+        if (identity.kind, identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
+            who = f"a {identity.kind!r:.100} with the processor {identity.abi!r:.100}"
+            raise BrokenLine(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
+        self.device = run_id, identity
 
     def _take_peaks(self, line: Mapping[str, Any]) -> None:
-        rates = peaks_in(line) if "said" in line else line["peaks"]
-        self.peaks = {str(name): float(rate) for name, rate in rates.items()}
+        self.peaks = peaks_in(line)
 
-    def _take_seen(self, line: Mapping[str, Any]) -> None:
+    def _take_turn(self, line: Mapping[str, Any]) -> None:
         """Judge a turn as if it had been run just now, on a device that answers as that one did."""
-        if self.device is None or self.answers is None:
+        if self.device is None:
             raise BrokenLine("a turn ran before the device was identified")
-        name, case = map(str, line["turn"])
-        (run_id, identity), build = self.device, self.manifest.builds[name]
-        turn = TurnReport.of(line)
-        device, tunings = ReplayDevice(DEVICE, identity, turn), TuningStore(self.scratch / name)
-        run = Run(device, tunings, build.as_shipped, id=run_id, probes=_probes, made_by=build.made_by)
-        packed = self.manifest.packed(BundleTurn(name, case))
-        plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
-        plan = replace(plan, unsupported=unsupported(plan.case, identity))
-        _keep_preparations(turn, plan, built, run)
-        fields = run_case(plan, built, run, SilentProgress()).fields
-        self._take(line["turn"], {**fields, "started_at": _moment(str(line["at"])), "recovery": []})
-
-    def _take(self, words: Sequence[str], fields: Mapping[str, Any]) -> None:
-        """Add a record. Raises BrokenLine if it does not match the bundle."""
-        turn, place = BundleTurn(*map(str, words)), len(self.turns)
+        turn, place = BundleTurn(*map(str, line["turn"])), len(self.turns)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
             raise BrokenLine(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
-        record, build = record_of(fields), self.manifest.builds[turn.build]
-        packed = self.manifest.packed(turn)
-        if (record.identity.kind, record.identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
-            who = f"a {record.identity.kind!r:.100} with the processor {record.identity.abi!r:.100}"
-            raise BrokenLine(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
-        if why := contradiction_in(record):
+        report, packed, build = TurnReport.of(line), self.manifest.packed(turn), self.manifest.builds[turn.build]
+        run_id, identity = self.device
+        device, tunings = ReplayDevice(DEVICE, identity, report), TuningStore(self.scratch / turn.build)
+        run = Run(device, tunings, build.as_shipped, id=run_id, probes=_probes, made_by=build.made_by)
+        plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
+        plan = replace(plan, unsupported=unsupported(plan.case, identity))
+        _keep_preparations(report, plan, built, run)
+        fields = run_case(plan, built, run, SilentProgress()).fields
+        record = record_of({**fields, "started_at": _moment(str(line["at"])), "recovery": []})
+        if why := wrong_times_in(record):
             raise BrokenLine(f"the record of {turn.case} ({turn.build}) cannot be: {why}")
-        identity = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
-        meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
-        made_by = {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness}
-        if identity != meant or made_by != dict(build.made_by):
-            raise BrokenLine(f"the record of {turn.case} ({turn.build}) does not match the bundle")
         if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
             record = record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
         self.turns.append((turn, record))
@@ -314,15 +296,3 @@ def _moment(at: str) -> str:
     """Return a moment in UTC as records have it, of nanoseconds. Raises ValueError."""
     seconds, _, fraction = at.partition(".")
     return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00").isoformat(timespec="microseconds")
-
-
-def _require_one_run(records: Sequence[Record]) -> None:
-    """Raise UsageError unless all records are of one device and one run."""
-    for what, values in (
-        ("device", Counter(record.identity_key for record in records)),
-        ("run", Counter(record.run for record in records)),
-    ):
-        if len(values) > 1:
-            raise UsageError(
-                f"the results are of more than one {what}: {', '.join(values)}", hint="run it on one device"
-            )

@@ -1,4 +1,4 @@
-"""Results of a real GPU, an NVIDIA H200 on which only numpy was there, as `adreno-bench ingest` takes them in."""
+"""Results of a real GPU, an NVIDIA H200, as `adreno-bench ingest` judges them by the answers of their bundle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.measure.facts import Batches
 from harness.measure.records.record import RecordFile
 from harness.tools.bundle.results import LINES
 
-RESULTS = FIXTURES / "bundle.tar.gz"
+BUNDLE, RESULTS = FIXTURES / "bundle" / "bundle.tar.gz", FIXTURES / "bundle" / "results.tar.gz"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken_in(results: Path, records: Path) -> int:
-    words = ["ingest", str(results), "--bundle", str(RESULTS), "--records", str(records)]
+    words = ["ingest", str(results), "--bundle", str(BUNDLE), "--records", str(records)]
     return CliRunner().invoke(app, words, catch_exceptions=False).exit_code
 
 
@@ -34,7 +34,7 @@ def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> Non
     for _ in range(2):
         assert taken_in(RESULTS, records) == ExitCode.GOOD
     kept = RecordFile(records).load().records
-    assert len(kept) == 18
+    assert len(kept) == 6
     assert {record.outcome for record in kept} == {Outcome.OK}
     assert {record.identity_key for record in kept} == {"local-NVIDIA_H200-82a4d7bc"}
     batches = [record.part(Batches) for record in kept]
@@ -48,6 +48,6 @@ def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:
     at = lines.index(b'"wall_ms": [') + len(b'"wall_ms": [')
     lines[at] ^= 1
     (changed / LINES).write_bytes(lines)
-    with pytest.raises(UsageError, match=r"line 1 of turns\.jsonl does not follow from"):
+    with pytest.raises(UsageError, match=r"line 2 of turns\.jsonl does not follow from"):
         taken_in(changed, tmp_path / "records.jsonl")
     assert not (tmp_path / "records.jsonl").exists()

@@ -1,11 +1,11 @@
-"""What no record says that a run of ours wrote: what a bundle brought back is not believed for its form."""
+"""Times that no run measures: what a bundle brought back is not believed for its form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from harness.measure.facts import Batches, Sampling
-from harness.measure.records.record import Record, wrong_claim_in
+from harness.measure.records.record import Record
 
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
 """Limits of a time, those of `harness.judge.stats.session`."""
@@ -13,8 +13,8 @@ MOST_SAMPLES = 100_000
 """Five times as many inferences as are timed in a row."""
 
 
-def contradiction_in(record: Record) -> str:
-    """Return what in a record cannot be, in a few words; empty of one that a run of ours may have written.
+def wrong_times_in(record: Record) -> str:
+    """Return which times of a record cannot be, in a few words; empty if all can.
 
     Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
     still, and `harness.judge` names them.
@@ -30,7 +30,7 @@ def contradiction_in(record: Record) -> str:
     of_device = {"device_ms": record.device_ms, "reference_ms": reference.ms if reference else ()}
     wrong = [wrong_times(name, times, SHORTEST_MS) for name, times in of_host.items()]
     wrong += [wrong_times(name, times, 0.0) for name, times in of_device.items()]  # a driver's timer may stand still
-    return next(filter(None, (wrong_claim_in(record), *wrong)), "")
+    return next(filter(None, wrong), "")
 
 
 def wrong_times(name: str, times: Sequence[float], shortest_ms: float) -> str:
