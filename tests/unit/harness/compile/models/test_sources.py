@@ -250,7 +250,7 @@ def test_an_operator_that_onnx_does_not_have_is_refused_by_its_name(tmp_path: Pa
     """As `tf2onnx` writes what only a package's own TensorFlow Lite has."""
     model = relu_model()
     model.graph.node[1].op_type = "TFL_Convolution2DTransposeBias"
-    with pytest.raises(ModelError, match="TFL_Convolution2DTransposeBias.*: export it without custom operators"):
+    with pytest.raises(ModelError, match=r"TFL_Convolution2DTransposeBias.*: export it without custom operators"):
         load(saved(tmp_path, model))
 
 
