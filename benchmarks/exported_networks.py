@@ -1,9 +1,9 @@
-"""Export networks of timm and torchvision to ONNX, with a suite file of them.
+"""Export networks of timm, torchvision and transformers to ONNX, with a suite file of them.
 
-    python -m benchmarks.exported_networks FOLDER
+    python -m benchmarks.exported_networks FOLDER [PACKAGE ...]
     adreno-bench run --suite FOLDER/adreno-bench.toml --device DEVICE --case '*-float32-untuned'
 
-Needs a Python with torch, timm, torchvision, onnx and onnxscript, which adreno-bench does not install. Weights are
+Needs a Python with torch, onnx, onnxscript and the packages, which adreno-bench does not install. Weights are
 random: nothing is downloaded. Normalizations are moved, or they would do nothing, and batch norms have the statistics
 of what reaches them, or the input would hardly matter. Every other network goes through torch's older exporter. A
 network that neither exports is named and left out.
@@ -12,10 +12,12 @@ network that neither exports is named and left out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks import small_transformers
 
 PIXELS = 96
 BATCH = 4
@@ -41,6 +43,7 @@ shufflenet_v2_x0_5 squeezenet1_0 mnasnet0_5 googlenet segmentation.lraspp_mobile
 segmentation.deeplabv3_mobilenet_v3_large:97 segmentation.fcn_resnet50:64 video.r3d_18:32 optical_flow.raft_small:128
 alexnet regnet_y_400mf
 """
+PACKAGES = {"timm": TIMM, "torchvision": TORCHVISION, "transformers": small_transformers.NAMES}
 
 
 class Network(NamedTuple):
@@ -55,13 +58,13 @@ class Network(NamedTuple):
     @property
     def name(self) -> str:
         """Its name in the suite."""
-        return self.builder.rpartition(".")[2]
+        return self.builder.rpartition(".")[2].lower()
 
 
-def networks() -> Iterator[Network]:
-    """Yield all of them."""
-    for package, names in (("timm", TIMM), ("torchvision", TORCHVISION)):
-        for index, text in enumerate(names.split()):
+def networks(packages: Collection[str] = ()) -> Iterator[Network]:
+    """Yield those of these packages, or all."""
+    for package in packages or PACKAGES:
+        for index, text in enumerate(PACKAGES[package].split()):
             builder, _, pixels = text.partition(":")
             yield Network(package, builder, int(pixels or PIXELS), dynamo=index % 2 == 1)
 
@@ -70,6 +73,8 @@ def build(network: Network) -> tuple[Any, tuple[Any, ...]]:
     """Build a network and its inputs."""
     import torch
 
+    if network.package == "transformers":
+        return small_transformers.build(network.builder)
     image = torch.randn(1, 3, network.pixels, network.pixels)
     if network.package == "timm":
         import timm
@@ -127,7 +132,8 @@ def export(network: Network, file: Path) -> str:
     reason = ""
     try:
         model, inputs = build(network)
-        move_norms(model, inputs)
+        if network.package != "transformers":
+            move_norms(model, inputs)
         for dynamo in (network.dynamo, not network.dynamo):
             options = {"external_data": False, "verbose": False} if dynamo else {}
             try:
@@ -153,7 +159,7 @@ def main() -> None:
     """Export all networks and write the suite."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = list(networks())
+    chosen = list(networks(sys.argv[2:]))
     files = [folder / f"{network.name}.onnx" for network in chosen]
     with ProcessPoolExecutor() as pool:
         reasons = list(pool.map(export, chosen, files))
