@@ -42,7 +42,7 @@ def build(
 ) -> None:
     """Compile the cases and show what the compiler made of them.
 
-    The device only tells its limits; nothing runs on it. `--device none` uses those of every Adreno.
+    Reads the limits of the device, and runs nothing on it. `--device none` takes the limits of every Adreno.
     """
     from harness.cli.record_filter import identity_like
     from harness.measure.workbench import open_to_build
@@ -52,7 +52,7 @@ def build(
     request = what.request(builders=builders)
     identities = [identity_like(name, request.cache) for name in alike_devices or ()]
     with Screen() as screen, open_to_build(request, device, screen, identities) as bench:
-        shared = request.suite.store  # who measures takes the answers, too
+        shared = request.suite.store  # then build the answers for the hosts that measure, too
         jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]
         built = bench.builder.build(jobs)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
@@ -84,22 +84,22 @@ def _table(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failu
         elif isinstance(result, Failure):
             rows.append((plan.case.id, result.outcome, "-", quirks, str(result)))
     drawn = table(rows, HEADERS, prose=HEADERS[-1:], right=("library", "quirks"), spare=("library", "quirks"))
-    note = "quirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
+    note = "quirks are worked around: `adreno-bench quirks` explains them; --json names those of each case and its file"
     return "\n".join([drawn, "", *lacking, note])
 
 
 def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
-    """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
+    """Return the value of --json. `library` is the SHA-256 of `file`: equal if the compiler made the same bytes."""
 
     def of(plan: Plan) -> dict[str, object]:
         result = built[plan.compile.key]
-        failure = result if isinstance(result, Failure) else None
         return {
             "case": plan.case.id,
             "artifact": plan.compile.key,
             "library": result.loadable.sha256 if isinstance(result, Artifact) else "",
+            "file": str(result.loadable.library) if isinstance(result, Artifact) else "",
             "outcome": _outcome(result).value,
-            "message": failure.message if failure else "",
+            "message": result.message if isinstance(result, Failure) else "",
             "facts": result.compiled.facts if isinstance(result, Artifact) else {},
             "quirks": plan.quirks,
             "effective_quirks": result.compiled.effective_quirks if isinstance(result, Artifact) else None,

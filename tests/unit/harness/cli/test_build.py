@@ -11,7 +11,7 @@ from fake_device import a_plan, things
 
 from device_runner.device import Identity
 from harness.base.plan import Plan
-from harness.cli.build import _table
+from harness.cli.build import _plain, _table
 from harness.compile.artifacts.artifact import Artifact
 from harness.measure.workbench import PlannedRequest, no_device
 
@@ -35,3 +35,12 @@ def test_a_library_that_the_device_has_no_room_for_is_named(tmp_path: Path, iden
     text = _table(bench, {plan.compile.key: large})
     assert said in " ".join(text.split())
     assert ("unsupported" in text) is bool(said)
+
+
+def test_json_names_the_file_of_each_library(tmp_path: Path) -> None:
+    plan: Plan = a_plan()
+    made = things(tmp_path)["c-tiny"]
+    bench = PlannedRequest(no_device(), [plan], cast("Any", None))
+    (case,) = cast("Any", _plain(bench, {plan.compile.key: made}))["cases"]
+    assert isinstance(made, Artifact)
+    assert case["file"] == str(made.loadable.library)
