@@ -53,8 +53,8 @@ PROGRAM = "adreno-bench"
 app = typer.Typer(
     name=PROGRAM,
     help="Find which models got slower, wrong or broken on Apache TVM's compilation paths to Qualcomm Adreno GPUs.",
-    epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
-    "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
+    epilog="Start with `adreno-bench doctor`, then `adreno-bench run --model net.onnx`. Exit codes: 0 all good, "
+    "1 slower, 2 usage, 3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
     cls=GroupedCommands,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": HELP_NAMES, "max_content_width": 120},

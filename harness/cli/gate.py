@@ -55,9 +55,9 @@ def gate(
 ) -> None:
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
-    Measures each changed latency in turns with the build of the baseline, in fresh sessions, until it is decided or the
-    time is up, and shows the kernels of what is slower or faster. Exit code 6: something looks slower and is undecided.
-    Compares only baselines of the same identity, and names cases without one.
+    Measures each changed build in turns with that of the baseline, in fresh sessions, until it is decided or the time
+    is up, and shows the kernels of slower and faster cases. Exit code 6: a case looks slower and is undecided. Compares
+    only baselines of the same identity, and names cases without one.
     """
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
@@ -113,7 +113,7 @@ def _of_runs(what: options.CaseOptions, records: Path) -> tuple[options.CaseOpti
     cases, models = models_of_runs(records, what.covers)
     if models:
         named = ", ".join(model if isinstance(model, str) else str(model.onnx) for model in models)
-        tell(f"there is no {what.suite}: the gate is of what {records} has of `run --model`: {named}")
+        tell(f"there is no {what.suite}: gating what `run --model` wrote to {records}: {named}")
     return replace(what, case=cases) if models else what, models
 
 

@@ -134,7 +134,7 @@ def summary(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how the newest commit did on each device, and what moved there."""
+    """Summarise the newest commit on each device, and what moved there."""
     from harness.judge.decisions import FILE as CONFIRMED
     from harness.judge.history.events import events
     from harness.judge.history.results import load

@@ -36,7 +36,7 @@ PATH_HELP = "Path to use instead of those of the suite: opencl, texture or clml.
 PRECISION_HELP = "Precision to use instead of those of the suite: float32, float16 or float16_acc32. Repeatable."
 TUNING_HELP = "Tuning to use instead of those of the suite: untuned or tuned. Repeatable."
 DEVICE_HELP = "Device: virtual, local, an adb serial (see `adreno-bench devices`), or labels."
-AS_SHIPPED_HELP = "Work around only the essential defects of TVM, without which nothing compiles."
+AS_SHIPPED_HELP = "Use only the essential workarounds, without which nothing compiles."
 WITH_QUIRK_HELP = "With --as-shipped: also work around this defect. Repeatable."
 BASELINES_HELP = "Folder of baselines."
 SCHEDULES_HELP = "File of tuned schedules. Cases on opencl and texture also run with them."
@@ -124,7 +124,7 @@ Fixes = Annotated[
     list[str] | None,
     model_option(
         metavar="NAME=NUMBER",
-        help="Fix an input for good, such as sr=16000; what depends on it alone is computed beforehand. Repeatable.",
+        help="Replace an input by a number, such as sr=16000, before the network is compiled. Repeatable.",
     ),
 ]
 Trust = Annotated[

@@ -63,19 +63,21 @@ def compare(
     minutes: Minutes = 20,
     states: Annotated[
         bool,
-        options.seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control."),
+        options.seldom_option(
+            "--states", help="Compare two states of a device, with the same artifacts on both sides."
+        ),
     ] = False,
     device: options.DeviceName = options.DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
         options.seldom_option(
-            metavar="FOLDER", help="Folder for the records of what is measured: base.jsonl and head.jsonl."
+            metavar="FOLDER", help="Folder for the records of both sides: base.jsonl and head.jsonl."
         ),
     ] = None,
     page: Annotated[
         Path | None,
-        options.file_option("--plot", metavar="FILE", help="Of models and options: also write an HTML page."),
+        options.file_option("--plot", metavar="FILE", help="For models and options: also write an HTML page."),
     ] = None,
     as_json: options.AsJson = False,
     markdown: Annotated[bool, options.output_option("--markdown", help="Print Markdown for a pull request.")] = False,
@@ -84,12 +86,11 @@ def compare(
 
     The verdict on each case is wrong, broken, slower, faster, fixed, same or inconclusive.
 
-    Two models, or one with two sets of options, are built and measured in turns on one device, each judged by its own
-    truth; the last line has the answer. Releases and commits are installed, built and run, and what looks slower or
-    faster is measured in turns; if it is, its kernels on both sides are shown. Records and baselines are compared as
-    they are, on the same identity. On an emulated GPU only the outcomes of releases and commits are compared, unless
-    you pass --latency. If artifacts that are the same on both sides look changed, the run is unfit and no latency is
-    believed. Exit code 6: something looks slower and is undecided.
+    Builds two models, or one with two sets of options, and measures them in turns on one device; the last line has the
+    answer. Installs releases and commits, builds and runs the suite with both, measures in turns what looks slower or
+    faster, and shows its kernels. Compares records and baselines as they are, on the same identity. On an emulated GPU
+    it compares only the outcomes of releases and commits, unless you pass --latency. If artifacts that are the same on
+    both sides look changed, the run is unfit and no latency counts. Exit code 6: a case looks slower and is undecided.
     """
     from harness.judge.compare import exit_code
     from harness.judge.report.comparison import write_comparison

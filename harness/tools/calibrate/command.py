@@ -62,9 +62,9 @@ def calibrate(
 ) -> None:
     """Measure the noise of each case: the smallest change that a gate can detect.
 
-    Runs each artifact against itself in fresh sessions. The cases take turns. With --from it takes the sessions of the
-    latest build of each series from records instead. Writes a noise profile for each series below the baselines, to be
-    reviewed as a diff.
+    Runs each artifact against itself in fresh sessions; the cases take turns. With --from it takes the sessions of the
+    latest build of each series from records instead. Writes a noise profile for each series below the baselines: review
+    it as a diff.
     """
     from harness.judge.noise import PROFILES
     from harness.judge.sides import latest_build

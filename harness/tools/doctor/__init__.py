@@ -7,7 +7,7 @@ TOOL = Tool(
     commands=(
         Command(
             "doctor",
-            "Check what a run needs, and say how to fix what is missing.",
+            "Check what a run needs, and show how to fix what is missing.",
             "Devices",
             "harness.tools.doctor.command:doctor",
         ),

@@ -35,11 +35,11 @@ def doctor(
     ] = None,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Only print one command for apt that brings the system packages that are missing."),
+        typer.Option("--fix", help="Only print one apt command for the missing system packages."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check what a run needs, and say how to fix what is missing."""
+    """Check what a run needs, and show how to fix what is missing."""
     if fix:
         if device or as_json:
             raise UsageError("--fix prints a command for this host alone", hint="leave --device and --json out")

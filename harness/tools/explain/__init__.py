@@ -7,7 +7,7 @@ TOOL = Tool(
     commands=(
         Command(
             "diverge",
-            "Find the first operator of a wrong or broken case that is off.",
+            "Find the first wrong or failing operator of a case.",
             "Explain",
             "harness.tools.explain.diverge_command:diverge",
             formerly="show --diverge",
@@ -35,7 +35,7 @@ TOOL = Tool(
         ),
         Command(
             "reduce",
-            "Shrink a wrong or broken network to the smallest that fails alike.",
+            "Shrink a wrong or broken network to the smallest that fails in the same way.",
             "Explain",
             "harness.tools.explain.reduce_command:reduce",
         ),

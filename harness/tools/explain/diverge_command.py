@@ -24,7 +24,7 @@ def diverge(
     device: options.DeviceOfRecords = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Find the first operator of a wrong or broken case that is off.
+    """Find the first wrong or failing operator of a case.
 
     Runs the network of the case in pieces on the device, and keeps the smallest piece that shows the defect. `report`
     shows what it finds.

@@ -92,7 +92,7 @@ def crossover(
 ) -> None:
     """Show which path is fastest for each model, and by how much.
 
-    It compares all sessions of the latest build of each case.
+    Compares all sessions of the latest build of each case.
     """
     from harness.judge.path_ranking import rank_paths
 

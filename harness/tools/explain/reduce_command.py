@@ -39,11 +39,11 @@ def reduce(
         typer.Option(metavar="FOLDER", help="Folder to write.", show_default="reduced-CASE in the working directory"),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network reduction.")
+        float, typer.Option(min=0.1, help="Time limit, in minutes. Then it writes the smallest network so far.")
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Shrink a wrong or broken network to the smallest that fails alike.
+    """Shrink a wrong or broken network to the smallest that fails in the same way.
 
     Writes a folder that shows it. Every attempt is kept, so an interrupted reduction continues quickly.
     """

@@ -7,7 +7,7 @@ TOOL = Tool(
     commands=(
         Command(
             "github",
-            "Tell a pull request what a job found: one comment, and annotations.",
+            "Report a job's results on its pull request: comment and annotations.",
             "Judge",
             "harness.tools.github.command:github",
         ),

@@ -25,19 +25,19 @@ AUTHOR = "github-actions[bot]"
 """Who writes with the token that a job is given."""
 LARGEST_TEXT_BYTES = 4 << 20
 
-github = typer.Typer(help="Tell a pull request what a job found: one comment, and annotations.", no_args_is_help=True)
+github = typer.Typer(help="Report a job's results on its pull request: comment and annotations.", no_args_is_help=True)
 
 
 @github.command()
 def comment(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Markdown, as `report --out FILE.md` writes it.")],
-    name: Annotated[str, typer.Option(help="Name of the comment: each name has one, edited in place.")] = "report",
-    author: Annotated[str, typer.Option(help="Account that the token is of: comments of others stay.")] = AUTHOR,
+    name: Annotated[str, typer.Option(help="Name of the comment. Each name has one, edited in place.")] = "report",
+    author: Annotated[str, typer.Option(help="Account of the token: comments by others stay.")] = AUTHOR,
 ) -> None:
-    """Write a file into one comment of the job's pull request, or replace the comment's text.
+    """Write a file into one comment of the job's pull request, or replace the text of that comment.
 
     GITHUB_TOKEN needs the permission `pull-requests: write`. Without a token or that permission, as in pull requests
-    from forks, it says so and ends with 0: the job's summary has the same text.
+    from forks, it prints that and exits with 0: the job's summary has the same text.
     """
     from harness.tools.github.pull_request import Forbidden, PullRequest
 

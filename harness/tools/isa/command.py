@@ -70,7 +70,7 @@ def isa(
     ] = None,
     asm: Annotated[
         str | None,
-        options.output_option(metavar="KERNEL", help="Print the machine code of one kernel, with --against of both."),
+        options.output_option(metavar="KERNEL", help="Print the code of one kernel; with --against, the difference."),
     ] = None,
     mirror: Annotated[str, options.seldom_option(metavar="URL", help="With setup: address of a Debian archive.")] = "",
     device: options.DeviceName = NO_DEVICE,
@@ -79,7 +79,7 @@ def isa(
 ) -> None:
     """Count the Adreno machine code of the kernels, without a phone.
 
-    Mesa's open compiler makes it. Nothing is executed, and the counts are no times (docs/explanation/isa.md). Exit
+    Mesa's open compiler generates the code and nothing runs, so the counts are no times (docs/explanation/isa.md). Exit
     code 3 if a case does not build or the compiler refuses a kernel.
     """
     from harness.measure.records.record import RecordFile

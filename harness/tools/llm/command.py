@@ -53,7 +53,9 @@ Models = Annotated[list[str] | None, _list_option("--model", "Network: llama_tin
 Formats = Annotated[
     list[str] | None, _list_option("--format", "Weights: float32, float16, q4f16_0, q4f16_1 or q4f32_1")
 ]
-Pipelines = Annotated[list[str] | None, _list_option("--pipeline", "Passes: mlc, or TVM's default")]
+Pipelines = Annotated[
+    list[str] | None, _list_option("--pipeline", "Passes: mlc (those of mlc-llm) or default (TVM's own)")
+]
 
 
 @llm.command("run")
@@ -73,7 +75,7 @@ def run_models(
     path: Annotated[list[str] | None, _list_option("--path", "Path: opencl, texture or clml")] = None,
     test: Annotated[list[str] | None, _list_option("--test", "Test: pp512, pp512@d512, tg@d512 or chunks")] = None,
     chunk: Annotated[
-        int | None, typer.Option(min=1, max=512, help="Most tokens of a step; the default follows from a trial.")
+        int | None, typer.Option(min=1, max=512, help="Maximum number of tokens per step. Default: by a trial.")
     ] = None,
     device: DeviceName = DEFAULT_DEVICE,
     records: RecordsFile = DEFAULT_RECORDS,

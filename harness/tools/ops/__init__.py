@@ -13,7 +13,7 @@ TOOL = Tool(
         ),
         Command(
             "inspect",
-            "Count the operators of a network, and show which path can take which.",
+            "Count the operators of a network, and show which path can run which.",
             "Explain",
             "harness.tools.ops.inspect_command:inspect",
         ),

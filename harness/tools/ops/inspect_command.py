@@ -55,7 +55,7 @@ def inspect(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count the operators of a network, and show which path can take which.
+    """Count the operators of a network, and show which path can run which.
 
     Builds nothing. Dynamic dimensions may stay open; with fixed ones, TVM imports the network. Names the operators that
     fail in ONNX's node tests with the installed release of TVM. Exit code 3 if no path runs an operator, because TVM's

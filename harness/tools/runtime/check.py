@@ -85,7 +85,7 @@ class RuntimeRefused(Failure):
         others = f" ({counted(len(reasons), 'reason')} in all)" if len(reasons) > 1 else ""
         super().__init__(
             f"{folder} holds no runtime that a phone could use: {reasons[0]}{others}",
-            hint="docs/tutorial/first-phone.md tells how to build one",
+            hint="docs/tutorial/first-phone.md explains how to build one",
         )
 
 

@@ -18,7 +18,7 @@ from harness.tools.runtime import check
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
-    epilog="docs/tutorial/first-phone.md tells how to build one.",
+    epilog="docs/tutorial/first-phone.md explains how to build one.",
     no_args_is_help=True,
 )
 

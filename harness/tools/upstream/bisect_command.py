@@ -92,7 +92,7 @@ def bisect(
 
     Checks both ends first, and skips what does not build. A revision that makes the same library as a judged one is
     not measured. Latencies are measured in turns with the good end. The same command resumes an interrupted bisection.
-    Exit codes: 0 found, 5 it is one of several, 2 an end is not what it was said to be, 4 rig failure.
+    Exit codes: 0 found, 5 it is one of several, 2 an end is not as given, 4 rig failure.
     """
     from harness.tools.upstream.bisect.bisection import Bisection
 

@@ -51,7 +51,7 @@ def quirks(
 ) -> None:
     """List the known defects of TVM, and probe the installed TVM for each.
 
-    Essential ones are worked around even with --as-shipped. The answers for a release of TVM stay in the cache.
+    Essential ones have a workaround even with --as-shipped. The answers for a release of TVM stay in the cache.
     docs/explanation/quirks.md explains each.
     """
     from harness.tools.upstream.report import reported_quirks
