@@ -185,7 +185,7 @@ class Store:
                     shutil.rmtree(scratch, ignore_errors=True)
         except Timeout:
             raise RigFailure(
-                f"another run has been building {key} for {timeout_s:.0f} s", hint="wait for it, or end it"
+                f"another process has been building {key} for {timeout_s:.0f} s", hint="wait for it, or end it"
             ) from None
         except OSError as error:
             raise disk_full(error, self.folder) or RigFailure(

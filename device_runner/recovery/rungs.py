@@ -155,9 +155,9 @@ def switch_port(path: str, serial: str, timeout_s: float, *, devices: Path = USB
     hub, port = hub_and_port(path)
     program = shutil.which(UHUBCTL)
     if not program:
-        raise SetupMissing(f"{UHUBCTL} is not installed", hint="install the package of that name")
+        raise SetupMissing(f"{UHUBCTL} is not installed", hint=f"sudo apt-get install {UHUBCTL}")
     if (there := _serial_at(devices / path)) not in ("", serial):
-        raise RigFailure(f"{there} hangs on USB port {port} of hub {hub} by now, not {serial}")
+        raise RigFailure(f"{there} is on USB port {port} of hub {hub} now, not {serial}")
     command = [program, "-l", hub, "-p", port, "-a", "cycle", "-d", str(USB_OFF_S)]
     try:
         done = subprocess.run(

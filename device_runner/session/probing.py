@@ -78,7 +78,7 @@ class SessionProbe:
         if not self._watched_places:
             self._watched_places = self._ask("watch_kernels", deadline, int) or 0
         if not self._watched_places or self._ask("launches", deadline, bytes) is None:
-            why = self.lacking or "TVM's runtime launches them in a way that it does not see"
+            why = self.lacking or "TVM's runtime launches them in an unknown way"
             raise RigFailure(
                 f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device NAME` shows the cause"
             )
@@ -91,13 +91,13 @@ class SessionProbe:
         try:
             launches, dropped = launches_of(self._ask("launches", deadline, bytes) or b"")
         except BadAnswer as bad:
-            raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
+            raise RigFailure(f"the probe's launches of kernels cannot be read: {bad}") from bad
         if dropped:
-            raise RigFailure(f"what the probe saw of kernels makes no sense: there was no room for {dropped} launches")
+            raise RigFailure(f"the probe had no room for {dropped} launches of kernels")
         each, rest = divmod(len(launches), repeat)
         inferences = [launches[start : start + each] for start in range(0, repeat * each, each or 1)]
         if rest or len({tuple(launch.kernel for launch in inference) for inference in inferences}) > 1:
-            raise RigFailure(f"{len(launches)} launches of kernels are not {repeat} inferences that are alike")
+            raise RigFailure(f"{len(launches)} launches of kernels are not {repeat} equal inferences")
         return inferences
 
     def batches(
@@ -111,7 +111,7 @@ class SessionProbe:
         try:
             return batches_of(answer, repeat)
         except BadAnswer as bad:
-            raise RigFailure(f"what the probe timed makes no sense: {bad}") from bad
+            raise RigFailure(f"the probe's times cannot be read: {bad}") from bad
 
     def program_binaries(self, module: Any, deadline: Deadline) -> bytes:
         """Return a module's OpenCL programs as the device compiled them; `RigFailure` without the probe.

@@ -54,7 +54,7 @@ def no_records(glob: str | None, records: str, index: RecordSource, *, sustained
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if cases:
         others = "`adreno-bench sustained` and `adreno-bench isa --against FILE` read these"
-        return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
+        return UsageError(f"only sustained runs or machine code in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint=MAKES_RECORDS)
 
 
@@ -109,7 +109,7 @@ def load_sides(source: Path | str, covers: Covers) -> dict[SeriesKey, Side]:
     sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, covers)
     chosen = {key: side for key, side in sides.items() if covers(key.case)}
     if not chosen:
-        raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
+        raise UsageError(f"{source} has no records of these cases", hint="`adreno-bench show` lists a file's records")
     return chosen
 
 

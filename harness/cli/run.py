@@ -97,7 +97,7 @@ def run(
 
     if sustain and (quick or resume):
         wrong = "--quick" if quick else "--resume"
-        raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
+        raise UsageError(f"--sustain excludes {wrong}", hint=f"leave {wrong} out")
     file = RecordFile(records)
     file.require_writable()
     screen: Screen = load(place_of("live_screen"))() if live else Screen()

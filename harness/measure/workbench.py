@@ -111,7 +111,7 @@ class Request:
         """Return the cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
         if self.quick and "gpu" not in identity.emulated:
             raise UsageError(
-                f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
+                f"{identity.gpu or identity.serial} is not emulated, and --quick is for emulated devices",
                 hint="leave --quick out",
             )
         how: dict[str, Any] = {"quick": self.quick, "sustain_s": self.sustain_s, "repeat": self.repeat}

@@ -162,7 +162,7 @@ def _save(phone: PhoneAccess, values: Saved) -> None:
     command = ["sh", "-c", SAVE_SCRIPT, "save", _file(phone), json.dumps(values)]
     answer = phone.transport.shell(command, timeout_s=SHELL_TIMEOUT_S)
     if answer.code:
-        raise DeviceFull(f"{phone.transport.name} does not keep what would have to be put back: {answer.stderr}")
+        raise DeviceFull(f"{phone.transport.name} cannot save the settings that a run has to restore: {answer.stderr}")
 
 
 def _file(phone: PhoneAccess) -> str:

@@ -160,6 +160,6 @@ def require_drawable(inputs: Inputs, specs: Sequence[InputSpec]) -> None:
         whole = distribution.kind == "integers" or (distribution.kind == "constant" and numbers[0].is_integer())
         if not whole or not lowest <= min(numbers) <= max(numbers) <= highest:
             raise ModelError(
-                f"the input {name!r} holds {dtype}, and {distribution} gives what it cannot hold",
+                f"the input {name!r} holds {dtype}, and {distribution} has values that it cannot hold",
                 hint=f"for example integers(0, {min(highest, 9)})",
             )

@@ -100,6 +100,6 @@ def check_images(source: str) -> None:
 def _invalid(kernel: Kernel, what: str) -> InvalidKernel:
     return InvalidKernel(
         f"the compiler reported success, but its kernel {kernel.name} {what}",
-        hint="TVM's texture passes did not run on it; `adreno-bench quirks` tells what is known",
+        hint="TVM's texture passes did not run on it; `adreno-bench quirks` lists the known defects",
         evidence=f"__kernel void {kernel.name}({kernel.parameters}) {{{kernel.body}",
     )

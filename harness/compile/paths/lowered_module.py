@@ -63,7 +63,7 @@ def to_host(builder: Any, value: Any) -> Any:
         items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
         return relax.Tuple([to_host(builder, item) for item in items])
     if not hasattr(kind, "shape"):
-        raise CompileFailure(f"TVM makes {kind} of an output, which is no tensor")
+        raise CompileFailure(f"an output is {kind} in TVM, not a tensor")
     on_host = tensor_type(kind.shape, kind.dtype)
     return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
 
@@ -90,7 +90,7 @@ def require_dispatch(mod: Any) -> None:
     if names := [name for operator, name in _SORTS_AND_SCANS.items() if _calls(mod, operator)]:
         raise UnsupportedOperator(
             f"TVM's pipeline for Adreno has no kernel for {', '.join(names)}",
-            hint="fix k, the axis and its extent: then TopK, and CumSum of up to 4096 places, are written otherwise",
+            hint="with a constant k and a fixed axis adreno-bench rewrites TopK, and CumSum of up to 4096",
         )
 
 

@@ -88,7 +88,7 @@ def register(identity: Identity, name: str = "") -> str:
         MachineCollection.save(machine["machine"], machine)
     except (UserError, TypeError, AttributeError) as error:
         file = MachineCollection.get_machine_file_path()
-        raise UsageError(f"{file} is not asv's: {error}", hint="mend it or move it away") from error
+        raise UsageError(f"{file} cannot be read by asv: {error}", hint="correct it or move it away") from error
     return machine["machine"]
 
 
@@ -264,8 +264,8 @@ def asv(
         try:
             while heard.reading:
                 if heard.silent_s > silence_s:
-                    hint = "nothing that it does takes so long; is the disk or the network stuck? Run it again"
-                    raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
+                    hint = "check the disk and the network, and run it again"
+                    raise RigFailure(f"`asv {arguments[0]}` printed nothing for {silence_s:.0f} s", hint=hint)
                 if silence.too_long and (what := going_on()):
                     line_sink(f"{STILL}{what}")
                 heard.join(POLL_S)

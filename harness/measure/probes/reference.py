@@ -95,7 +95,7 @@ def turns_in(file: Path) -> int:
     """Return the kept number. Raises RigFailure for what is none."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if not text.isdecimal():
-        raise RigFailure(f"the kept number of turns is none: {text[:20]!r}", hint=f"remove {file.parent}")
+        raise RigFailure(f"the stored number of turns is not a number: {text[:20]!r}", hint=f"remove {file.parent}")
     return int(text)
 
 

@@ -77,7 +77,9 @@ def calibrate(
         builds = [build for build in read_builds(source, what.covers, device) if not build[0].as_shipped]
         done = list(profile_all(map(latest_build, builds), rules))
         if not done:
-            raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
+            raise UsageError(
+                f"{source} has no records of these cases", hint="`adreno-bench show` lists a file's records"
+            )
     else:
         done = list(profile_all(_sessions(what, device, sessions, budget, records).values(), rules))
     written = [bool(result.profile and result.profile.save(baselines / PROFILES)) for result in done]

@@ -53,9 +53,9 @@ def devices(
 ) -> None:
     """List the virtual phone, the OpenCL device of this host, and every phone."""
     if device and not (restore or health):
-        raise UsageError("--device says which device --restore or --health is for", hint="add one of them")
+        raise UsageError("--device goes with --restore or --health", hint="add one of them")
     if health and (restore or watch or tracker):
-        raise UsageError("--health reads records, and goes with no other question", hint="ask one after the other")
+        raise UsageError("--health goes with none of --restore, --watch and --tracker", hint="run one after the other")
     if watch and (restore or as_json):
         raise UsageError("--watch goes with neither --restore nor --json", hint="leave one of them out")
     if restore and tracker:

@@ -168,7 +168,7 @@ def _call(address: Address, match_key: str) -> socket.socket:
     except handshake.HandshakeFailure as refused:
         control.close()
         raise DeviceBusy(
-            f"the host {where} has given its device to somebody else: {refused}", hint="try again"
+            f"the host {where} has given its device to another client: {refused}", hint="try again"
         ) from None
     except OSError as error:
         control.close()

@@ -116,7 +116,7 @@ def work_of(key: str) -> list[OperatorWork]:
 def _built(case: str, key: str) -> Artifact:
     if artifact := load_artifact(cache_root(), key):
         return artifact
-    raise UsageError(f"what was built of {case} is not in the cache", hint="`adreno-bench build` makes it again")
+    raise UsageError(f"the build of {case} is not in the cache", hint="`adreno-bench build` makes it again")
 
 
 def codes_of(networks: Sequence[GpuNetwork]) -> tuple[list[MachineCode], Failure | None]:

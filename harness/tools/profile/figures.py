@@ -25,7 +25,7 @@ def plot_roofline(profiles: Sequence[Profile], file: Path) -> None:
     require_page(file)
     figure = roofline(profiles)
     if figure is None:
-        raise UsageError("there is nothing to draw", hint="of no operator it is known how much it computes")
+        raise UsageError("there is nothing to draw", hint="the amount of work is unknown for every operator")
     write_page(file, "roofline.html.j2", package=__package__, title="Roofline", profiles=profiles, roofline=figure)
 
 

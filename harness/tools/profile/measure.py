@@ -103,7 +103,7 @@ def profile_of(
 ) -> Profile:
     """Return the profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):
-        raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
+        raise UsageError(f"{plan.case.id} launches no kernels", hint="CLML runs all of it: profile another path")
     work = [OperatorWork(**fields) for fields in artifact.compiled.work or ()]
     operators = operators_of(inferences, work, artifact.source)
     identity = origin.identity

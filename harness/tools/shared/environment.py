@@ -77,7 +77,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
             keep(folder)
             return python
     except Timeout:
-        raise RigFailure(f"another run has been making {revision} for {deadline_s:.0f} s", hint="end it") from None
+        raise RigFailure(f"another run has been installing {revision} for {deadline_s:.0f} s", hint="end it") from None
 
 
 @contextlib.contextmanager

@@ -10,5 +10,5 @@ from harness.base.failures import UsageError
 def require_page(file: Path) -> None:
     """Raise UsageError unless a file that drawings go to is named as a page."""
     if file.suffix != ".html":
-        hint = f"name it {file.stem}.html; a browser prints it, or makes an image of it"
-        raise UsageError(f"{file} is not a page, and drawings are pages", hint=hint)
+        hint = f"name it {file.stem}.html; a browser can print it"
+        raise UsageError(f"{file} is not an HTML page", hint=hint)

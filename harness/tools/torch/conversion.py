@@ -90,7 +90,7 @@ def _entries(file: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
         hint = f"export it again with torch 2.8 or later; or, {HINT}"
         raise ModelError(f"{file} is of an older torch, whose weights can only be unpickled", hint=hint)
     if sum(entry.file_size for entry in entries) > LARGEST_MODEL_BYTES:
-        raise ModelError(f"{file} holds more than 2 GB", hint="export it in half precision")
+        raise ModelError(f"{file} has more than 2 GB", hint="export it in half precision")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise ModelError(f"{file} is compressed, which torch never does", hint="export it again")
     by_name = {entry.filename.partition("/")[2]: entry for entry in entries}
@@ -117,7 +117,7 @@ def _graph(file: Path, program: Any) -> Any:
         node["metadata"] = {}
     for key, value in _everything(program):
         if key in ("target", "as_operator") and not _TARGET.fullmatch(str(value)):
-            raise ModelError(f"{file} calls {value!r:.100}, which is no operator of ATen's", hint=HINT)
+            raise ModelError(f"{file} calls {value!r:.100}, which is not an operator of ATen", hint=HINT)
         if key == "expr_str" and not _harmless(value):
             raise ModelError(f"{file} has the extent {value!r:.100}, which torch would evaluate", hint=HINT)
         if key in ("in_spec", "out_spec") and value:

@@ -37,7 +37,7 @@ WHILE_BUILDING_S = 0.02
 OTHERWISE_S = 1.0
 BACK_AFTER_S = 60.0
 """Seconds until a lost device is opened again while others search: by then its cable is back, or it has booted."""
-_AGAIN = "what was tried is kept: the same command goes on"
+_AGAIN = "finished trials are kept; the same command continues"
 
 OF_EACH = ("serial", "memory_bytes", "opencl_told_by", "runtime")
 """What of an identity may differ between devices that share the trials of one search."""

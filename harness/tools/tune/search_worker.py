@@ -113,7 +113,7 @@ class SearchWorker:
         )
         if quarantine := self._run.recovery.quarantine:
             raise DeviceLost(
-                f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
+                f"the device was lost: {quarantine.why}", hint="finished trials are kept; the same command continues"
             )
 
     def _run_steadily(self, runner: CandidateRunner) -> None:

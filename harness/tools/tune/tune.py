@@ -186,6 +186,6 @@ def _describe_start(case: str, search: Search, functions: int, kernels_ms: float
     share = sum(standing.task.cost_ms for standing in search.standings.values()) / kernels_ms if kernels_ms else 0.0
     again = f"; {search.tried} trials of an earlier run are taken up" if search.tried else ""
     if not search.standings:
-        raise UsageError(f"{case} has no task that a schedule could be looked for", hint="see docs/how-to/tune.md")
+        raise UsageError(f"{case} has no task that can be tuned", hint="see docs/how-to/tune.md")
     tasks = f"{len(search.standings)} of {functions} functions can be tuned, {share:.0%} of {kernels_ms:.4g} ms"
     return f"{case}: {tasks}{again}"

@@ -72,7 +72,7 @@ def test_of_several_who_want_an_entry_at_once_one_makes_it(tmp_path: Path) -> No
 def test_who_waits_too_long_is_told_why(tmp_path: Path) -> None:
     store = Store(tmp_path, "artifacts")
     second = store.making("k", 0.05)
-    with store.making("k", 5), pytest.raises(RigFailure, match="another run has been building k"), second:
+    with store.making("k", 5), pytest.raises(RigFailure, match="another process has been building k"), second:
         pass
 
 

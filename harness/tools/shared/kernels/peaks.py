@@ -45,7 +45,7 @@ def _measure(device: Device, cache: Path) -> dict[str, float]:
         try:
             return rates_of(session.ask(file, "peaks", *names, timeout_s=TIMEOUT_S)) if names else {}
         except BadAnswer as bad:
-            raise RigFailure(f"what was measured of {device.name} makes no sense: {bad}") from bad
+            raise RigFailure(f"the measured peaks of {device.name} are impossible: {bad}") from bad
         except (KernelBuildFailure, ProgramFailure):
             return {}
 

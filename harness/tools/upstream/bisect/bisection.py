@@ -212,7 +212,7 @@ def find_first_bad(
 def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> None:
     if inspection.state is not state:
         other = "an earlier" if state is RevisionState.GOOD else "a later"
-        expected = f"{state.value} ({reason.value} is what is looked for)"
+        expected = f"{state.value} (the reason is {reason.value})"
         hint = f"name {other} revision, or another --reason"
         if state is RevisionState.GOOD:
             hint = advice_before(inspection.name, hint)
@@ -277,7 +277,7 @@ def bisection_store(cache: Path, question: dict[str, Any], *, fresh: bool) -> It
     try:
         lock.acquire()
     except Timeout:
-        raise RigFailure("another bisection asks the same", hint="wait for it, or end it") from None
+        raise RigFailure("the same bisection is running already", hint="wait for it, or end it") from None
     try:
         if fresh:
             shutil.rmtree(folder)

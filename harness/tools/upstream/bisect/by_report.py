@@ -71,10 +71,10 @@ def find_turn(line: Sequence[Revision], ask: Ask, say: Callable[[str], None]) ->
     inspect(report.line[-1])
     first, last = (report.answers[report.line[end]] for end in (0, -1))
     if last.state is Presence.CANNOT_TELL:
-        raise UsageError(f"the program cannot tell at --bad: {last.seen}", hint="name a --bad that fits")
+        raise UsageError(f"the program has no answer at --bad: {last.seen}", hint="name a --bad that fits")
     if first.state is last.state:
         raise UsageError(
-            f"both ends say the same: {last.state.value}: {last.seen}",
+            f"both ends have the same answer: {last.state.value}: {last.seen}",
             hint=advice_before(report.line[0], "name an earlier --good or a later --bad"),
         )
     while name := report.search.next:

@@ -263,7 +263,7 @@ def test_a_phone_that_takes_no_file_is_left_as_it_is(plain: Folder) -> None:
     before = plain.state()
     Path(plain.phone.transport.root).write_text("a file where our folder should be")
     report = hold(plain.phone)
-    assert "does not keep what would have to be put back" in report["brightness"]
+    assert "cannot save the settings that a run has to restore" in report["brightness"]
     assert plain.state() == before
 
 

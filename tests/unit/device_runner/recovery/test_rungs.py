@@ -76,7 +76,7 @@ def test_a_phone_that_is_off_the_bus_is_switched_all_the_same(host: Path) -> Non
 def test_a_port_with_another_device_by_now_is_left_alone(host: Path) -> None:
     install(host, f"touch {host}/asked")
     plug(host, "1-2.3", "somebody's disk")
-    with pytest.raises(RigFailure, match="somebody's disk hangs on USB port 3 of hub 1-2 by now"):
+    with pytest.raises(RigFailure, match="somebody's disk is on USB port 3 of hub 1-2 now"):
         cycled(host)
     assert not (host / "asked").exists()
 

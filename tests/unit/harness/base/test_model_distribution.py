@@ -60,8 +60,8 @@ def test_integers_reach_both_ends_and_are_the_same_every_time() -> None:
     [
         ("token", "integers(0, 9)", "no input 'token' to draw.*did you mean 'tokens'"),
         ("tokens", "normal(0, 1)", "holds int32, and normal"),
-        ("tokens", "integers(0, 4294967296)", "gives what it cannot hold"),
-        ("tokens", "constant(0.5)", "gives what it cannot hold"),
+        ("tokens", "integers(0, 4294967296)", "has values that it cannot hold"),
+        ("tokens", "constant(0.5)", "has values that it cannot hold"),
     ],
 )
 def test_what_an_input_cannot_hold_is_refused(name: str, text: str, said: str) -> None:

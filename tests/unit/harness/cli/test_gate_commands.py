@@ -211,7 +211,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no "),
-        (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl has nothing on these cases"),
+        (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl has no records of these cases"),
         (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 2 (schema"),
         (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
         (["compare", "good.jsonl", "new.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared: base ran on phone-"),
@@ -270,4 +270,4 @@ def test_what_calibrates_records_runs_nothing_and_says_so(tmp_path: Path) -> Non
     code, out = bench("calibrate", "--from", "records.jsonl", "--json")
     assert (code, len(json.loads(out))) == (ExitCode.GOOD, 1)
     assert "--sessions has no effect with --from" in bench("calibrate", "--from", "records.jsonl", "--sessions", "8")[1]
-    assert "nothing on these cases" in bench("calibrate", "--from", "records.jsonl", "--case", "other-*")[1]
+    assert "no records of these cases" in bench("calibrate", "--from", "records.jsonl", "--case", "other-*")[1]

@@ -172,7 +172,7 @@ def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
     deaf += "time.sleep(60)"
     stand_in_for_asv(tmp_path, monkeypatch, deaf)
     said: list[str] = []
-    with pytest.raises(RigFailure, match="`asv run` said nothing for 5 s"):
+    with pytest.raises(RigFailure, match="`asv run` printed nothing for 5 s"):
         asv(load_project(a_config(tmp_path)), ["run"], output=said.append, silence_s=5.0)  # it starts within
     assert said == ["[ 0%] begun"]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in (p.info["cmdline"] or [])]

@@ -137,7 +137,7 @@ def test_whoever_waits_for_another_run_waits_not_for_ever(
     made.unlink()
     a_revision(tmp_path, install_timeout=0.01)
     lock = FileLock(tmp_path / KIND / ".locks" / f"{made.parent.name}.lock", thread_local=False)
-    with lock, pytest.raises(RigFailure, match="another run has been making"):
+    with lock, pytest.raises(RigFailure, match="another run has been installing"):
         environment(revision, tmp_path)
 
 

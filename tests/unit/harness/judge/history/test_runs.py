@@ -67,7 +67,7 @@ def test_a_machine_is_an_identity_and_replaces_what_was_written_by_hand(tmp_path
 @pytest.mark.parametrize("text", ["{", "[]", "3"])
 def test_a_machine_file_that_is_not_asvs_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "home" / ".asv-machine.json").write_text(text)
-    with pytest.raises(UsageError, match=r"\.asv-machine\.json is not asv's"):
+    with pytest.raises(UsageError, match=r"\.asv-machine\.json cannot be read by asv"):
         register(PHONE)
 
 

@@ -156,7 +156,7 @@ def test_a_record_of_machine_code_is_read_back_and_no_other_command_takes_it_for
         assert index.every(lambda _: True) == [record]
     done = CliRunner().invoke(app, ["show", "--records", str(file)])
     assert isinstance(done.exception, UsageError)
-    assert "machine code of no run" in str(done.exception)
+    assert "only sustained runs or machine code" in str(done.exception)
 
 
 def test_a_case_that_is_not_built_has_a_record_too() -> None:

@@ -128,7 +128,7 @@ def test_a_search_whose_devices_are_all_lost_ends_and_says_that_it_can_go_on(tmp
     known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
     with (
         shared(tmp_path, known, "one", "two") as bench,
-        pytest.raises(DeviceLost, match=r"no device is left: .* was unplugged: what was tried is kept"),
+        pytest.raises(DeviceLost, match=r"no device is left: .* was unplugged: finished trials are kept"),
     ):
         bench.search(4)
 

@@ -70,7 +70,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_what_was_tried_before_the_device_was_lost_is_kept(tmp_path: Path) -> None:
     lost = Behaviour(raises=DeviceLost("gone"))
     bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(3.0), lost, Behaviour(2.0)))
-    with pytest.raises(DeviceLost, match="gone: what was tried is kept"):
+    with pytest.raises(DeviceLost, match="gone: finished trials are kept"):
         bench.search(3)
     assert [trial.seed for trial in bench.log.read()] == [0]
 

@@ -277,11 +277,11 @@ def test_a_defect_older_than_every_release_is_looked_for_in_a_clone(monkeypatch:
 
 
 def test_ends_that_are_not_what_they_were_said_to_be_are_named() -> None:
-    with pytest.raises(UsageError, match=r"--good bad0 is not good \(wrong is what is looked for\): bad: wrong-result"):
+    with pytest.raises(UsageError, match=r"--good bad0 is not good \(the reason is wrong\): bad: wrong-result"):
         bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
     with pytest.raises(UsageError, match=r"--bad good1 is not bad .*: good: ok"):
         bisect(line_of(2, 0), Reason.WRONG)
-    with pytest.raises(UsageError, match=r"--bad good1 is not bad .slower .*sessions in turns"):
+    with pytest.raises(UsageError, match=r"--bad good1 is not bad .the reason is slower.*sessions in turns"):
         bisect(line_of(2, 0), Reason.SLOWER)
 
 
@@ -313,7 +313,7 @@ def test_another_device_ends_it(tmp_path: Path) -> None:
 def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
     with (
         bisection_store(tmp_path, {"good": "a"}, fresh=False),
-        pytest.raises(RigFailure, match="another bisection asks the same"),
+        pytest.raises(RigFailure, match="the same bisection is running already"),
         bisection_store(tmp_path, {"good": "a"}, fresh=False),
     ):
         pass

@@ -113,8 +113,8 @@ def test_a_commit_that_does_not_build_is_skipped(line: list[Revision]) -> None:
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        ([Presence.PRESENT] * 2, "both ends say the same: present"),
-        ([Presence.ABSENT, Presence.CANNOT_TELL], "the program cannot tell at --bad"),
+        ([Presence.PRESENT] * 2, "both ends have the same answer: present"),
+        ([Presence.ABSENT, Presence.CANNOT_TELL], "the program has no answer at --bad"),
     ],
 )
 def test_ends_that_tell_nothing_are_refused(line: list[Revision], states: list[Presence], said: str) -> None:
@@ -148,6 +148,6 @@ def _told(states: list[Presence], first: int = 1) -> Ask:
 def test_below_the_oldest_release_a_clone_of_tvm_is_the_way_on(line: list[Revision]) -> None:
     ends = [dataclasses.replace(line[0], name="0.25.0.post1"), line[1]]
     answer = ProbeAnswer.of(True, "seen")
-    with pytest.raises(UsageError, match="both ends say the same: present") as refused:
+    with pytest.raises(UsageError, match="both ends have the same answer: present") as refused:
         find_turn(ends, lambda _: answer, print)
     assert "clone TVM, and pass --repo FOLDER" in refused.value.hint

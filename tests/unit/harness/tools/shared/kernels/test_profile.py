@@ -150,7 +150,7 @@ def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
 
 def test_a_roofline_that_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Path) -> None:
     images = a_profile("images", BLOCKED, 2.0, 10_496)
-    with pytest.raises(UsageError, match=r"roof.png is not a page.*name it roof.html"):
+    with pytest.raises(UsageError, match=r"roof.png is not an HTML page.*name it roof.html"):
         plot_roofline([images], tmp_path / "roof.png")
     with pytest.raises(UsageError, match="nothing to draw"):
         plot_roofline([images.model_copy(update={"operators": ()})], tmp_path / "roof.html")
