@@ -164,7 +164,7 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     if asv(project, ["publish", "--no-pull"], output=hear):
         bad = load(project.results).skipped
         message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(output), 'it output nothing')}"
-        raise RigFailure(message, hint="correct or remove the file that it names", evidence="\n".join(output))
+        raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(output))
     step("reading the results")
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
