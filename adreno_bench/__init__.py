@@ -1,6 +1,6 @@
 """Measure networks on Apache TVM's paths to Adreno GPUs, from Python: see `docs/reference/api.md`.
 
-`harness` and `device_runner` are the program's own rooms, and change without notice; this name does not.
+`harness` and `device_runner` are internal, and change without notice; this package does not.
 """
 
 from device_runner.device import DeviceEntry

@@ -20,7 +20,7 @@ from harness.tools.python import interface
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
 HEAD = """# Python
 
-What `import adreno_bench` offers, from its docstrings. `python -m benchmarks.api_page` writes this page.
+The functions and classes of `import adreno_bench`, from their docstrings. `python -m benchmarks.api_page` writes it.
 
 ```python
 import adreno_bench as bench
@@ -33,9 +33,9 @@ bench.compare(bench.load("records.jsonl"), results)  # as `adreno-bench compare`
 print(bench.compare("a.onnx", "b.onnx", paths="texture", minutes=5).answer)
 ```
 
-The package is called `adreno_bench` and not `harness`, because `site-packages` belongs to everybody: `harness` and
-`device_runner` are rooms of the program, and may change in any version. [A notebook](../tutorial/notebook.ipynb) shows
-the matrix; Ctrl-C, or the stop button, raises KeyboardInterrupt after the device was given back.
+Import only `adreno_bench`: `harness` and `device_runner` are internal, and may change in any version.
+[A notebook](../tutorial/notebook.ipynb) shows the matrix. Ctrl-C, or the stop button, raises KeyboardInterrupt after
+the device is free again.
 """
 SECTION = re.compile(r"^(Args|Raises):\n((?:    .*\n?|\n)+)", re.MULTILINE)
 ALIASES = {"Words": str(interface.Words), "Place": str(interface.Place)}

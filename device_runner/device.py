@@ -386,7 +386,7 @@ class DeviceEntry:
     name: str
     kind: str
     state: str
-    """`ready`, or adb's word for why not (`offline`, `unauthorized`), or `busy`."""
+    """`ready`, `busy`, or adb's word for a device that is not ready: `offline`, `unauthorized`."""
     detail: Mapping[str, str] = field(default_factory=dict)
     owner: Holder | None = None
-    """Who holds it, if somebody does."""
+    """The process that uses it; None if it is free."""

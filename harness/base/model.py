@@ -104,18 +104,18 @@ class OnnxModel(BaseModel):
     onnx: Path
     name: str = ""
     shapes: dict[str, list[int] | int] = {}
-    """What the file leaves open: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
+    """Fixes dynamic dimensions: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
     inputs: Path | dict[str, str] = {}
-    """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
+    """An `.npz` file with an array per input, or how to draw some inputs: `{ tokens = "integers(0, 9)" }`."""
     fix: dict[str, float] = {}
-    """Inputs that are one number for good, `{ sr = 16000 }`: what depends on them alone is computed beforehand."""
+    """Replaces inputs by numbers, `{ sr = 16000 }`, before the network is compiled."""
     labelled: Path | ImageFolder | None = None
-    """Labelled inputs, an `.npz` file or a folder of pictures: how many of them it gets right is kept, and judged."""
+    """Labelled inputs, an `.npz` file or a folder of pictures: the share of right answers is recorded and judged."""
     score: str = ""
-    """A function of the outputs and labels, `module:function`, which returns a name and a number: mAP, say. Its code
-    runs: name your own only."""
+    """A function of the outputs and labels, `module:function`, which returns a name and a number, such as mAP. Its code
+    runs: name only your own."""
     trust: bool = False
-    """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
+    """Whether torch may execute code in a `.pt2` file."""
     clean: bool = True
     """Whether the network is prepared for TVM (`harness.compile.models.preparation`)."""
 

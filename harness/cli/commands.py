@@ -112,14 +112,14 @@ def add_commands(app: typer.Typer, commands: Iterable[Command]) -> None:
 
 
 _IN_OTHER_WORDS = {"Value error, ": "", "argument(s)": "argument", "No such option: ": "there is no option "}
-"""What typer and pydantic write, and what stands in our lines."""
+"""Words of typer and pydantic, and ours instead."""
 
 
 _NO_COMMAND = re.compile(r"No such command '(.*)'")
 
 
 def usage_line(error: TyperException) -> str:
-    """Return what is wrong with the words of a command line."""
+    """Return the error in a command line."""
     is_unknown = hasattr(error, "possibilities")
     message = str(error.message) if is_unknown else error.format_message()
     for theirs, ours in _IN_OTHER_WORDS.items():

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import typer
 
 DEFAULT_SUITE, DEFAULT_RECORDS = "adreno-bench.toml", "records.jsonl"
-"""What commands read unless they are told otherwise."""
+"""Default files of commands."""
 LOOKED_AT_BYTES = 1 << 20
 """Size of the end of a records file that is read, however long the file is."""
 _CASE_IN_RECORD = re.compile(rb'"case":"([a-z0-9_-]+)"')
@@ -58,7 +58,7 @@ def recorded_cases(options: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def devices(_options: dict[str, Any]) -> Iterable[str]:
-    """Yield the devices that every host has, and those opened on this one before."""
+    """Yield the devices that every host has, and those opened here before."""
     from device_runner.store import cache_root
 
     folder = cache_root() / "identities"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.measure.workbench import Request
 
 MOST_NAMES = 100
-"""Names that a remark has; --json has all."""
+"""Maximum number of names in a remark; --json has all."""
 
 
 @options.grouped

@@ -1,4 +1,4 @@
-"""Commands that a text tells to type next: as they run, and after Ctrl-C."""
+"""Commands to run next, in texts and after Ctrl-C."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ MODEL_OPTIONS = ("model", "shape", "input", "fix", "trust")
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """Which cases of which suite, or the suite's cases of other models in place of its own."""
+    """Cases of a suite, or of other models instead of its own."""
 
     suite: SuiteFile = DEFAULT_SUITE
     case: CaseGlob = None
@@ -157,12 +157,12 @@ class SuiteOptions:
 
     @property
     def quirks(self) -> QuirkPolicy:
-        """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
+        """Return the policy of workarounds: all of them. Raises UsageError for impossible options."""
         return WORKED_AROUND
 
     @functools.cached_property
     def axes(self) -> Axes:
-        """Paths, precisions and tunings in place of the suite's. Raises UsageError for what there is not."""
+        """Return paths, precisions and tunings instead of the suite's. Raises UsageError for unknown ones."""
         for name in self.path or ():
             require_path(name)
         for tuning in self.tuning or ():
@@ -172,7 +172,7 @@ class SuiteOptions:
 
     @property
     def models(self) -> list[Model]:
-        """What stands in place of the suite's models; empty for its own. Raises UsageError."""
+        """Return the models instead of the suite's; empty for its own. Raises UsageError."""
         from harness.base.model import models_given
         from harness.base.program import with_programs
 
@@ -215,7 +215,7 @@ class SuiteOptions:
 
 @dataclass(frozen=True)
 class CaseOptions(SuiteOptions):
-    """Which cases of which suite, and which upstream defects are worked around in them."""
+    """Cases of a suite, and the workarounds to use."""
 
     as_shipped: Annotated[bool, workaround_option("--as-shipped", help=AS_SHIPPED_HELP)] = False
     with_quirks: Annotated[
@@ -229,7 +229,7 @@ class CaseOptions(SuiteOptions):
 
     @property
     def quirks(self) -> QuirkPolicy:
-        """Which upstream defects are worked around. Raises UsageError for what cannot be meant."""
+        """Return the policy of workarounds. Raises UsageError for impossible options."""
         return policy_of(self.as_shipped, self.with_quirks)
 
     @property
@@ -291,7 +291,7 @@ def _export_option(option: str, what: str) -> Any:
 
 @dataclass(frozen=True)
 class TableExports:
-    """Files that a command writes beside the table that it prints."""
+    """Files that a command writes besides its table."""
 
     export_json: Annotated[Path | None, _export_option("--export-json", "everything as JSON")] = None
     export_csv: Annotated[Path | None, _export_option("--export-csv", "a line for each case as CSV")] = None
@@ -299,7 +299,7 @@ class TableExports:
 
     @property
     def given(self) -> bool:
-        """Whether any file was asked for."""
+        """Whether any file was requested."""
         return any(vars(self).values())
 
 
@@ -312,7 +312,7 @@ class RecordExports(TableExports):
     ] = None
 
     def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
-        """Write the files that were asked for. Raises RigFailure, OSError."""
+        """Write the requested files. Raises RigFailure, OSError."""
         if self.given:
             load(WRITE_RECORDS)(records, code, **vars(self))
 
@@ -338,7 +338,7 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
 
 
 def require_path(name: str) -> None:
-    """Raise UsageError for a path that there is not."""
+    """Raise UsageError for an unknown path."""
     names = sorted(set(PATHS) - {"cpu"})
     if name not in names:
         raise UsageError(f"there is no path {name!r}", hint=suggestion(name, names))

@@ -1,4 +1,4 @@
-"""What commands take from a file of records: the records that are meant, and the device that they are of."""
+"""Read from a file the records that a command is about, and their device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.measure.workbench import Request
 
 Covers = Callable[[str], bool]
-"""Whether the records of a case, by its id, are asked for."""
+"""Whether the records of a case, by its id, are wanted."""
 MAKES_RECORDS = "`adreno-bench run` makes some"
 
 
@@ -100,7 +100,7 @@ def _open_index_of(place: Path | str, device: str | None) -> Iterator[RecordSour
 
 
 def load_sides(source: Path | str, covers: Covers) -> dict[SeriesKey, Side]:
-    """Return what records or a folder of baselines say. Raises UsageError if they say nothing."""
+    """Return the sides of records or of a folder of baselines. Raises UsageError if there are none."""
     from harness.judge import baseline
     from harness.measure.records.places import has_records
 

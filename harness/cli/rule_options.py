@@ -1,4 +1,4 @@
-"""The options of commands that judge changes: which matter, and what a verdict may cost."""
+"""Options of commands that judge changes: thresholds and limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns,
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """Which change of a latency matters."""
+    """Relevant changes of a latency."""
 
     relevant: Annotated[
         float,
@@ -37,7 +37,7 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class ConfirmOptions(RuleOptions):
-    """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
+    """Relevant changes, and the maximum number of sessions per case."""
 
     most_sessions: Annotated[
         int, threshold_option(metavar="NUMBER", min=4, help="Maximum number of sessions per case.")

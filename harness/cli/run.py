@@ -1,4 +1,4 @@
-"""`adreno-bench run`: build, push, judge, measure, and say what came of it."""
+"""`adreno-bench run`: build, push, judge, measure, and print the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`adreno-bench show`: what records say."""
+"""`adreno-bench show`: records as a table or a summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.measure.records.record import Record
 
 MOST_ROWS = 5_000
-"""Series that are shown one by one."""
+"""Maximum number of series that have a row each."""
 
 
 @options.grouped

@@ -1,1 +1,1 @@
-"""Base against head: verdicts, the evidence they rest on, baselines, and what a rig can show."""
+"""Base against head: verdicts and their evidence, baselines, and noise profiles."""

@@ -59,7 +59,7 @@ class BlessedSession(BaseModel):
 
     @classmethod
     def of(cls, record: Session) -> BlessedSession:
-        """Return what is kept of a record."""
+        """Return the fields of a record that a baseline keeps."""
         reference = record.reference
         if reference and not all(map(is_time, (*reference.ms, *reference.slowed_ms))):
             reference = None
@@ -102,7 +102,7 @@ class Baseline(CheckedFile):
     """Hash of the model's file, and `truth` the key of the oracle's answers; left out where they are not known."""
     truth: str = ""
     unchecked: str = ""
-    """Why nobody outside TVM could say what is right; left out of the file where somebody could."""
+    """Why no judge outside TVM could give the right answer; left out of the file where one could."""
     sessions: list[BlessedSession]
 
     @model_serializer(mode="wrap")

@@ -1,4 +1,4 @@
-"""The fields of a baseline for who reads very many: in half the time that its models take."""
+"""The fields of a baseline, read in half the time that its models take."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ _EXPONENT = re.compile(rb"e-(?=\d[],}])")
 
 
 class CheckedFile(BaseModel):
-    """What such a file holds."""
+    """Content of such a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     what: ClassVar[str]
-    """What the file is called: `baseline`."""
+    """Kind of the file: `baseline`."""
     mended_by: ClassVar[str]
-    """What to do about a file that is not good."""
+    """Hint for a damaged file."""
 
     schema_version: Literal[1] = field(SCHEMA, alias="schema")
     case: str

@@ -40,7 +40,7 @@ from harness.measure.probes.reference import FACTOR
 
 UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400
-"""Most reference samples on each side; thousands of cases have thousands of sessions."""
+"""Maximum number of reference samples on each side; thousands of cases have thousands of sessions."""
 Pairs = Mapping[SeriesKey, tuple[Side, Side]]
 """Base and head of the series that both sides have."""
 ProbesByRig = dict[str, tuple[list[ReferenceSamples], list[ReferenceSamples]]]
@@ -61,12 +61,12 @@ class KernelChange:
 
     @property
     def change_ms(self) -> float:
-        """How much longer they take at head."""
+        """Increase of their time at head, in ms."""
         return (self.head_ms or 0.0) - (self.base_ms or 0.0)
 
 
 class Comparison(Struct, frozen=True):
-    """Result of one case. `base` or `head` is None where a side knows nothing of it."""
+    """Result of one case. `base` or `head` is None if that side has no record of it."""
 
     key: SeriesKey
     base: Side | None
@@ -76,13 +76,13 @@ class Comparison(Struct, frozen=True):
     change: Change | None = None
     """Change of the latency, if both sides have one."""
     suspicion: Verdict | None = None
-    """`slower` or `faster` if it looks so and nothing decided it."""
+    """`slower` or `faster` if it looks so and is undecided."""
     in_sequence: bool = False
     """Whether base and head were not measured in turns, but one after the other."""
     in_turns: int = 0
-    """How many sessions in turns it rests on."""
+    """Number of sessions in turns behind it."""
     kernels: tuple[KernelChange, ...] = ()
-    """What its kernels took on both sides, the largest change first; nothing unless they were watched."""
+    """Times of its kernels on both sides, the largest change first; empty unless they were watched."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
         """Return a side's latency beside the change: of the estimate, else of the side, else NaN.
@@ -108,7 +108,7 @@ class Comparison(Struct, frozen=True):
 
     @property
     def confidence(self) -> float | None:
-        """One less the chance of this verdict if it were untrue; None where none can be given."""
+        """1 minus the chance of this verdict if it were untrue; None if that is not known."""
         if not self.verdict.tells:
             return None
         return (self.change.confidence or None) if self.change else 1.0
@@ -129,13 +129,13 @@ class ComparisonResult:
     cases: list[Comparison]
     fitness: Fitness = UNGAUGED
     needed_minutes: float = 0.0
-    """How many more it would take to decide what is undecided."""
+    """Minutes of further sessions that would decide the open cases."""
     left_out: tuple[SkippedSeries, ...] = ()
-    """What was not compared, with the reason."""
+    """Series that were not compared, with the reason."""
 
     @property
     def undecided(self) -> list[Comparison]:
-        """What looks changed and could not be decided."""
+        """Cases that look changed and are undecided."""
         return [comparison for comparison in self.cases if comparison.suspicion]
 
 

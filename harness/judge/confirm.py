@@ -37,32 +37,32 @@ ALARM_RATE = 0.05
 MOST_SESSIONS = 32
 
 Measurer = Callable[[Comparison], "Measure | str"]
-"""Gives the means to measure a case in turns, or the reason why there are none."""
+"""Returns how to measure a case in turns, or the reason why that is impossible."""
 Explanation = tuple[KernelChange, ...] | str
 Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
 """Watches the kernels of both sides of a case in a session of each. Raises Failure with the reason why it cannot."""
 
 
 def explainer(command: str, *context: object) -> Explain | None:
-    """Return what a tool explains the verdicts of a command with, made of the command's `context`; None without."""
+    """Return a tool's `Explain` for the command's `context`; None without such a tool."""
     place = dict(places("explanations")).get(command)
     return partial(load(place), *context) if place else None
 
 
 @dataclass(frozen=True)
 class SessionBudget:
-    """How long measuring in turns may take. A block of sessions that was begun is finished."""
+    """Time limit for sessions in turns. A block of sessions that has begun is finished."""
 
     minutes: float = math.inf
     now: Clock = time.monotonic
     say: Callable[[str], None] = lambda _: None
-    """Hears which series is measured, how often it was, and how much time is left."""
+    """Called with the series that is measured, how often it was, and the time left, as text."""
     control: Callable[[], str] = lambda: ""
-    """Says why no more sessions can tell anything; empty as long as they may. Asked before each block."""
+    """Returns why further sessions are useless; empty as long as they are not. Called before each block."""
 
     @property
     def ends(self) -> float:
-        """Whether it ends by `now`, if it begins now."""
+        """Time at which it ends, by the clock `now`, if it begins now."""
         return self.now() + 60 * self.minutes
 
 
@@ -116,7 +116,7 @@ def settle(
 
 
 def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:
-    """Return how sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
+    """Return the plan of one of so many series, so that the whole suite keeps to `ALARM_RATE`."""
     return TurnPlan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 

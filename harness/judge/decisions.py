@@ -22,7 +22,7 @@ from harness.judge.verdict import Verdict
 FILE = Path(".asv/confirmed.jsonl")
 """File of the decisions, in the working directory."""
 SHORTEST_REVISION = 7
-"""Digits by which a commit is known."""
+"""Fewest digits that identify a commit."""
 
 
 class MeasuredBuild(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class MeasuredBuild(msgspec.Struct, frozen=True):
 
     artifact: str = ""
     revision: str = ""
-    """A release of TVM, or the digits of a commit; empty if nobody named one."""
+    """A release of TVM, or the digits of a commit; empty if none was named."""
 
     def is_of(self, artifact: str, commit: str, release: str) -> bool:
         """Return whether it is the build of a commit, or of the release that was measured there."""
@@ -72,7 +72,7 @@ def today() -> str:
 
 
 def keep(decisions: Sequence[PairedDecision], file: Path = FILE) -> str:
-    """Add decisions to a file; what to say if that cannot be done, since what was decided stands without it."""
+    """Add decisions to a file. Returns a message if that fails; the decisions stand without it."""
     lines = b"".join(msgspec.json.encode(decision) + b"\n" for decision in decisions)
     try:
         if lines:
@@ -83,7 +83,7 @@ def keep(decisions: Sequence[PairedDecision], file: Path = FILE) -> str:
 
 
 def load(file: Path = FILE) -> DecisionFile:
-    """Read a file; nothing if there is none. A line that is torn, or none of ours, is named and left out."""
+    """Read a file; empty if there is none. Names and skips torn or foreign lines."""
     decisions: list[PairedDecision] = []
     skipped: list[str] = []
     try:

@@ -43,16 +43,16 @@ HISTORY = Path(".asv/results")
 
 @dataclass(frozen=True)
 class Gate:
-    """Baselines, and how closely records are held to them."""
+    """Baselines, and the rules by which records are compared with them."""
 
     blessed: Sides
     model: NoiseModel
-    """What is known of the noise."""
+    """The noise of each series."""
     rules: Rules
     most_sessions: int
-    """Most sessions for the verdict on one case."""
+    """Maximum number of sessions per case."""
     as_shipped: bool = False
-    """Whether records that ran as shipped are held to them, instead of the others."""
+    """Whether to compare records that ran as shipped, instead of the others."""
     of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
     """What calibration found of the same cases on every handset of their models."""
     baselines: Sequence[Baseline] = ()
@@ -204,7 +204,7 @@ def blessed_plan(plan: Plan, blessed: Baseline, builder: Builder) -> tuple[Plan,
 
 @dataclass(frozen=True)
 class BothBuilds:
-    """A case as it is and as it was blessed, ready to be run."""
+    """The present build of a case and that of its baseline, ready to run."""
 
     plans: Mapping[Arm, Plan]
     built: Built
@@ -213,7 +213,7 @@ class BothBuilds:
 
 @dataclass(frozen=True)
 class Remeasure:
-    """All that is needed to run a case of this gate again, as it is and as it was blessed."""
+    """Runs a case of this gate again, with its present build and that of its baseline."""
 
     plans: Sequence[Plan]
     baselines: Sequence[Baseline]

@@ -26,7 +26,7 @@ from harness.measure.progress import Clock
 from harness.measure.records.record import Record
 
 SUSPICIOUS = 0.5
-"""Share of the relevant change beyond which a series is a suspect: measured first, and never proof of anything."""
+"""Share of the relevant change beyond which a series is a suspect: measured first, but not decided by it."""
 
 Measure = Callable[[Arm], Record]
 """Runs one side in a fresh session."""
@@ -38,7 +38,7 @@ class Confirmation:
     """Result of fresh sessions."""
 
     verdict: Verdict
-    """`slower`, `faster` or `same`; `wrong` or `broken` if head turned out so; `inconclusive` if it stayed open."""
+    """`slower`, `faster` or `same`; `wrong` or `broken` if head is; `inconclusive` if it stayed undecided."""
     reasons: tuple[str, ...]
     change: Change | None = None
     """Change of the latency; None if a session failed."""
@@ -46,7 +46,7 @@ class Confirmation:
 
 @dataclass
 class TurnSeries:
-    """A series under way. Sessions that were taken just before (`begun`) count, in the order taken."""
+    """A series that is being measured. Sessions just before it (`begun`) count, in the order taken."""
 
     name: str
     """Seeds the order of its sessions."""
@@ -63,10 +63,10 @@ class TurnSeries:
     """The same by the kernels' clock; fewer where a session has none."""
     change: Change = field(default_factory=lambda: Change(Verdict.INCONCLUSIVE))
     lost: Confirmation | None = None
-    """What ended it before its time."""
+    """Failure that ended it early."""
     spent_s: float = 0.0
     fresh: int = 0
-    """Sessions that were run for it."""
+    """Number of sessions that were run for it."""
 
     def __post_init__(self) -> None:
         self._clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
@@ -85,12 +85,12 @@ class TurnSeries:
 
     @property
     def suspect(self) -> bool:
-        """Whether it lies off its base by a good part of what is relevant."""
+        """Whether it differs from its base by `SUSPICIOUS` of the relevant change."""
         return abs(self.change.relative) >= SUSPICIOUS * self.change.relevant
 
     @property
     def session_s(self) -> float:
-        """What a session of it takes; 0 if none was run."""
+        """Seconds per session; 0 if none was run."""
         return self.spent_s / self.fresh if self.fresh else 0.0
 
     def block(self) -> None:

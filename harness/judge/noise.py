@@ -1,14 +1,12 @@
-"""The noise of each series: learned from every session that was kept, and by calibration.
+"""The noise of each series, learned from records, baselines and noise profiles.
 
-Nobody has to ask for it: of a fresh rig nothing is known, and its verdicts rest on the sessions at hand; a rig that has
-run before decides sooner. Records, baselines and noise profiles tell of it. A profile is what `adreno-bench calibrate`
-writes and `adreno-bench gate` is held to:
+Verdicts on a fresh rig rest on the sessions at hand; a rig that has run before decides sooner. `adreno-bench calibrate`
+writes a noise profile, and `adreno-bench gate` reads it:
 
     baselines/noise/<identity>/<case>.json
 
-It says how far sessions of one artifact lie apart on one identity, and so what the series can show at all. The noise
-belongs to the rig: the profile of one artifact is taken for that of the next one of the same case, until a run turns
-out noisier than it.
+It says how far sessions of one artifact lie apart on one identity, and so which changes the series can show. The noise
+belongs to the rig: the profile of one artifact also serves the next one of the same case, until a run is noisier.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from harness.measure.records.record import Record, RecordFile
 PROFILES = "noise"
 """Folder of profiles, one level below the baselines, so that no profile is read as a baseline."""
 LEAST_SD = 1e-9
-"""No rig is steadier."""
+"""Smallest noise of any rig."""
 MOST_RECORDS = 64
 """Most of a series' last records to read: enough for its noise, and read fast."""
 SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
@@ -50,12 +48,12 @@ SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
 
 
 class DetectableChange(BaseModel):
-    """What a number of sessions shows."""
+    """Smallest change that a number of sessions shows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sessions: int
-    """A side."""
+    """Number of sessions per side."""
     change: float | None
     """Seen with 95 % power; a fraction. None if no change would be large enough."""
 
@@ -76,7 +74,7 @@ class NoiseProfile(CheckedFile):
     ended: str
     """Start of the last session."""
     sessions: int = field(ge=FEWEST_SESSIONS)
-    """How many could be used."""
+    """Number of usable sessions."""
     location_ms: float = field(ge=SHORTEST_MS, le=LONGEST_MS)
     sd: float = field(ge=LEAST_SD, le=100)
     """Standard deviation of the sessions' log locations: 0.01 is about 1 %."""
@@ -99,7 +97,7 @@ def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """The noise of each series. One that was never seen has what the others of its rig have in common."""
+    """The noise of each series. A new series has the common noise of the others of its rig."""
 
     spreads: Mapping[SeriesKey, Spread]
     pools: Mapping[str, Pool]

@@ -38,12 +38,12 @@ class Standing:
     wall_ms: float | None
     """Location over its sessions; None if it has no latency: not right, or emulated."""
     sessions: int
-    """How many can be used."""
+    """Number of usable sessions."""
     emulated: bool
     mac_share: float | None
     """Share of multiply-accumulates offloaded, on the path that offloads."""
     remarks: tuple[str, ...] = ()
-    """What stands beside its outcome elsewhere, too: `vacuous`, `as opencl`, `unsteady`."""
+    """Remarks beside its outcome: `vacuous`, `as opencl`, `unsteady`."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PathRanking:
 
     @property
     def conclusion(self) -> str:
-        """One line: who wins and by how much, or why nobody does; and what is to be known of which path."""
+        """One line: the fastest path and by how much, or why none is; and remarks on paths."""
         remarked = [
             f"{standing.path} is {', '.join(standing.remarks)}" for standing in self.standings if standing.remarks
         ]

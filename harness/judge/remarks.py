@@ -34,13 +34,13 @@ class Remark(NamedTuple):
     """One remark on a row."""
 
     word: str
-    """Stands beside the outcome in tables: one word, or two."""
+    """One or two words beside the outcome in tables."""
     why: str
-    """Goes on after "WORD: " below the table."""
+    """Text after "WORD: " below the table."""
 
 
 def remarks(record: Record) -> tuple[Remark, ...]:
-    """Return all remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
+    """Return all remarks on a record, in the order of `REMARKS`."""
     looks = (look(record) for look in REMARKS)
     return tuple(remark for remark in looks if remark)
 
@@ -89,11 +89,11 @@ def _unsteady(record: Record) -> Remark | None:
 
 
 _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
-"""By path: the fact of a build that is 0 if nothing took the path, and what that means."""
+"""By path: the fact of a build that is 0 if it used nothing of the path, and what that means."""
 
 
 def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:
-    """Return whether nothing went the way of its path, by the facts of the build: then another path was measured."""
+    """Return whether the build used nothing of its path, by its facts: then it measured path opencl."""
     fact, what = _MISSING.get(path, ("", ""))
     if facts.get(fact) != 0:  # also where the build has no such fact
         return None
@@ -166,4 +166,4 @@ REMARKS: tuple[Callable[[Record], Remark | None], ...] = (
     _unsteady,
     _llvm_off,
 )
-"""Every remark there is, the gravest first."""
+"""All remarks, the gravest first."""

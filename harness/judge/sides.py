@@ -27,13 +27,13 @@ from harness.measure.records.record import Record
 from harness.measure.records.view import SessionView
 
 Session = Record | SessionView
-"""What tells of one session: a record, or as much of it as a side is made of."""
+"""One session: a record, or the fields of it that a side needs."""
 AnySession = TypeVar("AnySession", bound=Session)
 QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
 """Fewest sessions on each side before a latency counts as changed: the samples of one session share its bias."""
 CLOCK_SET = "2020"
-"""What began before was told by a clock that nobody had set: no day of its own."""
+"""Earlier times come from a clock that was not set, and belong to no day."""
 _HANDSET = re.compile(r"^(phone-.+-[0-9a-f]{8})-[0-9a-f]{5}$")
 INTERLEAVED = 0.25
 """Share of the pairs of a base and a head session in which either has to come first, for the two to be interleaved. By
@@ -44,11 +44,11 @@ MOST_ELSEWHERE = 0.1
 """Share of the time that one side may have spent at clocks at which the other did not. A tenth of it at a clock that is
 a quarter lower takes 3 % longer, which is the smallest change that counts by default."""
 WHOLE = (0.95, 1.05)
-"""What the shares of a histogram add up to, rounded as they are."""
+"""Range of the sum of a histogram's rounded shares."""
 
 
 class SeriesKey(NamedTuple):
-    """What has to be equal for two sides to be comparable."""
+    """Properties that must be equal for two sides to be comparable."""
 
     identity: str
     case: str
@@ -69,17 +69,17 @@ def model_of(identity_key: str) -> str:
 
 
 def of_one_model(some: Iterable[str], others: Iterable[str]) -> str:
-    """Return what to say of two sides' identity keys that differ in the handset alone; empty if there are none."""
+    """Return a remark on two sides' identity keys that differ only in the handset; empty if there are none."""
     models = {model_of(key) for key in some} & {model_of(key) for key in others}
     return f"{', '.join(sorted(models))} ran on two handsets, which are two series" if models else ""
 
 
 class Side(Struct, frozen=True, dict=True):
-    """What is known of a case on one side: all sessions of one build on one identity."""
+    """A case on one side: all sessions of one build on one identity."""
 
     key: SeriesKey
     outcome: Outcome
-    """`ok`, or the worst that was found in any session."""
+    """`ok`, or the worst outcome of any session."""
     message: str = ""
     sessions: tuple[Samples, ...] = ()
     """Samples of `wall_ms`, one tuple for each session that was right."""
@@ -97,17 +97,17 @@ class Side(Struct, frozen=True, dict=True):
     """What its sessions chose on the device, or were told (`harness.measure.facts.RunSettings`)."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
-    """Why being right proves nothing, if that is so."""
+    """Why a right answer proves nothing; empty if it proves something."""
     as_opencl: str = ""
-    """Why it measured plain OpenCL and not its path, if that is so."""
+    """Why it measured path opencl instead of its own; empty if it did not."""
     untimed: str = ""
-    """Why there are no samples, if it ran and they do not count."""
+    """Why its samples do not count; empty if they do."""
     probes: tuple[ReferenceSamples, ...] = ()
     """The reference kernel, in each session that measured it."""
     clocks: tuple[Histogram, ...] = ()
     """Clocks of the GPU, in each session that knows them."""
     doubt: str = ""
-    """Why it cannot be told which of several builds is the latest, if that is so."""
+    """Why the latest build is uncertain; empty if it is certain."""
 
     @cached_property
     def summary(self) -> Summary:
@@ -211,7 +211,7 @@ def _order_doubt(group: Sequence[Session], latest: Sequence[Session]) -> str:
 
 
 def finding(outcome: Outcome) -> Verdict | None:
-    """`wrong` or `broken`, if that is what an outcome says of the model, the compiler or the path."""
+    """Return `wrong` or `broken` for a finding on the model, the compiler or the path, else None."""
     if outcome.owner not in (Owner.MODEL, Owner.COMPILER, Owner.PATH) or outcome is Outcome.INCONCLUSIVE:
         return None
     return Verdict.WRONG if outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
@@ -248,7 +248,7 @@ def same_artifact(base: Side, head: Side) -> bool:
 
 
 def same_build(base: Side, head: Side) -> bool:
-    """Return whether both sides ran the same, so that whatever differs is the device's doing."""
+    """Return whether both sides ran the same, so that only the device can differ."""
     if not same_artifact(base, head):
         return False
     return not (runtime_difference(base, head) or setting_difference([base.settings, head.settings]))

@@ -18,18 +18,18 @@ from harness.measure.correctness import Truth
 from harness.measure.facts import Answer, Facts, Latency
 
 RUNS = 2
-"""Inferences of one look."""
+"""Number of inferences per check."""
 MOST_LOOKS = 4
-"""Looks at a program whose inferences are short: a driver may drop only some launches."""
+"""Maximum number of checks of a program with short inferences: a driver may drop only some launches."""
 LARGEST_SHARE = 0.005
 """Share of a case's budget that the look after the warm-up may take; the other one is at the end."""
 LONGEST_MS = 100.0
 """Longest inference of a program that is run again at the end: two of these are 1 % of the usual 20 s. Of a longer one
 the answer that was timed last is judged, which takes none. Shorter ones together may take as long."""
 ENOUGH_MS = LONGEST_MS / 2
-"""After so long there is no further look."""
+"""Time in ms after which no further check begins."""
 TRIES = 3
-"""How often a wrong answer is tried, to know whether it is wrong each time."""
+"""Number of runs of a wrong answer, to know whether it is wrong each time."""
 
 
 class WrongByNow(Exception):

@@ -39,11 +39,11 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     """Limits of builds that a case needs while it runs."""
     allowed: frozenset[Permission] = frozenset()
-    """What may be done to a lost device beyond connecting it anew."""
+    """Recovery steps that need permission: USB power, reboot."""
     store: str | None = None
     """URL of the store that hosts share."""
     watched: bool = False
-    """Whether the device is looked at while it works."""
+    """Whether the device's state is read while it works."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Return:
 
 
 def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
-    """Run what is ordered until there are no more orders, which raises EOFError."""
+    """Run the ordered cases until there are no more orders, which raises EOFError."""
     tunings, allowed = TuningStore(settings.cache), settings.allowed
     shared = shared_store(settings.store, channel.say)
     watch = DeviceWatch((lambda pulse: channel.send(DeviceState(pulse))) if settings.watched else None)
@@ -104,14 +104,14 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
 
 
 class OwnWorker(WorkerHost):
-    """The worker of a device that this process holds: it runs a case when it is asked what it has to say."""
+    """The worker of a device that this process holds: `receive` runs the case."""
 
     def __init__(self, run: Run, progress: Progress) -> None:
         self._run, self._progress = run, progress
         self._orders: list[CaseOrder | None] = []
 
     def start(self, name: str) -> bool:
-        """Have the first answer be the device's arrival."""
+        """Make the device's arrival the first answer."""
         self._orders.append(None)
         return True
 

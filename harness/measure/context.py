@@ -34,7 +34,7 @@ class Origin:
     """Origin of a record. Plain values, so that a device that is gone can still have records."""
 
     device: str
-    """What a person types after `--device`."""
+    """Value of `--device`."""
     identity: Identity
     as_shipped: bool
     run: str
@@ -55,7 +55,7 @@ class Run:
     timed: bool = True
     """Whether right answers are also timed. Correctness tests have no use for it."""
     allowed: frozenset[Permission] = frozenset()
-    """What may be done to a lost device beyond connecting it anew."""
+    """Recovery steps that need permission: USB power, reboot."""
     id: str = field(default_factory=new_id)
     probes: Callable[[Work, Preparation, Run, Step], Sequence[Probe]] | None = None
     """Chooses what is measured of a case that is right; None for `harness.measure.standard_probes`."""
@@ -70,16 +70,16 @@ class Run:
     names_operators: bool = True
     """Whether the first operator is named that TVM's importer gets wrong. That takes a build of its own."""
     watch: DeviceWatch = field(default_factory=DeviceWatch)
-    """Tells the device's state while it is not timed."""
+    """Reports the device's state while it is not timed."""
     recovery: Recovery = field(default_factory=Recovery)
-    """What is remembered of the device from case to case."""
+    """State of the device that is kept from case to case."""
 
     @property
     def origin(self) -> Origin:
-        """What its records say of where they come from."""
+        """Origin that its records name."""
         return Origin(self.device.name, self.device.identity, self.as_shipped, self.id, self.made_by, self.models)
 
     @property
     def rungs(self) -> Sequence[Rung]:
-        """What may be done to bring the device back, gentlest first."""
+        """Recovery steps for the device, gentlest first."""
         return [rung for rung in self.device.rungs if rung.needs is None or rung.needs in self.allowed]

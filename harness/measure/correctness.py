@@ -34,12 +34,12 @@ from harness.measure.facts import Accuracy
 from harness.measure.scales import parts_of
 
 MOST_ROUNDING = 0.3
-"""Most rounding, relative to an output's scale. Beyond it, nobody can tell a right answer from a wrong one."""
+"""Most rounding, relative to an output's scale. Beyond it, right and wrong answers look the same."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What a program is run on, the right answer to that, and how far off another may be."""
+    """Inputs of a program, the right answer, and how far off another answer may be."""
 
     inputs: Sequence[Array]
     expected: Sequence[Array]

@@ -33,7 +33,7 @@ class Decision:
     hint: str = ""
     evidence: str = ""
     blamed: Owner | None = None
-    """Whose it is, where a witness says that it is not the outcome's usual owner."""
+    """The owner, where a witness shows that it is not the outcome's usual one."""
 
     @property
     def owner(self) -> Owner:
@@ -42,7 +42,7 @@ class Decision:
 
 
 def decide(facts: Facts) -> Decision:
-    """Return what the facts mean: the first rule that speaks against the program, in this order; `ok` if none does."""
+    """Return what the facts mean: the first rule in this order that the program breaks; `ok` if it breaks none."""
     return next((decision for rule in _RULES if (decision := rule(facts))), Decision())
 
 

@@ -17,12 +17,12 @@ from device_runner.failures import Failure
 from device_runner.workers import SILENCE_S, Arrival, Loss, WorkerPool
 
 T = TypeVar("T")
-"""A piece of work; what it is does not matter here."""
+"""A piece of work, of any kind."""
 R = TypeVar("R")
 """The result of a piece of work."""
 
 MOST_LOSSES = 2
-"""An item under which so many devices died is not tried on another: it may be what kills them."""
+"""Number of devices that may die during an item. It is not tried on another: it may be the cause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +75,11 @@ class WorkQueue(Generic[T]):
         self._waiting[identity].append(WorkItem(work, identity))
 
     def running(self, device: str) -> WorkItem[T] | None:
-        """Return what a device is at."""
+        """Return the item that a device runs."""
         return self._running.get(device)
 
     def has_peer(self, device: str) -> bool:
-        """Return whether another device could do what this one does."""
+        """Return whether another device could run this one's items."""
         identity = self._identity.get(device)
         return any(other != device and its == identity for other, its in self._identity.items())
 

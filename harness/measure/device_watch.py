@@ -11,12 +11,12 @@ from device_runner.failures import Failure
 
 LOOK_EVERY_S = 2.0
 END_S = 1.0
-"""How long the end of a watch waits for its last look, which has a deadline of its own."""
+"""Seconds that the end of a watch waits for its last reading, which has a deadline of its own."""
 Tell = Callable[[Pulse], None]
 
 
 class DeviceWatch:
-    """Tells the state of one device. `paused` keeps it from looking."""
+    """Reports the state of one device, except while `paused`."""
 
     def __init__(self, tell: Tell | None = None) -> None:
         """Without `tell` nobody wants to know, and no device is looked at."""
@@ -25,17 +25,17 @@ class DeviceWatch:
         self._ended = threading.Event()
 
     def paused(self) -> threading.Lock:
-        """Return a context manager: while it is held, only `note` tells anything."""
+        """Return a context manager, during which only `note` reports anything."""
         return self._looking
 
     def note(self, pulse: Pulse) -> None:
-        """Tell what a sustained run read itself."""
+        """Report a state that a sustained run has read."""
         if self._tell:
             self._tell(pulse)
 
     @contextmanager
     def looking_at(self, device: Device) -> Iterator[DeviceWatch]:
-        """Look at a device every two seconds until the context ends."""
+        """Read a device's state every two seconds until the context ends."""
         if not self._tell:
             yield self
             return

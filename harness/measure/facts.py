@@ -79,12 +79,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Who gave the answer that the program's is held to."""
+    """The judge of the program's answer."""
 
     judge: str
     """Program and version: `onnxruntime 1.23.2`."""
     unchecked: str
-    """Why nobody outside TVM could give it; empty if somebody did."""
+    """Why no judge outside TVM could give it; empty if one did."""
     branches: tuple[str, ...] = ()
     """Which branch of each If it went through, as `then of NAME`: the other one is not judged."""
 
@@ -118,7 +118,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class WitnessReport:
-    """What the second witness says."""
+    """Answer of the second witness."""
 
     name: str
     """Program and version: `TVM 0.27.0.post1 on LLVM`."""
@@ -140,7 +140,7 @@ class WitnessReport:
 
 
 class Objection(ABC):
-    """A fact of a tool that may speak against the program's answers."""
+    """A fact of a tool that may show that the program's answers are wrong."""
 
     @property
     @abstractmethod
@@ -157,7 +157,7 @@ class Vacuity:
 
 @dataclass(frozen=True)
 class Proof:
-    """What a run's own evidence says."""
+    """Evidence from the run itself."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     complaint: str = ""
@@ -173,7 +173,7 @@ class Timing:
     wall_ms: list[float]
     device_ms: list[float]
     warm_up_ms: list[float]
-    """What was thrown away before, evenly thinned."""
+    """Warm-up times in ms, not samples, evenly thinned."""
     warmed_up: bool
     """Whether the warm-up ended in times that were steady within 5 %."""
     inferences: int
@@ -228,7 +228,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class Endurance:
-    """How the device was around a run whose heat was to be found out: it speaks against nothing."""
+    """State of the device around a sustained run. It makes no run wrong."""
 
     steadiness: Steadiness
 
@@ -262,7 +262,7 @@ class Facts:
     _by_type: dict[type, object] = field(default_factory=dict)
 
     def add(self, fact: T) -> T:
-        """Add a fact, and hand it on."""
+        """Add a fact and return it."""
         self._by_type[type(fact)] = fact
         return fact
 
@@ -277,7 +277,7 @@ class Facts:
 
     @property
     def running(self) -> RunningFact | None:
-        """The fact that has begun to grow; None without one."""
+        """The running fact that has begun; None without one."""
         return next((fact for fact in self if isinstance(fact, RunningFact) and fact.begun), None)
 
     def __iter__(self) -> Iterator[object]:

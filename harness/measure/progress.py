@@ -1,4 +1,4 @@
-"""What a run tells its watcher. The command line draws it; a test may collect it; nobody has to listen."""
+"""Progress of a run. The command line draws it, and a test may collect it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUILDING = "building"
 
 
 class RunStep(str, Enum):
-    """What a case has come to, in this order. `device lost` comes at any time, followed by what is done about it."""
+    """Steps of a case, in this order. `device lost` comes at any time, followed by the recovery step."""
 
     PREPARING = "preparing"
     LOADING = "loading"
@@ -28,10 +28,10 @@ class RunStep(str, Enum):
 
 
 class Progress:
-    """Hears what happens, as it happens, and ignores what it has no method for. Several threads call it."""
+    """Base of progress displays, which ignores every call. Several threads call it."""
 
     watches_devices = False
-    """Whether devices are looked at while they work."""
+    """Whether the state of devices is read while they work."""
 
     def say(self, text: str) -> None:
         """Print a line for people."""
@@ -67,11 +67,11 @@ def on_device(case_id: str, device: str) -> str:
 
 
 class SilentProgress(Progress):
-    """Listens to nothing."""
+    """Ignores all progress."""
 
 
 class ProgressTee(Progress):
-    """Passes everything on, and also tells the steps, for a list of devices in use, say."""
+    """Passes everything on, and also reports the steps, such as for a list of devices in use."""
 
     def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
         self._progress = progress
@@ -87,7 +87,7 @@ class ProgressTee(Progress):
         self._progress.pushing(sent_bytes, total_bytes)
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """Pass it on, and tell what is being built: the case has no step before that."""
+        """Pass it on, and report what is being built: the case has no step before that."""
         if state.startswith(BUILDING):
             self._tell(title, state)
         self._progress.build(title, state, seconds)
@@ -97,7 +97,7 @@ class ProgressTee(Progress):
         self._progress.begin(cases)
 
     def step(self, case_id: str, step: str) -> None:
-        """Pass it on, and tell it."""
+        """Pass it on, and report it."""
         self._tell(case_id, step)
         self._progress.step(case_id, step)
 
@@ -106,7 +106,7 @@ class ProgressTee(Progress):
         self._progress.pulse(device, pulse)
 
     def done(self, record: Record) -> None:
-        """Pass it on; nothing is done between two cases."""
+        """Pass it on. Between two cases there is no step."""
         self._tell("", "")
         self._progress.done(record)
 
@@ -115,7 +115,7 @@ Clock = Callable[[], float]
 """Seconds from some beginning on, such as `time.monotonic`."""
 
 STILL = "still: "
-"""How a line begins that says what goes on, where nothing was said for long."""
+"""Beginning of a line that is printed after a long silence."""
 
 
 class Tally:
@@ -133,7 +133,7 @@ class Tally:
         self._total += count
 
     def did(self, count: int = 1) -> None:
-        """More items are done; those that nobody expected count for nothing."""
+        """More items are done; unexpected ones do not count."""
         self._done = min(self._total, self._done + count)
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ class Tally:
 
 
 class Silence:
-    """Says when to speak up in a silence: after 5 s, then ever more rarely, yet once a minute; anew after any word."""
+    """When to print in a silence: after 5 s, then more rarely, at least once a minute; anew after each line."""
 
     FIRST_S, LONGEST_S = 5.0, 60.0
 
@@ -156,12 +156,12 @@ class Silence:
         self.broken()
 
     def broken(self) -> None:
-        """Note that something was said."""
+        """Note that a line was printed."""
         self._since, self._gap_s = self._clock(), self.FIRST_S
 
     @property
     def too_long(self) -> bool:
-        """Whether to speak up now; if so, the next time is farther away."""
+        """Whether to print now; if so, the next time is later."""
         if self._clock() - self._since < self._gap_s:
             return False
         self._since, self._gap_s = self._clock(), min(2 * self._gap_s, self.LONGEST_S)

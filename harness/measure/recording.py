@@ -1,4 +1,4 @@
-"""The facts of one case, and the record that is made of them."""
+"""The facts of one case, and the record made from them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _EXPLAINED_BY = {
     Outcome.WRONG_RESULT: "`adreno-bench diverge {}{}` finds the first operator whose output is off",
     Outcome.KERNEL_BUILD_ERROR: "`adreno-bench kernels {}` prints the build log and where the kernels lie",
 }
-"""What a person does next, where the failure itself does not say."""
+"""Hints for failures that have none of their own."""
 
 
 class Stopped(SystemExit):
-    """A person stopped a sustained run. Its record is kept all the same; what stopped it is the cause."""
+    """A person stopped a sustained run. Its record is kept; the cause is what stopped it."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(130)  # as of a command that Ctrl-C ended

@@ -23,10 +23,10 @@ from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, ResumeKey
 
 WHILE_BUILDING_S = 0.05
-"""How often it is looked whether something was built that a device waits for."""
+"""Seconds between checks for builds that a device waits for."""
 
 HOST_KINDS = ("virtual", "local")
-"""Devices that compute on this host's cores: a compiler beside them would spoil their times."""
+"""Devices that compute on this host's cores: a compiler would disturb their times."""
 
 
 def run_suite(
@@ -98,7 +98,7 @@ class Prefetcher:
             self._futures[key].set_result(result)
 
     def want(self, plans: Iterable[Plan]) -> None:
-        """Build what these need, after what was wanted before."""
+        """Build what these need, after earlier requests."""
         for job in (job for plan in plans for job in plan.jobs):
             if job.key not in self._futures:
                 self._futures[job.key] = self._builder.begin(job)
@@ -113,7 +113,7 @@ class Prefetcher:
         return all(self._futures[job.key].done() for job in plan.jobs)
 
     def results(self, plan: Plan) -> dict[str, Artifact | Answers | Failure]:
-        """Return what a plan needs, by key. Raises what is nobody's fault but ours."""
+        """Return what a plan needs, by key. Raises an internal error, not a failure of a build."""
         return {job.key: self._futures[job.key].result() for job in plan.jobs}
 
 
@@ -144,7 +144,7 @@ class SuiteRun(DeviceQueue[Plan, Record]):
 
     @property
     def failures(self) -> dict[str, Failure]:
-        """Why devices were not, or are no longer, part of this."""
+        """Why devices are not part of this, by name."""
         return {self.workers.display_name(name): why for name, why in {**self._away, **self.workers.lost}.items()}
 
     def run(self) -> Iterator[Record]:

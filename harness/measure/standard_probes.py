@@ -78,7 +78,7 @@ class LatencyProbe:
     prepared: Preparation
     run: Run
     measure: Callable[[Program, Budget, Callable[[float], None]], Timing] = measure
-    """What times the program; another one where that was done elsewhere already."""
+    """Function that times the program; another one for times from a bundle."""
     step = RunStep.SAMPLING.value
     timed = True
 

@@ -1,4 +1,4 @@
-"""What a library needs that a device lacks, as far as both say, before anything is pushed."""
+"""Compare the needs of a library with a device, before anything is pushed."""
 
 from __future__ import annotations
 

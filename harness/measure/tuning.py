@@ -102,7 +102,7 @@ class ClmlCache:
         return {CACHE_VARIABLE: device.push(blob, sha256_of(blob), timeout_s=timeout_s).path}
 
     def use(self, program: Program, blob: Path, timeout_s: float) -> None:
-        """Nothing: the process read it when it started."""
+        """Do nothing: the process read it when it started."""
 
     def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
         """Hits and misses per symbol, from the log: TVM's runtime tells them nowhere else.
@@ -144,7 +144,7 @@ TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBi
 
 
 def tuning_symbols(blob: bytes) -> list[str]:
-    """Return the symbols that a CLML tuning file has records of, in order. Raises RigFailure for what is none."""
+    """Return the symbols of a CLML tuning file, in order. Raises RigFailure if it is damaged."""
     return [symbol for symbol, _ in _tuning_records(blob)]
 
 
@@ -180,7 +180,7 @@ def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
 
 @dataclass(frozen=True)
 class CacheUse:
-    """How the measured session of a case is tuned; of an untuned one nothing is."""
+    """How the measured session of a case uses its tuning; an untuned case has none."""
 
     tuner: Tuner
     timeout_s: float
@@ -194,12 +194,12 @@ class CacheUse:
             self.tuner.use(program, self.blob, self.timeout_s)
 
     def proof(self, session: Session) -> Proof:
-        """Return what the session says of itself, after it ran."""
+        """Return the session's proof, after it ran."""
         return self.tuner.proof(session, self.blob, self.timeout_s)
 
 
 class TuningStore:
-    """What tuning made, by artifact and device identity."""
+    """Tuning results, by artifact and device identity."""
 
     def __init__(self, root: Path) -> None:
         self._store = Store(root, "tunings")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessReport | None:
-    """Return what the witness says of a judged answer.
+    """Return the witness's report on a judged answer.
 
-    None if it was not asked, has no answer, or was the judge itself.
+    None if it did not run, has no answer, or was the judge itself.
     """
     answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
     if not answer or not accuracy or not job or work.unchecked:
@@ -73,7 +73,7 @@ def _wrong_in_half_sums(work: Work, witness: Job, builder: Builder | None) -> bo
 
 
 def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:
-    """Hold a witness's answers to the truth, and a path's answer to those."""
+    """Compare a witness's answers with the truth, and a path's answer with those."""
     theirs, allowed = load_arrays(witness.folder / OUTPUTS), (truth.relative_tolerance, truth.rounding)
     return WitnessReport(
         witness.judge,

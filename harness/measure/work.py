@@ -57,7 +57,7 @@ class Work:
 
     @property
     def unchecked(self) -> str:
-        """Why nobody outside TVM could give the answers; empty if somebody did."""
+        """Why no judge outside TVM could give the answers; empty if one did."""
         return self.answers.unchecked
 
     @cached_property
@@ -77,7 +77,7 @@ class Work:
 
     @cached_property
     def inputs(self) -> Sequence[Array]:
-        """What the case is run on."""
+        """Inputs of the case."""
         return self.truth.inputs
 
     @cached_property
@@ -88,7 +88,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What the measured session of a case is given."""
+    """Tuning and reference kernel of the measured session of a case."""
 
     cache: CacheUse
     reference: ReferenceKernel | None = None
@@ -124,7 +124,7 @@ def limits(
 
 
 def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float, precision: str) -> Truth:
-    """Return what an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
+    """Return the truth in a folder of answers: the right answer, and how far off another may be."""
     return Truth(
         load_arrays(answers / INPUTS),
         load_arrays(answers / OUTPUTS),

@@ -50,7 +50,7 @@ STORE = "ADRENO_BENCH_STORE"
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be done, on whatever device: cases of a suite, and which upstream defects are worked around."""
+    """Cases of a suite and the workarounds to use, for any device."""
 
     suite: Suite
     cases: Sequence[Case]
@@ -124,7 +124,7 @@ class Request:
         return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:
-        """Return the name of the one device that is meant by a name or labels.
+        """Resolve a name or labels to the name of one device.
 
         Raises `AmbiguousDevice`, `UnknownDevice`.
         """
@@ -141,7 +141,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Workbench:
-    """A request on a device that is held by us."""
+    """A request on a device that this process holds."""
 
     request: Request
     run: Run
@@ -200,13 +200,13 @@ def devices_behind(tracker: str) -> DeviceSource:
 
 
 def opening(names: Sequence[str], cache: Path) -> str:
-    """Say that devices are opened, and what takes long the first time. Raises SetupMissing without a C++ compiler."""
+    """Print that devices are opened, and what takes long at first. Raises SetupMissing without a C++ compiler."""
     new = any(map(registry.is_built_in, names)) and not host.are_compiled(cache)
     return f"opening {', '.join(names)}" + (f" ({host.COMPILING})" if new else "")
 
 
 def preparing(paths: Collection[str], cache: Path) -> str:
-    """Say that builds are prepared, and what takes long the first time. Raises SetupMissing without a C++ compiler."""
+    """Print that builds are prepared, and what takes long at first. Raises SetupMissing without a C++ compiler."""
     new = "clml" in map(family_of, paths) and clml_runtime.needed() and not clml_runtime.is_built(cache)
     return "preparing to build" + (f" ({host.COMPILING})" if new else "")
 
@@ -334,7 +334,7 @@ def open_to_build(
 
 
 def no_device() -> Identity:
-    """Return what is built for where there is no device: the limits that every Adreno since the 5xx tells."""
+    """Return the identity to build for without a device: the limits that every Adreno since the 5xx reports."""
     return Identity(NO_DEVICE, NO_DEVICE, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 

@@ -66,7 +66,7 @@ _IDENTITY = TypeAdapter(Identity)
 
 
 class CaseWatcher(Protocol):
-    """What a tool watches of each case of a history, in its session and after its samples."""
+    """A tool's measurement of each case of a history, in its session and after its samples."""
 
     def begin(self, device: Device, cache: Path, say: Callable[[str], None]) -> None:
         """Prepare on the device of a history, before its first commit."""
@@ -75,7 +75,7 @@ class CaseWatcher(Protocol):
         """Return the probe of a case."""
 
     def keep(self, record: Record, origin: Origin, cache: Path, records: Path) -> None:
-        """Keep what the probe saw of the record's case beside the file of records."""
+        """Keep the probe's result for the record's case beside the file of records."""
 
 
 def case_watchers() -> list[CaseWatcher]:
@@ -112,7 +112,7 @@ def _load(request: Request) -> Record | None:
 
 
 def end_with_asv() -> None:
-    """Unwind when asv ends us at its own deadline, and also when asv itself is killed."""
+    """Clean up when asv ends this process at its own deadline, and when asv itself is killed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     die_with_parent(signal.SIGTERM)
 

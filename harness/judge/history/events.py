@@ -18,7 +18,7 @@ from harness.judge.stats.step import Resemblance, common_resemblance
 from harness.judge.verdict import Verdict
 
 RELEVANT = 0.03
-"""Smallest step of a latency that is told, a fraction: what a gate looks for by default."""
+"""Smallest step of a latency that is reported, a fraction: the default of a gate."""
 NEAR = 2
 """A step lies where the artifact changed, if that is within so many measured points of where the numbers put it."""
 NEWS = 12
@@ -40,7 +40,7 @@ class Event:
     step: LastingChange | None = None
     """For `slower` and `faster`: the step and its certainty. One session a commit is never more than a suspicion."""
     decided: PairedDecision | None = None
-    """What fresh sessions in turns made of it since, if anybody took them."""
+    """Result of fresh sessions in turns since then, if there were any."""
 
     @property
     def refuted(self) -> bool:
@@ -172,7 +172,7 @@ def short_series(history: History) -> list[Series]:
 
 
 def too_short_text(series: Sequence[Series]) -> str:
-    """Return how many series cannot have a step told yet; empty if there are none."""
+    """Describe the series that are too short for a step; empty if there are none."""
     if not series:
         return ""
     which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
@@ -193,7 +193,7 @@ def vanished_series(history: History) -> list[Series]:
 
 
 def reference(points: Sequence[Point]) -> Point | None:
-    """Return what the newest point is compared with: the last one of another TVM release; None if there is none."""
+    """Return the point that the newest is compared with: the last of another TVM release; None if there is none."""
     *earlier, newest = points
     other = [point for point in earlier if point.tvm and newest.tvm and release(point.tvm) != release(newest.tvm)]
     return other[-1] if other else None

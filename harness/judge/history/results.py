@@ -84,9 +84,9 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     vacuous: bool = False
     """Whether being right proves nothing; the message says why."""
     remark: str = ""
-    """What a row says beside the state: `as opencl` where nothing went the way of its path; the message says why."""
+    """Remark beside the state, such as `as opencl`; the message has the reason."""
     settings: str = ""
-    """What the run chose on the device, or was told: `chunk = 64`."""
+    """Settings of the run, chosen on the device or by the suite: `chunk = 64`."""
 
     @property
     def state(self) -> CaseState:
@@ -113,7 +113,7 @@ class Series:
 
 @dataclass(frozen=True)
 class History:
-    """What a results folder holds."""
+    """Content of a results folder."""
 
     machines: dict[str, dict[str, Any]]
     series: list[Series]

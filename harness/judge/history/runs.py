@@ -1,4 +1,4 @@
-"""asv, started with what its benchmarks need to know, and ended with all that it started."""
+"""Start asv with the settings of its benchmarks, and end it with all its child processes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from harness.measure.records.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
 FRONT_PAGE = "asv's own front page is in place of ours; `adreno-bench history publish` writes both"
-"""What asv says after `asv publish`."""
+"""asv's line after `asv publish`."""
 LONGEST_SILENCE_S = 4 * 3600.0
 """asv prints a line for every commit that it installs and every benchmark that it runs. Building TVM is the longest."""
 POLL_S = 1.0
 END_S = 30.0
-"""Time that a process may take to end after its output has ended."""
+"""Seconds that a process may take to end after its output has ended."""
 
 _ASV = bound("from asv.main import main; main()")
 """Our benchmarks in turn end with asv."""
@@ -43,7 +43,7 @@ _ASV = bound("from asv.main import main; main()")
 
 @dataclass(frozen=True)
 class Project:
-    """What an asv configuration says, with absolute paths."""
+    """Content of an asv configuration, with absolute paths."""
 
     config: Path
     results: Path
@@ -94,7 +94,7 @@ def register(identity: Identity, name: str = "") -> str:
 
 @dataclass(frozen=True)
 class HistoryRequest:
-    """What `history run` was asked for."""
+    """Arguments of `history run`."""
 
     device: str
     suite: Path | None

@@ -29,9 +29,9 @@ class Note:
     text: str
     """Shown below the case's latency."""
     title: str = ""
-    """Shown for who points at the text."""
+    """Tooltip of the text."""
     subject: str = ""
-    """What moved, in the summary: the case and what else tells it from others."""
+    """Subject in the summary: the case and what distinguishes it from others."""
     moved: Verdict | None = None
     """The verdict on its last change, if that was lately."""
     change: str = ""
@@ -42,14 +42,14 @@ class Note:
 
 @dataclass(frozen=True)
 class HistoryView:
-    """What a tool is told of a history."""
+    """A history, as a tool gets it."""
 
     results: Path
     """The folder, in which a tool's own files lie beside those of asv."""
     history: History
     moved: Sequence[Event]
     summary: bool = False
-    """Whether pages are not asked for."""
+    """Whether only the summary is wanted, without pages."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class HistorySection:
     link: Callable[[Series], str] = lambda _series: ""
     """Returns the file of a series' page, or nothing."""
     link_text: str = ""
-    """The words of that link."""
+    """Text of that link."""
     package: str = ""
     """Package that has the templates."""
     pages: tuple[SectionPage, ...] = ()

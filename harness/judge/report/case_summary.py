@@ -1,4 +1,4 @@
-"""What `adreno-bench show CASE` begins with: one record in about ten lines."""
+"""The summary of `adreno-bench show CASE`: one record in about ten lines."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LARGEST_FILE_BYTES = 64 << 20
 LEAST_REACH, MOST_REACH = 0.05, 1.0
 """Ends of a forest plot, as fractions of base."""
 ORDER = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.FIXED)
-"""What is read first; the rest follows."""
+"""Verdicts in the order of display; others follow."""
 
 
 class SideExport(Export):
@@ -41,7 +41,7 @@ class SideExport(Export):
     outcome: Outcome
     message: str
     latency_ms: float | None
-    """The latency that the change is made of; null without one."""
+    """The latency that the change is computed from; null without one."""
     artifact: str
     quirks: list[str]
     tvm: str
@@ -149,7 +149,7 @@ class ComparisonExport(Export):
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
     verdict: str
-    """Of the whole: what the exit code means."""
+    """Verdict on the whole: the meaning of the exit code."""
     exit_code: int
     fit: bool | None
     unfit_because: list[str]
@@ -161,7 +161,7 @@ class ComparisonExport(Export):
 
     @property
     def worst_first(self) -> list[CaseComparison]:
-        """The cases in the order in which a person reads them."""
+        """The cases in the order of display."""
         rank = {verdict: place for place, verdict in enumerate(ORDER)}
         return sorted(
             self.cases,
@@ -211,7 +211,7 @@ def comparison_markdown(export: ComparisonExport) -> str:
 def write_comparison(
     export: ComparisonExport, *, export_json: Path | None, export_csv: Path | None, export_markdown: Path | None
 ) -> None:
-    """Write the files that were asked for."""
+    """Write the requested files."""
     if export_json:
         write_whole(export_json, json_text(export))
     if export_csv:

@@ -29,7 +29,7 @@ SCHEMA: Literal[1] = 1
 
 
 class Export(BaseModel):
-    """Base of what is written for programs."""
+    """Base of all exports."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
@@ -86,7 +86,7 @@ class RunExport(Export):
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
     verdict: str
-    """Of the whole: what the exit code means."""
+    """Verdict on the whole: the meaning of the exit code."""
     exit_code: int
     cases: list[CaseExport]
 
@@ -97,7 +97,7 @@ def verdict_of(code: ExitCode) -> str:
 
 
 def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
-    """Convert the records of a run, or those that somebody chose, to an export."""
+    """Convert records to an export."""
     return RunExport(verdict=verdict_of(code), exit_code=code, cases=[export_case(record) for record in records])
 
 
@@ -134,7 +134,7 @@ def write_records(
     export_markdown: Path | None,
     export_pytest_benchmark: Path | None,
 ) -> None:
-    """Write the files that were asked for."""
+    """Write the requested files."""
     if export_json:
         write_whole(export_json, json_text(export_run(records, code)))
     if export_csv:

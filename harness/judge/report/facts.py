@@ -28,7 +28,7 @@ MOST_NAMED = 5
 
 
 def device_facts(matrix: Matrix) -> Facts:
-    """Return what the device is, and how it was while it measured."""
+    """Return the facts of the device, and its state during the measurement."""
     record, entries = matrix.record, matrix.entries
     identity = record.identity
     sessions = [session for entry in entries for session in entry.sessions]
@@ -92,7 +92,7 @@ def _throughput(entry: Entry, batches: Batches | None) -> str:
 
 
 def clock_text(records: Sequence[Record]) -> str:
-    """Return the clock of the GPU that was used most, over all sessions that know it."""
+    """Return the most used clock of the GPU, over all sessions that have it."""
     histograms = [histogram for record in records if (histogram := histogram_of(record))]
     if not histograms:
         return ""

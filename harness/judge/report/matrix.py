@@ -16,7 +16,7 @@ from harness.judge.stats.session import location_ms
 from harness.measure.records.record import Record
 
 BASE_PATH = "opencl"
-"""Whose latency others are held against."""
+"""Path that the speed-ups of others refer to."""
 QUICK = "quick look"
 BAD = (CaseState.WRONG, CaseState.BROKEN)
 
@@ -45,14 +45,14 @@ class Entry:
 
     @property
     def remarks(self) -> list[str]:
-        """What stands beside its state: words of `harness.judge.remarks`, and how it was run."""
+        """Words beside its state: remarks (`harness.judge.remarks`), and how it was run."""
         record = self.record
         how = ["emulated"] * (record.path in record.emulated) + [QUICK] * record.quick
         return how + [remark.word for remark in remarks(record) if remark.word != self.state.value]
 
     @property
     def kind(self) -> str:
-        """What tells it from others of its model and path."""
+        """What distinguishes it from others of its model and path."""
         shipped = " as shipped" if self.record.as_shipped else ""
         return f"{self.record.precision} {self.record.tuning}{shipped}"
 
@@ -100,11 +100,11 @@ class Matrix:
 
     @cached_property
     def remark(self) -> str:
-        """What is said once of most of its cases; often empty."""
+        """Remark that most of its cases share; often empty."""
         return row_remarks([entry.record for entry in self.entries])[1]
 
     def remarks(self, entry: Entry) -> list[str]:
-        """Return what stands beside the state of one of its cases, without what is said once."""
+        """Return the remarks on one of its cases, without the shared one."""
         return [word for word in entry.remarks if not (self.remark and word == UNSTEADY)]
 
     @property
@@ -114,12 +114,12 @@ class Matrix:
 
     @property
     def name(self) -> str:
-        """What a person calls the device."""
+        """Name of the device."""
         return self.record.identity.gpu or self.record.identity.kind
 
     @property
     def record(self) -> Record:
-        """The newest one, which says what the device is."""
+        """The newest record, which describes the device."""
         return max((entry.record for entry in self.entries), key=lambda record: record.started_at)
 
 

@@ -21,13 +21,13 @@ class PartView:
     """Functions of records that have the part."""
 
     table: Callable[[Sequence[Record]], str] = lambda _: ""
-    """What a terminal gets; empty for a part that has no table of its own."""
+    """Table for a terminal; empty for a part without a table of its own."""
     facts: Callable[[Record], Sequence[tuple[str, str]]] = lambda _: ()
     """Lines below the case of the same build in a report: names and values."""
     columns: Callable[[Record], Mapping[str, str]] = lambda _: {}
     """Cells for the table of runs, by the name of the column."""
     instead: bool = False
-    """Whether the table stands in place of that of runs."""
+    """Whether the table replaces that of runs."""
 
 
 def view_of(part: str) -> PartView:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ADDED = {RunStep.FIRST_RUN: "the device compiles its kernels"}
-"""What a step may take long for."""
+"""Reason why a step may take long."""
 LOOK_S = 1.0
 
 
@@ -131,7 +131,7 @@ class Screen(Progress):
             self._hide("push")
 
     def done(self, record: Record) -> None:
-        """Say how a case ended."""
+        """Print how a case ended."""
         together = on_device(record.case, record.device)
         name = together if together in self._now else record.case
         self._cases.did()

@@ -35,9 +35,9 @@ class BuildKey(NamedTuple):
 
 
 BuildLines = Callable[[BuildKey], Sequence[str]]
-"""Returns lines of text on a build, the first of which is shown strong; none if there is nothing to say."""
+"""Returns lines of text on a build, the first in bold; may be empty."""
 ReadLines = Callable[[Sequence[Path]], BuildLines]
-"""Reads what lies beside records files. It names what it cannot read, and leaves it out."""
+"""Reads files beside records files. Names and skips unreadable ones."""
 
 
 def load_sections(records: Sequence[Path]) -> list[BuildLines]:
@@ -52,12 +52,12 @@ class PageFiles(NamedTuple):
     records: Sequence[Path]
     """Files of records of the page, and of what they are compared with."""
     profiles: Sequence[Path]
-    """What `--profile` named."""
+    """Files of `--profile`."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """What a tool shows of builds."""
+    """A tool's details on builds."""
 
     block: Callable[[Record], str]
     """Returns HTML for the build of a record, below its case; or nothing."""
@@ -66,7 +66,7 @@ class Details:
 
 
 def load_details(files: PageFiles, artifacts: Collection[str]) -> list[Details]:
-    """Return what tools show of these artifacts. Raises SetupMissing; UsageError for a file that is no profile."""
+    """Return the tools' details on these artifacts. Raises SetupMissing; UsageError for a bad profile."""
     readers: list[ReadDetails] = [load(place) for page, place in places("page_sections") if page == DETAILS]
     return [read(files, artifacts) for read in readers]
 

@@ -43,7 +43,7 @@ from harness.measure.probes.base import Step, no_step
 from harness.measure.progress import Tally
 
 GRAPHS = "graphs.html"
-"""What asv's own front page is called on the site, whose front page is ours."""
+"""Name of asv's front page on the site, whose front page is ours."""
 PAGES = {
     "index.html": ("front.html.j2", "Newest state", (FILTER,)),
     "moved.html": ("moved.html.j2", "What moved", ()),
@@ -60,7 +60,7 @@ class Row:
 
     series: Series
     moved: Verdict | None
-    """What happened to it lately."""
+    """Its last change."""
     spark: Markup
 
     @property
@@ -104,7 +104,7 @@ class Table:
 
     @property
     def shared(self) -> str:
-        """What all cases are, said once: precision and tuning, and whether with workarounds, as far as they agree."""
+        """Properties that all cases share: precision, tuning, workarounds."""
         return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
 
     @property
@@ -113,7 +113,7 @@ class Table:
         return any(change(row.series) is not None for row in self.series)
 
     def own(self, row: Row) -> str:
-        """Return what tells a series from others of its model and path."""
+        """Return what distinguishes a series from others of its model and path."""
         kinds, quirks = map(set, self._labels)
         labels = _labels(row.series)
         return ", ".join(label for label, all_ in zip(labels, (kinds, quirks), strict=True) if len(all_) > 1)
@@ -126,7 +126,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Installation:
-    """What was installed when a commit was measured on a machine."""
+    """Releases installed when a commit was measured on a machine."""
 
     machine: str
     point: Point
@@ -135,7 +135,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class PublishedSite:
-    """What was written."""
+    """The pages that were written."""
 
     front: Path
     pages: int

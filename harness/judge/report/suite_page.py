@@ -97,7 +97,7 @@ def _title(matrices: Sequence[Matrix]) -> str:
 
 
 def conclusions_of(row: ModelRow) -> list[str]:
-    """Return which path of a model wins, as far as the sessions tell."""
+    """Return the fastest path of each model, if the sessions decide it."""
     timed = {entry.record.path for entry in row.entries if entry.wall_ms}
     ranked = rank_paths([record for entry in row.entries for record in entry.sessions]) if len(timed) > 1 else []
     many = len(ranked) > 1

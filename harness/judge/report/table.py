@@ -38,7 +38,7 @@ TIMES = "times default"
 """A column of tables in which some case has tuned schedules: how many times as fast it is as with TVM's own."""
 ALIKE = ("precision", "tuning")
 SPARE = ("library", "n", "device ms", "± % within", "error / tolerance")
-"""What a narrow terminal gets along without, the least important first."""
+"""Columns that a narrow terminal leaves out, the least important first."""
 
 
 HALF, HALF_DOCS = "cl_khr_fp16", "docs/explanation/virtual-device.md"

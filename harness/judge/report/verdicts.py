@@ -32,7 +32,7 @@ MOST_ROWS = 5_000
 UNEVENTFUL = (Verdict.SAME, Verdict.NEW)
 NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
 SPARE = ("can see", "interval", "confidence", "base ms", "head ms")
-"""What a narrow terminal gets along without, the least important first."""
+"""Columns that a narrow terminal leaves out, the least important first."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _nothing_common(base: Sides, head: Sides) -> str:
 
 
 def headline(comparisons: Sequence[Comparison]) -> str:
-    """Return what a pull request's reader needs first, in Markdown: what became worse or right, and how to see it."""
+    """First lines of a pull request's comment, in Markdown: what became worse or right, and how to see it."""
     counts = Counter(comparison.verdict for comparison in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 
@@ -194,14 +194,14 @@ def undecided(result: ComparisonResult, *, markdown: bool = False) -> str:
 
 
 def emulated_parts(result: ComparisonResult) -> str:
-    """Return what a person should not take for a phone; empty if nothing was emulated."""
+    """Return the emulated parts; empty if nothing was emulated."""
     sides = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     emulated = dict.fromkeys(part for side in sides for part in side.emulated)
     return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""
 
 
 def needed(result: ComparisonResult) -> str:
-    """Return what it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
+    """Return what would decide the rest; empty if nothing is open or nothing could be measured in turns."""
     open_still = sum(not case.verdict.tells and (case.looked or case.in_turns > 0) for case in result.cases)
     if not open_still or not result.needed_minutes:
         return ""
@@ -211,7 +211,7 @@ def needed(result: ComparisonResult) -> str:
 
 
 def keep_for_history(decisions: Sequence[PairedDecision]) -> None:
-    """Keep what was decided in turns where `history` looks for it."""
+    """Keep decisions in turns for `history`."""
     from harness.judge.decisions import keep
 
     if problem := keep(decisions):

@@ -54,7 +54,7 @@ def state_text(point: Point) -> str:
 
 
 def quirks_text(series: Series) -> str:
-    """Which build of a case it is: `with workarounds`, for which kept results have an older word, or `as-shipped`."""
+    """Return `with workarounds`, for which stored results have an older word, or `as-shipped`."""
     return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
 
 
@@ -70,7 +70,7 @@ def kind_text(case: Case) -> str:
 
 
 def spark_text(points: Sequence[Point]) -> str:
-    """Return what a sparkline shows: how many commits, and between which latencies."""
+    """Describe a sparkline: how many commits, and between which latencies."""
     times = sorted(point.wall_ms for point in points if point.wall_ms is not None)
     bounds = list(dict.fromkeys(latency(ms) for ms in (times[0], times[-1]))) if times else ["no latency"]
     return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
@@ -102,7 +102,7 @@ SINCE_RELEASE = (
     "since the last release: the newest commit against the last one of another TVM, a session of each; "
     "a step is between levels of many commits, so the two numbers differ"
 )
-"""What the change beside a latency is, where a step of the same series may stand as well."""
+"""Explanation of the change beside a latency, which may differ from a step of the same series."""
 
 
 def percent(share: float | None) -> str:
@@ -126,7 +126,7 @@ def error_text(error: float | None, tolerance: float | None) -> str:
 
 
 def cause(outcome: str, message: str) -> str:
-    """Return an outcome, and as much of what was said of it as a cell has room for."""
+    """Return an outcome, and as much of its message as fits into a cell."""
     first = message.splitlines()[0] if message else ""
     short = first if len(first) <= LONGEST_CAUSE else f"{first[:LONGEST_CAUSE].rpartition(' ')[0]} …"
     return f"{outcome}: {short}" if short else outcome

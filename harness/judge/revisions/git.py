@@ -15,7 +15,7 @@ _IDENT = {"NAME": "adreno-bench", "EMAIL": "adreno-bench@localhost"}
 
 
 class GitFailure(RigFailure):
-    """git refused a command."""
+    """A git command failed."""
 
 
 def git(repo: Path, *arguments: str, date: str = "") -> str:

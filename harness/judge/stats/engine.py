@@ -53,12 +53,12 @@ T_ALLOWANCE = 0.85
 Student's t by its quantiles, let through up to a tenth more than they say (`python -m benchmarks.engine_settings`
 counts it)."""
 POWER = 0.95
-"""Chance with which a change has to be found to count as one that can be seen."""
+"""Chance of finding a change that counts as visible."""
 
 
 @dataclass(frozen=True)
 class TurnPlan:
-    """How sure a verdict in turns has to be, and what it may cost."""
+    """Error bounds of a verdict in turns, and its maximum number of sessions."""
 
     rules: Rules = RULES
     most_sessions: int = 32
@@ -74,7 +74,7 @@ PLAN = TurnPlan()
 
 
 class Bars(NamedTuple):
-    """How many standard errors a verdict takes."""
+    """Number of standard errors that a verdict needs."""
 
     change: float
     """Distance from no change, for `slower` or `faster`."""

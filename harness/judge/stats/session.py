@@ -227,7 +227,7 @@ class Noise:
 
     @property
     def is_known(self) -> bool:
-        """Whether it says anything."""
+        """Whether the noise is known."""
         return math.isfinite(self.sd) and self.sd > 0 and math.isfinite(self.df) and self.df > 0
 
 
@@ -259,9 +259,9 @@ class Summary(NamedTuple):
     """The sessions of one side."""
 
     good: list[SessionSummary]
-    """The sessions fit to be judged."""
+    """The usable sessions."""
     refused: tuple[str, ...]
-    """Why the others are not ("session 2: ...")."""
+    """Why the others are not usable ("session 2: ...")."""
 
 
 def summarise(

@@ -21,7 +21,7 @@ class Probe(Protocol):
 
     @property
     def step(self) -> str:
-        """What a person sees meanwhile; empty for what takes no time."""
+        """Step shown meanwhile; empty if it takes no time."""
 
     @property
     def timed(self) -> bool:

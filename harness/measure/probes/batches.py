@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.base.plan import Budget
 
 SHARE = 0.1
-"""Share of a case's budget. If it is too short for the smallest batches, none is timed."""
+"""Share of a case's budget. If that is too short for the smallest batches, none is timed."""
 REPEAT = 5
 SMALLEST, LARGEST = 3, 32
 """Inferences of a batch."""
@@ -48,7 +48,7 @@ def _launches(program: Program, budget: Budget) -> int | None:
 
 
 def launch_us(batches: Batches, device_ms: Sequence[float]) -> float | None:
-    """Return what a launch costs beyond the time of its kernel, in µs; None if that is not known."""
+    """Return the cost of a launch beyond the time of its kernel, in µs; None if that is not known."""
     if not batches.batched_ms or not device_ms or not batches.launches:
         return None
     return (statistics.median(batches.batched_ms) - statistics.median(device_ms)) * 1e3 / batches.launches

@@ -43,7 +43,7 @@ every subgraph while it profiles (apache/tvm clml_runtime.cc): another quantity 
 
 
 def device_clock(path: str) -> str:
-    """Return what `device_ms` of a path adds up. Only what has the same is ever held side by side."""
+    """Return the kind of times that `device_ms` of a path adds up. Only equal kinds are ever compared."""
     return CLML_EVENTS if family_of(path) == "clml" else KERNELS
 
 

@@ -29,7 +29,7 @@ from harness.measure.probes.latency import warm_up
 TURNS = 8192
 """Start of the search for a number of turns, and the number of records that predate the search."""
 GROWTH, GROWN = 4, 5
-"""The number is the first by so many times that lasts long enough; it grows no more often than that."""
+"""Growth factor of the number until it lasts long enough, and maximum number of such steps."""
 LONG_MS, TICKS = 1.0, 100
 """Long enough: so many ms, and so many ticks of the device's clock, which then rounds by less than a noise of 0.3 %."""
 TOO_LONG_MS = 5.0
@@ -92,7 +92,7 @@ def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool
 
 
 def turns_in(file: Path) -> int:
-    """Return the kept number. Raises RigFailure for what is none."""
+    """Return the stored number. Raises RigFailure if it is not a number."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if not text.isdecimal():
         raise RigFailure(f"the stored number of turns is not a number: {text[:20]!r}", hint=f"remove {file.parent}")

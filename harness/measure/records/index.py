@@ -31,10 +31,10 @@ from harness.measure.records.view import Counted
 
 T = TypeVar("T")
 CaseFilter = Callable[[str], bool]
-"""Whether a case is asked for, by its id."""
+"""Whether a case is wanted, by its id."""
 
 MOST_SKIPPED = 5
-"""Lines that are named, of those that are no records."""
+"""Number of damaged lines that are named."""
 EVERY_SERIES = """SELECT "case", identity_key, as_shipped, standalone, :device AS device FROM series
     WHERE standalone = :standalone AND (:device IS NULL OR device = :device)
     GROUP BY "case", identity_key, as_shipped ORDER BY min(id)"""
@@ -83,12 +83,12 @@ class RecordIndex:
 
     @property
     def skipped(self) -> list[str]:
-        """The lines that are no records, each with its number and the reason."""
+        """The lines that are not records, each with its number and the reason."""
         return [f"{self.path}:{why}" for (why,) in self._rows("SELECT why FROM foreign_line ORDER BY at")]
 
     @property
     def devices(self) -> list[str]:
-        """What was typed after `--device`, in the order of first use."""
+        """Values of `--device`, in the order of first use."""
         devices = "SELECT device FROM series WHERE device <> :none GROUP BY device ORDER BY min(id)"
         return [name for (name,) in self._rows(devices, none=NO_DEVICE)]
 
@@ -148,7 +148,7 @@ class RecordIndex:
         return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None, standalone=False)
 
     def settled(self, key: ResumeKey) -> Record | None:
-        """Return the last record with a resume key that says something of its case; None if there is none."""
+        """Return the last record with a resume key that settles its case; None if there is none."""
         of_key = {**key._asdict(), "device": None, "standalone": False}
         records = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
         return records[0] if records else None
@@ -202,6 +202,6 @@ def _open_file(path: Path) -> BinaryIO:
 
 
 def skipped_lines(skipped: Sequence[str]) -> list[str]:
-    """Say which lines of files are no records: the first of them, and how many more there are."""
+    """Describe the lines of files that are not records: the first of them, and how many more there are."""
     more = len(skipped) - MOST_SKIPPED
     return [f"skipped {line}" for line in skipped[:MOST_SKIPPED]] + ([f"skipped {more} more lines"] if more > 0 else [])

@@ -24,11 +24,11 @@ from harness.measure.records.record import NotARecord, Record, lines_of, parse
 
 KIND = "record_indexes"
 SMALL_BYTES = 1 << 20
-"""A smaller file is read about as soon as an index of it is opened."""
+"""Reading a smaller file takes no longer than opening an index of it."""
 BLOCKS, BLOCK_BYTES = 256, 4096
 """What is looked at to see whether a file is still the same: all of a small one."""
 LOCKED_S = 5.0
-"""How long somebody else may be writing to the index, until this process makes one for itself."""
+"""Seconds that another process may write to the index before this one makes its own."""
 SAY_EVERY_S = 5.0
 
 SERIES = ("case", "identity_key", "as_shipped", "standalone", "device", "identity.serial")

@@ -25,15 +25,15 @@ _SCHEME = re.compile(rf"[a-z0-9+]+{URL}")
 
 
 class RecordSource(Protocol):
-    """Records of a place, by question. `RecordIndex` says what each answer means."""
+    """Queries on the records of a place; `RecordIndex` describes each."""
 
     @property
     def skipped(self) -> list[str]:
-        """Lines that are no records."""
+        """Lines that are not records."""
 
     @property
     def devices(self) -> list[str]:
-        """What was typed after `--device`."""
+        """Value of `--device`."""
 
     @property
     def cases(self) -> list[str]:
@@ -47,7 +47,7 @@ class RecordSource(Protocol):
         """Count records by phone, week and outcome."""
 
     def newest_outcomes(self, choose: CaseFilter) -> Mapping[str, Mapping[str, int]]:
-        """Count the last outcomes of series, by case, if there may be more series than anybody reads."""
+        """Count the last outcomes of series, by case, if there may be too many series to read."""
 
     def every(self, choose: CaseFilter) -> list[Record]:
         """Return all records."""
@@ -61,7 +61,7 @@ class RecordSource(Protocol):
     def newest_sessions(
         self, choose: CaseFilter, device: str | None = None
     ) -> Iterator[list[Record]] | Iterator[list[SessionView]]:
-        """Yield what a verdict wants of these."""
+        """Yield the fields of these that a verdict needs."""
 
 
 def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordSource:
@@ -127,7 +127,7 @@ def is_record_file(file: PurePath | str) -> bool:
 
 
 def hint() -> str:
-    """Return what to name in place of something without records."""
+    """Return the hint for a place without records."""
     return f"name a file, a folder or a glob of {' and '.join(_suffixes())} files"
 
 

@@ -62,14 +62,14 @@ class Record(BaseModel):
     precision: str
     tuning: str
     device: str
-    """What was typed after `--device`."""
+    """Value of `--device`."""
     identity: Identity
     identity_key: str
     emulated: tuple[str, ...]
-    """What was not the real thing on this device. Never compare such a latency with a phone's."""
+    """Emulated parts of the device. Never compare such a latency with a phone's."""
     outcome: Outcome
     owner: Owner = field(default_factory=lambda values: values["outcome"].owner)
-    """Who has to act on it; the outcome's usual owner where a record does not say."""
+    """Who has to act on it; the outcome's usual owner if the record names none."""
     message: str = ""
     """One line: what went wrong. Empty for `ok`."""
     hint: str = ""
@@ -82,7 +82,7 @@ class Record(BaseModel):
     truth: str = ""
     """Key of the oracle's answers in the store; empty likewise."""
     quirks: tuple[str, ...] = ()
-    """Upstream defects that were worked around in this build."""
+    """Defects of TVM that this build worked around."""
     effective_quirks: tuple[str, ...] | None = None
     """Those of `quirks` whose workaround changed what was built; None if that is not known."""
     model_changes: tuple[str, ...] = ()
@@ -109,9 +109,9 @@ class Record(BaseModel):
     tolerance: float | None = None
     accuracy: Accuracy | None = None
     judge: str = ""
-    """Who gave the answer that this one was held to, with its version; empty if no answer was compared."""
+    """Program and version that gave the right answer; empty if no answer was compared."""
     unchecked: str = ""
-    """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
+    """Why no judge outside TVM could give it, so that LLVM did; empty if one could."""
     branches: tuple[str, ...] = ()
     """Which branch of each If was judged, as `then of NAME`; empty without an If."""
     vacuous: list[str] = []
@@ -139,16 +139,16 @@ class Record(BaseModel):
     started_at: str
     """UTC, ISO 8601."""
     recovery: list[RecoveryStep] = []
-    """What was done to bring the device back while this case ran, in order; docs/how-to/phones.md."""
+    """Recovery steps for the device while this case ran, in order; docs/how-to/phones.md."""
     compiled_with: Releases | None = None
     """What compiled the artifact, if it is a baseline's that was run again to compare with: then `tvm` and `ffi` only
     ran it. None for what was built for this run, which they compiled, too."""
     run: str
     """Text common to all records of one run."""
     standalone: bool = False
-    """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
+    """Whether it is a series of its own that no command compares: a sustained run, or machine code."""
     parts: Parts = {}
-    """What else is known, by name (`harness.measure.records.parts`). Parts of tools are JSON values."""
+    """Further values, by name (`harness.measure.records.parts`). Parts of tools are JSON values."""
 
     @property
     def compilers(self) -> Releases:
@@ -177,7 +177,7 @@ class Record(BaseModel):
 
     @property
     def recoveries(self) -> int:
-        """How many rungs were climbed to bring the device back."""
+        """Number of recovery steps for the device."""
         return len(self.recovery)
 
     @property
@@ -225,7 +225,7 @@ def week_of(started_at: str) -> int:
 
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """What a records file holds, and the lines that could not be read (torn by a kill, or foreign)."""
+    """Records of a file, and the lines that could not be read (torn by a kill, or foreign)."""
 
     records: list[T]
     skipped: list[str]
@@ -298,7 +298,7 @@ class RecordFile:
 
 
 class NotARecord(ValueError):
-    """A line is no record, and why."""
+    """A line is not a record; the message has the reason."""
 
 
 _read_line = Record.__pydantic_validator__.validate_json
@@ -336,14 +336,14 @@ def record_of(fields: Any) -> Record:
 
 
 def wrong_claim_in(record: Record) -> str:
-    """Return why an answer cannot be right that the record says is; empty if it can."""
+    """Return why an answer that the record calls right cannot be right; empty if it can."""
     if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
         return "`ok` with an answer that is not right"
     return wrong_claim(record.outcome, record.max_abs_err, record.tolerance)
 
 
 def wrong_claim(outcome: Outcome, max_abs_err: float | None, tolerance: float | None) -> str:
-    """Return why an answer cannot be right that is said to be; empty if it can."""
+    """Return why an answer that is called right cannot be right; empty if it can."""
     if outcome is not Outcome.OK or max_abs_err is None or tolerance is None:
         return ""
     if max_abs_err <= tolerance:  # false of NaN
@@ -367,7 +367,7 @@ def lines_of(
 
 
 class ResumeKey(NamedTuple):
-    """What has to be equal for a run of the same case to tell nothing new."""
+    """Properties that make a second run of a case unnecessary if they are equal."""
 
     case: str
     identity: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 RENAMED = {"ramp_ms": "warm_up_ms", "settled": "warmed_up"}
-"""Fields that had another name before."""
+"""Former names of fields."""
 MOVED: Mapping[str, Mapping[str, str]] = {
     "sampling": {name: name for name in ("warm_up_ms", "warmed_up", "inferences")},
     "reference": {"reference": "kernel", "reference_ms": "ms", "slowed_ms": "slowed_ms"},

@@ -82,7 +82,7 @@ def run(
 ) -> Results:
     """Compile, judge and time models, as `adreno-bench run` does.
 
-    Ctrl-C ends it with KeyboardInterrupt; what was measured by then is in `records`.
+    Ctrl-C ends it with KeyboardInterrupt; finished cases are in `records`.
 
     Args:
         models: Files, networks of the zoo, or `OnnxModel` for shapes and inputs; without any, those of the suite.
@@ -94,10 +94,10 @@ def run(
         suite: Suite file; with models it may be missing.
         records: File to append to, a line for each case.
         quick: Take three samples per case on an emulated device.
-        progress: Say on standard error what goes on.
+        progress: Print progress on standard error.
 
     Raises:
-        Failure: What the command says in one line: a wrong option, a missing file or package, a lost device.
+        Failure: As the command prints it: a wrong option, a missing file or package, a lost device.
     """
     request = _request(models, paths, precisions, tunings, cases, suite, quick=quick)
     file = RecordFile(Path(records))
@@ -134,22 +134,22 @@ def compare(
 ) -> Verdicts:
     """Compare two results, or two models.
 
-    Results, records files and folders of baselines are compared as they are. Two models are measured in turns on one
-    device until the question is decided or the time is up; `answer` has the sentence.
+    Compares results, records files and folders of baselines as they are. Measures two models in turns on one device
+    until the question is decided or the time is up; `answer` has the sentence.
 
     Args:
-        base: What `head` is compared with: results, a place of records, a folder of baselines, or a model's file.
-        head: The same, for what is judged.
+        base: Results, a place of records, a folder of baselines, or a model's file.
+        head: The same choices, for the side to judge.
         paths: For models, as in `run`; so are `precisions`, `tunings`, `device` and `progress`.
         precisions: See `paths`.
         tunings: See `paths`.
         device: See `paths`; exactly one.
-        minutes: Time for sessions in turns.
-        relevant: Smallest change of the latency that matters, in percent.
+        minutes: Time for sessions in turns, in minutes.
+        relevant: Relevant change of the latency, in percent.
         progress: See `paths`.
 
     Raises:
-        Failure: What the command says in one line.
+        Failure: As the command prints it.
     """
     rules = Rules(relevant / 100)
     if not (_is_model(base) or _is_model(head)):

@@ -1,4 +1,4 @@
-"""What `adreno_bench` returns: results and verdicts, which notebooks and data frames take as they are."""
+"""Results and verdicts of `adreno_bench`, which notebooks and data frames can show."""
 
 from __future__ import annotations
 
