@@ -185,7 +185,7 @@ def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
     hint = suggestion(name, names, otherwise="there are:")
     if not hint.startswith("did you mean") and all(map(is_built_in, names)):
         hint = (
-            "no phone is attached. Switch on USB debugging in its developer options, and accept its question. If "
+            "no phone is attached. Switch on USB debugging in its developer options, and allow it on its screen. If "
             "`adreno-bench devices` says `no permissions`, `sudo apt-get install android-sdk-platform-tools-common` "
             "installs the udev rules"
         )

@@ -99,11 +99,9 @@ def _whole(record: dict[str, object]) -> str:
 
 
 def format_peak_memory(peak: PeakMemory | None) -> str:
-    """Both peaks; `-` where one is not known. Empty if neither is."""
-    if peak in (None, PeakMemory()):
-        return ""
-    assert peak
-    return f"process {size(peak.process_bytes)}, GPU {size(peak.gpu_bytes)} at most"
+    """Return the known peaks; empty if neither is known."""
+    peaks = (("process", peak.process_bytes), ("GPU", peak.gpu_bytes)) if peak else ()
+    return ", ".join(f"{name} {size(length)}" for name, length in peaks if length is not None)
 
 
 def _value(value: object) -> str:

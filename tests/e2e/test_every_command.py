@@ -34,7 +34,7 @@ WORDS = {
     "bless": "bless|correctness only",
     "gate": f"gate --case {CASE}|same",
     "ops": "ops --op relu_after_conv --path opencl --mode workarounds|Relu",
-    "runtime": "runtime list|no runtime is kept",
+    "runtime": "runtime list|no runtime yet",
     "cache": "cache|entries",
 }
 """The words of a command, and what it prints."""

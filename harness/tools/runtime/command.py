@@ -50,7 +50,7 @@ def list_runtimes(as_json: AsJson = False) -> None:
         out_json([{name: getattr(runtime, name) for name in fields} for runtime in runtimes])
         return
     if not runtimes:
-        out("no runtime is kept: `adreno-bench runtime add FOLDER` checks and keeps one")
+        out("no runtime yet: `adreno-bench runtime add FOLDER` adds one")
         return
     rows = [
         (r.digest, r.abi, r.tvm, size(r.size_bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.added_at)))

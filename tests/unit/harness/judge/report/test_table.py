@@ -131,12 +131,13 @@ def test_a_case_that_alone_is_unsupported_is_named_with_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("process_bytes", "gpu_bytes", "text"),
     [
-        (210_000_000, 64_000_000, "process 210 MB, GPU 64 MB at most"),
-        (210_000_000, None, "process 210 MB, GPU - at most"),
+        (210_000_000, 64_000_000, "process 210 MB, GPU 64 MB"),
+        (210_000_000, None, "process 210 MB"),
+        (None, 64_000_000, "GPU 64 MB"),
         (None, None, ""),
     ],
 )
-def test_a_peak_of_memory_that_is_not_known_is_a_dash(
+def test_a_peak_of_memory_that_is_not_known_is_left_out(
     process_bytes: int | None, gpu_bytes: int | None, text: str
 ) -> None:
     assert format_peak_memory(PeakMemory(process_bytes, gpu_bytes)) == text
